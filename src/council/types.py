@@ -1,0 +1,220 @@
+"""The values everyone speaks of. Imports nothing of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Json = dict[str, Any]
+Message = dict[str, str]
+
+OK_STATES = ("ok", "ok_repaired")
+OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one answer, as the provider counted them."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached)
+
+    def as_json(self) -> Json:
+        return {"in": self.input, "out": self.output, "cached": self.cached}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Usage:
+        return cls(value.get("in", 0), value.get("out", 0), value.get("cached", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place at the table: who sits there, under which name, looking through which lens."""
+
+    name: str
+    role: str = ""  # the title shown to people: "Deep Explorer"
+    perspective: str = ""  # the lens or strength: "depth and exploration"
+    mark: str = ""  # the sign in the verbose layout
+    member: str = ""  # provider:model
+    vendor: str = ""  # the family it counts as
+    fallbacks: tuple[str, ...] = ()
+    small: bool = False  # the compact template is used; decided by the requested member, kept by fallbacks
+
+    @property
+    def label(self) -> str:
+        return self.name.capitalize()
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    seats: tuple[Seat, ...]
+    chair: Seat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `text` is the question without the words that only chose the protocol."""
+
+    text: str
+    task: str = "ask"
+    target: str | None = None
+    domain: str = "general"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """The material that leaves the machine with the question."""
+
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+    tokens: int = 0
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def as_json(self) -> Json:
+        skipped = [{"path": path, "why": why} for path, why in self.skipped]
+        return {"files": list(self.files), "bytes": self.bytes, "tokens": self.tokens, "skipped": skipped}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request before any provider's wire has dressed it."""
+
+    key: str
+    messages: tuple[Message, ...]
+    schema: Json | None = None
+    schema_name: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a member sent back, before anyone has judged it."""
+
+    text: str
+    finish: str = "stop"  # stop | length | refused
+    usage: Usage = Usage()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An ask with all that the calling loop needs to carry it out."""
+
+    ask: Ask
+    seat: str
+    chain: tuple[str, ...]  # the requested member, then its fallbacks
+    read: Callable[[str], Any]  # raises Fault("schema") with the validator's words
+    mend: Callable[[str, str], Ask]  # (what was said, the validator's words) → the repair turn
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a step ended: an accepted answer, or an absence with its reason."""
+
+    state: str
+    text: str = ""
+    reason: str = ""
+    served_by: str = ""
+    usage: Usage = Usage()
+    attempts: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.state in OK_STATES
+
+    def as_json(self) -> Json:
+        return {"state": self.state, "text": self.text, "reason": self.reason, "served_by": self.served_by,
+                "usage": self.usage.as_json(), "attempts": self.attempts, "seconds": self.seconds}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Outcome:
+        return cls(**{**value, "usage": Usage.from_json(value["usage"])})
+
+
+CarryOut = Callable[[Step], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(Generic[T]):
+    """What a seat said in a phase. `reply` is its typed part, where one was asked for."""
+
+    seat: Seat
+    key: str
+    text: str
+    reply: T
+    outcome: Outcome = field(default_factory=lambda: Outcome("ok"))
+    conversation: tuple[Message, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The statement as a person would read it."""
+        prose = getattr(self.reply, "prose", None)
+        return str(prose()) if prose else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A seat that did not speak, and why."""
+
+    seat: Seat
+    state: str
+    reason: str
+
+
+class Round(Mapping[str, Statement[T]]):
+    """The statements of one phase by seat name, in seating order, and who was absent."""
+
+    def __init__(self, statements: Sequence[Statement[T]] = (), absent: Sequence[Absence] = ()) -> None:
+        self._said = {statement.seat.name: statement for statement in statements}
+        self.absent = {absence.seat.name: absence for absence in absent}
+
+    def __getitem__(self, name: str) -> Statement[T]:
+        return self._said[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._said)
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(statement.seat for statement in self._said.values())
+
+    def own(self, seat: Seat) -> Statement[T]:
+        return self._said[seat.name]
+
+    def others(self, seat: Seat) -> list[Statement[T]]:
+        return [statement for name, statement in self._said.items() if name != seat.name]
+
+    def seats_but(self, name: str) -> tuple[Seat, ...]:
+        return tuple(seat for seat in self.seats if seat.name != name)
+
+    def revised(self, later: Round[T]) -> Round[T]:
+        """This round with each later statement in place of the earlier one; the silent keep theirs."""
+        return Round([later.get(name, statement) for name, statement in self._said.items()], list(later.absent.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a protocol returns: the answer, and what its rules computed about it."""
+
+    answer: str
+    verdict: str | None = None  # PASS | WARN | FAIL | DISAGREE
+    outcome: str | None = None  # SURVIVED | MODIFIED | OVERTURNED
+    confidence: str | None = None  # HIGH | MEDIUM | LOW | CONTESTED
+    incomplete: str = ""  # why the last step could not be all that it should be
+    consensus: tuple[Any, ...] = ()
+    disagreements: tuple[Any, ...] = ()
+    dissent: tuple[Any, ...] = ()
