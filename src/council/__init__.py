@@ -1,0 +1,1 @@
+"""Council: convene several language models around one question."""
