@@ -167,8 +167,20 @@ class Closed:
 
 
 Event = (
-    Convened | Resumed | PhaseStarted | PhaseEnded | Asked | Attempted | Faulted | Delta | Stated | WasAbsent
-    | LookedUp | Noted | Fetching | Closed
+    Convened
+    | Resumed
+    | PhaseStarted
+    | PhaseEnded
+    | Asked
+    | Attempted
+    | Faulted
+    | Delta
+    | Stated
+    | WasAbsent
+    | LookedUp
+    | Noted
+    | Fetching
+    | Closed
 )
 PASSING = (Delta, Fetching)  # shown, never kept
 BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}

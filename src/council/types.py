@@ -134,8 +134,15 @@ class Outcome:
         return self.state in OK_STATES
 
     def as_json(self) -> Json:
-        return {"state": self.state, "text": self.text, "reason": self.reason, "served_by": self.served_by,
-                "usage": self.usage.as_json(), "attempts": self.attempts, "seconds": self.seconds}
+        return {
+            "state": self.state,
+            "text": self.text,
+            "reason": self.reason,
+            "served_by": self.served_by,
+            "usage": self.usage.as_json(),
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
 
     @classmethod
     def from_json(cls, value: Json) -> Outcome:
@@ -203,7 +210,9 @@ class Round(Mapping[str, Statement[T]]):
 
     def revised(self, later: Round[T]) -> Round[T]:
         """This round with each later statement in place of the earlier one; the silent keep theirs."""
-        return Round([later.get(name, statement) for name, statement in self._said.items()], list(later.absent.values()))
+        return Round(
+            [later.get(name, statement) for name, statement in self._said.items()], list(later.absent.values())
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,247 @@
+"""The minutes: the one read model, folded from a run's events. Every view and every report reads these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from council import events as ev
+from council.events import Entry
+from council.types import OK_STATES, Json, Usage
+
+
+@dataclass(slots=True)
+class Said:
+    """One complete statement as it stands in the minutes."""
+
+    key: str
+    phase: str
+    seat: str
+    state: str
+    said: str
+    reply: Json | None
+    served_by: str
+    usage: Usage
+    attempts: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Missed:
+    """One absence as it stands in the minutes."""
+
+    key: str
+    phase: str
+    seat: str
+    state: str
+    reason: str
+    attempts: int
+
+
+@dataclass(slots=True)
+class PhaseMinutes:
+    name: str
+    started: float
+    ended: float | None = None
+    asked: list[str] = field(default_factory=list)
+    said: dict[str, Said] = field(default_factory=dict)
+    absent: dict[str, Missed] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SeatMinutes:
+    """A seat as it is now (state, words so far) and in all (usage, attempts, seconds)."""
+
+    name: str
+    role: str = ""
+    perspective: str = ""
+    model: str = ""
+    vendor: str = ""
+    state: str = "waiting"  # waiting | asked | writing | a seat state of the spec
+    phase: str = ""
+    since: float = 0.0  # when it was last asked
+    words: int = 0  # words streamed since then
+    served_by: str = ""
+    trouble: str = ""  # the last retry, fallback or repair, in words
+    reason: str = ""  # why it is absent
+    usage: Usage = Usage()
+    attempts: int = 0
+    seconds: float = 0.0
+    statements: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.state in OK_STATES
+
+
+@dataclass(slots=True)
+class Minutes:
+    run: str = ""
+    name: str = ""
+    folder: str = ""
+    plan: Json = field(default_factory=dict)
+    started: float = 0.0
+    status: str = "running"  # running | complete | incomplete | failed
+    stopped: str = ""
+    reason: str = ""
+    seats: dict[str, SeatMinutes] = field(default_factory=dict)
+    chair: SeatMinutes | None = None
+    phases: dict[str, PhaseMinutes] = field(default_factory=dict)
+    notes: list[ev.Noted] = field(default_factory=list)
+    prompts: dict[str, ev.Asked] = field(default_factory=dict)
+    troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
+    verdict: Json = field(default_factory=dict)
+    calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
+    report_path: str = ""
+    seconds: float = 0.0  # time a process was at work on it, pauses left out
+    fetching: ev.Fetching | None = None
+    seq: int = 0
+    _last: float = 0.0
+
+    @classmethod
+    def fold(cls, entries: Iterable[Entry]) -> Minutes:
+        minutes = cls()
+        for entry in entries:
+            minutes.hear(entry)
+        return minutes
+
+    def hear(self, entry: Entry) -> None:
+        """Take one event down."""
+        if isinstance(entry.event, ev.Resumed):
+            self._last = entry.at
+        elif not isinstance(entry.event, ev.PASSING):
+            self.seconds += max(0.0, entry.at - self._last) if self._last else 0.0
+            self._last = entry.at
+        self.seq = max(self.seq, entry.seq)
+        TAKE_DOWN[type(entry.event)](self, entry.event, entry.at)
+
+    def seat(self, name: str) -> SeatMinutes:
+        """The seat of that name; helpers that are not in the plan (explorers) get a line of their own."""
+        if self.chair and name == self.chair.name:
+            return self.chair
+        return self.seats.setdefault(name, SeatMinutes(name))
+
+    @property
+    def everyone(self) -> list[SeatMinutes]:
+        return [*self.seats.values(), *([self.chair] if self.chair else [])]
+
+    @property
+    def statements(self) -> list[Said]:
+        return [said for phase in self.phases.values() for said in phase.said.values()]
+
+    @property
+    def absences(self) -> list[Missed]:
+        return [missed for phase in self.phases.values() for missed in phase.absent.values()]
+
+    @property
+    def heard(self) -> int:
+        """How many of the seats (the chair is none) have made a statement that counts."""
+        return sum(1 for seat in self.seats.values() if seat.statements)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((seat.usage for seat in self.everyone), Usage())
+
+    def phase(self, name: str, at: float) -> PhaseMinutes:
+        return self.phases.setdefault(name, PhaseMinutes(name, at))
+
+
+def _convened(m: Minutes, event: ev.Convened, at: float) -> None:
+    m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
+    for seat in event.plan.get("seats", []):
+        m.seats[seat["name"]] = _planned(seat)
+    if chair := event.plan.get("chair"):
+        m.chair = _planned(chair)
+
+
+def _planned(seat: Json) -> SeatMinutes:
+    return SeatMinutes(seat["name"], seat["role"] or "", seat["perspective"] or "", seat["model"], seat["vendor"])
+
+
+def _resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
+    m.status, m.stopped, m.reason = "running", "", ""
+
+
+def _phase(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
+    m.phase(event.phase, at)
+
+
+def _phase_ended(m: Minutes, event: ev.PhaseEnded, at: float) -> None:
+    m.phase(event.phase, at).ended = at
+
+
+def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
+    phase = m.phase(event.phase, at)
+    phase.absent.pop(event.seat, None)
+    if event.seat not in phase.asked:
+        phase.asked.append(event.seat)
+    m.prompts[event.key] = event
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.since, seat.words, seat.trouble = "asked", event.phase, at, 0, ""
+
+
+def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
+    seat = m.seat(event.seat)
+    seat.words = 0
+    if event.why:
+        seat.trouble = event.why
+        m.troubles.append(event)
+
+
+def _faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
+    m.troubles.append(event)
+    m.seat(event.seat).trouble = f"{event.kind}: {event.detail}"
+
+
+def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
+    seat = m.seat(event.seat)
+    seat.state = "writing"
+    seat.words += len(event.text.split())
+
+
+def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
+    usage = Usage.from_json(event.usage)
+    m.phase(event.phase, at).said[event.seat] = Said(
+        event.key, event.phase, event.seat, event.state, event.said, event.reply,
+        event.served_by, usage, event.attempts, event.seconds,
+    )  # fmt: skip
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
+    seat.usage += usage
+    seat.attempts += event.attempts
+    seat.seconds += event.seconds
+    seat.statements += 1
+    seat.words = len(event.said.split())
+
+
+def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
+    missed = Missed(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
+    m.phase(event.phase, at).absent[event.seat] = missed
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
+    seat.attempts += event.attempts
+
+
+def _noted(m: Minutes, event: ev.Noted, at: float) -> None:
+    m.notes.append(event)
+
+
+def _fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
+    m.fetching = event if event.done < event.total else None
+
+
+def _closed(m: Minutes, event: ev.Closed, at: float) -> None:
+    m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
+    m.verdict, m.calls, m.report_path = event.verdict, event.calls, event.report_path
+
+
+def _nothing(m: Minutes, event: Any, at: float) -> None:
+    """Some events are for those who watch; the minutes do not change."""
+
+
+TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {
+    ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
+    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Delta: _delta, ev.Stated: _stated,
+    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Fetching: _fetching, ev.Closed: _closed,
+}  # fmt: skip
