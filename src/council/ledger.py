@@ -1,0 +1,161 @@
+"""The ledger: append-once, found by key. What stands here is never bought again.
+
+A step is a key and a fingerprint of what was asked; its attempts are numbered intents and what came of them; one result is
+accepted per step; the end of a phase is a row of its own. Each write carries the events that tell of it, in one transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from council import events as ev
+from council.errors import DuplicateKey, LedgerMismatch
+from council.events import Entry, Event
+from council.record import Attempt, Record, Row, Store
+from council.types import Ask, Json, Outcome
+
+Listener = Callable[[Entry], None]
+MURMUR_EVERY = 0.1  # seconds between two writes of one statement's stream
+
+
+class NullStore:
+    """Keeps nothing: for rehearsals, where nothing is paid."""
+
+    def post(self, run: str, rows: Sequence[Row]) -> None:
+        pass
+
+    async def write(self, run: str, rows: Sequence[Row]) -> None:
+        pass
+
+
+def fingerprint(ask: Ask, member: str) -> str:
+    """What was asked, of whom, under which settings; another fingerprint under the same key is another question."""
+    asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+class Ledger:
+    def __init__(
+        self, store: Store, record: Record, listen: Listener = lambda entry: None, *, strict: bool = True
+    ) -> None:
+        self.store = store
+        self.record = record
+        self.run = record.run
+        self.listen = listen
+        self.strict = strict  # False: take results by key alone (an audit of a run made by older prompts)
+        self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
+        self._seq = record.entries[-1].seq if record.entries else 0
+        self._claimed: set[str] = set()
+        self._told = {
+            str(entry.event) for entry in record.entries if isinstance(entry.event, (ev.Noted, ev.PhaseStarted))
+        }
+        self._live: dict[str, tuple[float, list[str]]] = {}
+
+    # What happened: every event has its number and its time, and goes to whoever listens.
+
+    def tell(self, event: Event, *rows: Row) -> None:
+        self.store.post(self.run, [*rows, self._stamp(event)])
+
+    async def tell_safely(self, event: Event, *rows: Row) -> None:
+        await self.store.write(self.run, [*rows, self._stamp(event)])
+
+    def tell_once(self, event: Event) -> None:
+        """For what a resumed protocol says again on its way to where it stopped."""
+        if str(event) not in self._told:
+            self._told.add(str(event))
+            self.tell(event)
+
+    def _stamp(self, event: Event) -> Row:
+        self._seq += 1
+        entry = Entry(self._seq, time.time(), event)
+        self.record.entries.append(entry)
+        self.listen(entry)
+        return ("event", (entry.seq, entry.at, event.type, _compact(ev.payload(event))))
+
+    # Steps and their results.
+
+    def claim(self, key: str) -> None:
+        if key in self._claimed:
+            raise DuplicateKey(
+                f'two steps of one run have the key "{key}": open another phase, or name the seats apart'
+            )
+        self._claimed.add(key)
+
+    def find(self, key: str, print_: str) -> Outcome | None:
+        """The accepted result of this step, if it was bought before."""
+        known = self.record.steps.get(key)
+        if self.strict and known is not None and known != print_:
+            raise LedgerMismatch(
+                f'the step "{key}" of run {self.run} was asked in other words before (the prompts, the seats or the version '
+                f"have changed since), so it cannot be resumed as it is: `council fork {self.run}` starts from what is unchanged"
+            )
+        result = self.record.results.get(key)
+        if result is not None:
+            self.calls["replayed"] += 1
+        return result
+
+    def begin(self, key: str, print_: str, event: Event) -> None:
+        rows: list[Row] = [] if key in self.record.steps else [("step", (key, print_))]
+        self.record.steps[key] = print_
+        self.tell(event, *rows)
+
+    async def accept(self, key: str, outcome: Outcome, event: Event) -> None:
+        self._live.pop(key, None)
+        self.record.results[key] = outcome
+        rows: list[Row] = [("result", (key, _compact(outcome.as_json()))), ("hush", (key,))]
+        await self.tell_safely(event, *rows)
+
+    # Phases: what has ended is never asked again, its absences included.
+
+    def absence(self, phase: str, key: str) -> Json | None:
+        found: Json | None = self.record.phases.get(phase, {}).get(key)
+        return found
+
+    async def end_phase(self, phase: str, absences: Json) -> None:
+        if phase in self.record.phases:
+            return
+        self.record.phases[phase] = absences
+        absent = sorted(absence["seat"] for absence in absences.values())
+        await self.tell_safely(ev.PhaseEnded(phase, absent), ("phase", (phase, _compact(absences))))
+
+    # Attempts: an intent is safe on disk before the request leaves, what came of it before anyone reads it.
+
+    def attempts(self, key: str) -> list[Attempt]:
+        return self.record.attempts.setdefault(key, [])
+
+    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str) -> Attempt:
+        past = self.attempts(key)
+        attempt = Attempt(len(past) + 1, member, body)
+        past.append(attempt)
+        self.calls["made"] += 1
+        told = ev.Attempted(key, seat, attempt.n, member, why)
+        await self.tell_safely(told, ("intent", (key, attempt.n, member, body, time.time())))
+        return attempt
+
+    def settle(self, key: str, attempt: Attempt, result: Json) -> None:
+        """Queued; the step's own result or the next intent makes it safe."""
+        attempt.result = result
+        self.store.post(self.run, [("settled", (key, attempt.n, _compact(result), time.time()))])
+
+    def murmur(self, key: str, seat: str, piece: str) -> None:
+        """A piece of an answer: shown at once, written at most ten times a second, no part of the ledger."""
+        now = time.time()
+        last, pieces = self._live.get(key, (0.0, []))
+        pieces.append(piece)
+        if now - last >= MURMUR_EVERY:
+            self.store.post(self.run, [("live", (key, "".join(pieces), now))])
+            last = now
+        self._live[key] = (last, pieces)
+        self.listen(Entry(0, now, ev.Delta(key, seat, piece)))
+
+    def hush(self, key: str) -> None:
+        """What has streamed so far is void: the attempt failed."""
+        if self._live.pop(key, None):
+            self.store.post(self.run, [("hush", (key,))])
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

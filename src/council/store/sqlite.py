@@ -1,0 +1,266 @@
+"""The run store on SQLite: one writer thread that commits whatever is queued as soon as it is free."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from council import events as ev
+from council.errors import RunOwned, StoreError, UnknownRun
+from council.record import Attempt, Record, Row
+from council.store.migrations import VERSIONS
+from council.types import Outcome
+
+R = TypeVar("R")
+Work = Callable[[sqlite3.Connection], Any]
+Job = tuple[Work, Callable[[Any, BaseException | None], None]]
+
+WRITE = {
+    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
+    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
+    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
+    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
+    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
+    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
+    "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
+    "hush": "DELETE FROM live WHERE run = ? AND key = ?",
+    "close": "UPDATE runs SET status = ?2, report = ?3 WHERE id = ?1",
+    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",
+}
+TABLES = ("events", "steps", "results", "intents", "settled", "phases", "live")
+
+
+class SqliteStore:
+    """Opened lazily by its own thread; everything else talks to that thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "council.db"
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._broken: BaseException | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (folder / "locks").mkdir(exist_ok=True, mode=0o700)
+            self._db = _open(self.path)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(_explain(error, self.path)) from error
+        self._thread = threading.Thread(target=self._work, name="council-store", daemon=True)
+        self._thread.start()
+
+    # Writing
+
+    def post(self, run: str, rows: Sequence[Row]) -> None:
+        """Queue rows; a failure is raised by the next `write`, which always comes before the next paid call."""
+        self._jobs.put((_inserting(run, rows), self._note_failure))
+
+    async def write(self, run: str, rows: Sequence[Row]) -> None:
+        if self._broken:
+            raise StoreError(_explain(self._broken, self.path)) from self._broken
+        await self._do(_inserting(run, rows))
+
+    def _note_failure(self, result: Any, error: BaseException | None) -> None:
+        self._broken = self._broken or error
+
+    async def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            with suppress(RuntimeError):  # the loop may be gone by now; the row is safe all the same
+                loop.call_soon_threadsafe(_resolve, future, result, error)
+
+        self._jobs.put((work, done))
+        try:
+            return await future
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(_explain(error, self.path)) from error
+
+    def _work(self) -> None:
+        open_ = True
+        while open_:
+            jobs = [self._jobs.get()]
+            while not self._jobs.empty():
+                jobs.append(self._jobs.get())
+            open_ = None not in jobs
+            self._commit([job for job in jobs if job is not None])
+
+    def _commit(self, jobs: list[Job]) -> None:
+        """All that is queued in one transaction; a job that fails takes only itself back."""
+        outcomes: list[tuple[Any, BaseException | None]] = []
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            for work, _ in jobs:
+                outcomes.append(_attempt(self._db, work))
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            outcomes = [(None, error)] * len(jobs)
+        for (_, done), (result, problem) in zip(jobs, outcomes, strict=True):
+            done(result, problem)
+
+    # Reading
+
+    async def load(self, run: str) -> Record:
+        return await self._do(lambda db: _load(db, run))
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """Every run, newest first: id, name, folder, created, status, setup."""
+        return await self._do(_runs)
+
+    async def newest_unfinished(self, folder: str) -> str | None:
+        unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
+        return unfinished[0]["id"] if unfinished else None
+
+    async def check(self) -> list[str]:
+        """SQLite's own opinion of its file."""
+        rows = await self._do(lambda db: db.execute("PRAGMA integrity_check").fetchall())
+        return [row[0] for row in rows if row[0] != "ok"]
+
+    def litter(self) -> list[str]:
+        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
+
+    # Owning
+
+    @contextmanager
+    def own(self, run: str) -> Iterator[None]:
+        """One process at a time works on a run. kill -9 frees the lock at once."""
+        path = self.folder / "locks" / f"{run}.lock"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunOwned(
+                    f"run {run} is at work in another process: wait for it, or stop it with Ctrl-C there"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def owned(self, run: str) -> bool:
+        try:
+            with self.own(run):
+                return False
+        except RunOwned:
+            return True
+
+    def close(self) -> None:
+        self._jobs.put(None)
+        self._thread.join()
+        self._db.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    path.chmod(0o600)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    _migrate(db, path)
+    return db
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    if _version(db) == len(VERSIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    version = _version(db)
+    if version > len(VERSIONS):
+        raise StoreError(
+            f'the run store "{path}" was written by a newer council (version {version}; this one knows {len(VERSIONS)}): '
+            "upgrade council, or set COUNCIL_DATA to another folder"
+        )
+    for migrate in VERSIONS[version:]:
+        migrate(db)
+    db.execute(f"PRAGMA user_version = {len(VERSIONS)}")
+    db.execute("COMMIT")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _explain(error: BaseException, path: Path) -> str:
+    if isinstance(error, PermissionError) or "readonly" in str(error) or "unable to open" in str(error):
+        return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
+    if "not a database" in str(error) or "malformed" in str(error):
+        return f'the run store "{path}" is damaged ({error}): move it away to start a new one, or set COUNCIL_DATA to another folder'
+    return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
+
+
+def _inserting(run: str, rows: Sequence[Row]) -> Work:
+    def work(db: sqlite3.Connection) -> None:
+        for table, values in rows:
+            db.execute(WRITE[table], (run, *values))
+
+    return work
+
+
+def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
+    db.execute("SAVEPOINT job")
+    try:
+        result = work(db)
+    except Exception as error:
+        db.execute("ROLLBACK TO job")
+        db.execute("RELEASE job")
+        return None, error
+    db.execute("RELEASE job")
+    return result, None
+
+
+def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.cancelled():
+        return
+    if error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = db.execute(
+        "SELECT id, name, folder, created, status, setup FROM runs ORDER BY created DESC, rowid DESC"
+    ).fetchall()
+    names = ("id", "name", "folder", "created", "status", "setup")
+    return [dict(zip(names, (*row[:5], json.loads(row[5])), strict=True)) for row in rows]
+
+
+def _load(db: sqlite3.Connection, run: str) -> Record:
+    row = db.execute(
+        "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
+    ).fetchone()
+    if row is None:
+        raise UnknownRun(f'there is no run "{run}": `council runs` lists them')
+    record = Record(*row[:5], json.loads(row[5]), status=row[6], report=row[7])
+    for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
+        record.entries.append(ev.Entry(seq, at, ev.from_payload(tag, json.loads(body))))
+    record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
+    for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
+        record.results[key] = Outcome.from_json(json.loads(body))
+    record.attempts = _load_attempts(db, run)
+    for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
+        record.phases[phase] = json.loads(absences)
+    return record
+
+
+def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
+    found: dict[str, list[Attempt]] = {}
+    rows = db.execute(
+        """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
+           LEFT JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
+           WHERE i.run = ? ORDER BY i.key, i.n""",
+        (run,),
+    )
+    for key, n, member, body, result in rows:
+        found.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
+    return found
