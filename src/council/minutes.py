@@ -65,7 +65,7 @@ class SeatMinutes:
     served_by: str = ""
     trouble: str = ""  # the last retry, fallback or repair, in words
     reason: str = ""  # why it is absent
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     attempts: int = 0
     seconds: float = 0.0
     statements: int = 0

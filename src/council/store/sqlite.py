@@ -241,7 +241,8 @@ def _load(db: sqlite3.Connection, run: str) -> Record:
     ).fetchone()
     if row is None:
         raise UnknownRun(f'there is no run "{run}": `council runs` lists them')
-    record = Record(*row[:5], json.loads(row[5]), status=row[6], report=row[7])
+    id_, name, folder, created, seed, setup, status, report = row
+    record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
         record.entries.append(ev.Entry(seq, at, ev.from_payload(tag, json.loads(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())

@@ -1,0 +1,275 @@
+"""The verbs a protocol has. Every effect is a ledger step: found there, it is replayed; not found, done and then written."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from council import events as ev
+from council import replies
+from council.errors import ChairAbsent, EngineError, QuorumLost
+from council.ledger import Ledger, fingerprint
+from council.prompting import Prompts
+from council.replies import Choices, Reply
+from council.types import (
+    OUT_FOR_THE_RUN,
+    Absence,
+    Ask,
+    CarryOut,
+    Json,
+    Message,
+    Outcome,
+    Question,
+    Roster,
+    Round,
+    Seat,
+    Statement,
+    Step,
+)  # fmt: skip
+
+T = TypeVar("T")
+Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: what is wanted → what was found
+
+
+class Council:
+    """One council at work. A protocol gets one and speaks only through it."""
+
+    def __init__(
+        self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
+        context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None, quorum: int = 1,
+    ) -> None:  # fmt: skip
+        self.roster = roster
+        self.question = question
+        self.quorum = quorum
+        self.ledger = ledger
+        self.prompts = prompts
+        self.carry_out = carry_out
+        self.context = dict(context or {})
+        self.effects = dict(effects or {})
+        self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
+        self.stances: dict[str, str] = {}  # what seats declared where their reply has a verdict
+        self._out: dict[str, Absence] = {}
+        self._path: tuple[str, ...] = ()
+        self._phases: tuple[str, ...] = ()
+        self._absences: Json = {}
+
+    @property
+    def members(self) -> tuple[Seat, ...]:
+        return self.roster.seats
+
+    @property
+    def chair(self) -> Seat:
+        if self.roster.chair is None:
+            raise EngineError("this protocol asks its chair, but its table gives it none: add one to its entry")
+        return self.roster.chair
+
+    @asynccontextmanager
+    async def phase(self, name: str) -> AsyncIterator[None]:
+        """Names the phase and prefixes its keys. What is absent when it ends stays absent when it is replayed."""
+        path, phases, absences = self._path, self._phases, self._absences
+        self._path, self._absences = (*path, name), {}
+        self._phases = (*phases, "/".join(self._path))
+        self.ledger.tell_once(ev.PhaseStarted(self._phases[-1]))
+        try:
+            yield
+            await self.ledger.end_phase(self._phases[-1], self._absences)
+        finally:
+            self._path, self._phases, self._absences = path, phases, absences
+
+    async def ask(
+        self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        after: Statement[Any] | None = None, **given: Any,
+    ) -> Statement[Any]:  # fmt: skip
+        """One seat. `after` continues that seat's conversation. Raises if it is absent: nobody else is asked."""
+        heard = await self._one(seat, prompt, reply, choices or {}, after, given)
+        if isinstance(heard, Statement):
+            return heard
+        lost = ChairAbsent if seat == self.roster.chair else QuorumLost
+        raise lost(f"{seat.name} did not answer in {self._phases[-1]}: {heard.state}: {heard.reason}")
+
+    async def poll(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        after: Round[Any] | None = None, **given: Any,
+    ) -> Round[Any]:  # fmt: skip
+        """All at once. A failing seat is absent while quorum holds."""
+        past: Mapping[str, Statement[Any]] = after or {}
+        asked = [self._one(seat, prompt, reply, choices or {}, past.get(seat.name), given) for seat in seats]
+        return self._round(await _together(asked))
+
+    async def relay(
+        self,
+        seats: Sequence[Seat],
+        prompt: str,
+        *,
+        reply: type[Any] | None = None,
+        choices: Choices | None = None,
+        **given: Any,
+    ) -> Round[Any]:
+        """In turn; each template gets `heard`, the statements before its own."""
+        heard: list[Statement[Any] | Absence] = []
+        for seat in seats:
+            before = [said for said in heard if isinstance(said, Statement)]
+            heard.append(await self._one(seat, prompt, reply, choices or {}, None, {**given, "heard": before}))
+        return self._round(heard)
+
+    async def gather(self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]) -> list[T]:
+        """Each seat runs `act` with a council of its own, whose keys carry the seat: nobody waits for another's."""
+        return await _together([act(self._apart(seat), seat) for seat in seats])
+
+    async def look(self, seat: Seat, wanted: Json) -> list[Json]:
+        """Read-only look-ups through the packet gate."""
+        return await self._effect("look", seat.name, wanted)
+
+    async def search(self, queries: Sequence[str]) -> list[Json]:
+        return await self._effect("search", "search", {"queries": list(queries)})
+
+    def note(self, what: str, why: str) -> None:
+        """Say what was decided, and why."""
+        self.ledger.tell_once(ev.Noted(what, why))
+
+    def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
+        """In an order of the reader's own, the same whenever the run is resumed."""
+        seed = self.prompts.seed
+        order = [hmac.new(seed, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
+        return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+
+    # How a seat is heard
+
+    async def _one(
+        self, seat: Seat, prompt: str, reply: type[Reply] | None, choices: Choices, after: Statement[Any] | None, given: dict[str, Any]
+    ) -> Statement[Any] | Absence:  # fmt: skip
+        key = "/".join((*self._path, seat.name))
+        self.ledger.claim(key)
+        if known := self._known_absence(key, seat):
+            return known
+        if gone := self._out.get(seat.name):
+            return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), 0)
+        step = self._step(key, seat, prompt, reply, choices, after, given)
+        print_ = fingerprint(step.ask, seat.member)
+        outcome = self.ledger.find(key, print_) or await self._carry_out(step, seat, print_)
+        if not outcome.ok:
+            return self._absent(key, Absence(seat, outcome.state, outcome.reason), outcome.attempts)
+        return self._statement(step, seat, outcome)
+
+    def _step(
+        self, key: str, seat: Seat, prompt: str, reply: type[Reply] | None, choices: Choices, after: Statement[Any] | None, given: dict[str, Any]
+    ) -> Step:  # fmt: skip
+        known = {"question": self.question, **self.context, **given}
+        rendered = self.prompts.render(prompt, seat, known, after.conversation if after else ())
+        schema = replies.schema_of(reply, choices, small=seat.small) if reply else None
+        tokens = (
+            None if schema and seat.small else rendered.max_tokens
+        )  # a grammar ends a small member's reply by itself
+        ask = Ask(key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens)
+
+        def read(text: str) -> Any:
+            return replies.read(reply, text, choices) if reply else None
+
+        def mend(said: str, words: str) -> Ask:
+            return replace(ask, messages=(*ask.messages, *self.prompts.repair(said, words)))
+
+        return Step(ask, seat.name, (seat.member, *seat.fallbacks), read, mend)
+
+    async def _carry_out(self, step: Step, seat: Seat, print_: str) -> Outcome:
+        asked = ev.Asked(
+            step.ask.key, self._phases[-1], seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
+        )
+        self.ledger.begin(step.ask.key, print_, asked)
+        outcome = await self.carry_out(step)
+        if outcome.ok:
+            await self.ledger.accept(step.ask.key, outcome, self._told(step, seat, outcome))
+        return outcome
+
+    def _told(self, step: Step, seat: Seat, outcome: Outcome) -> ev.Stated:
+        said = self._statement(step, seat, outcome)
+        reply = said.reply.model_dump() if said.reply is not None else None
+        return ev.Stated(
+            said.key, self._phases[-1], seat.name, outcome.state, said.said, reply,
+            outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
+        )  # fmt: skip
+
+    def _statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
+        answer: Message = {"role": "assistant", "content": outcome.text}
+        said: Statement[Any] = Statement(
+            seat, step.ask.key, outcome.text, step.read(outcome.text), outcome, (*step.ask.messages, answer)
+        )
+        if seat != self.roster.chair:
+            self.positions[seat.name] = said
+            if stance := getattr(said.reply, "verdict", None):
+                self.stances[seat.name] = str(stance)
+        return said
+
+    def _known_absence(self, key: str, seat: Seat) -> Absence | None:
+        found = self.ledger.absence(self._phases[-1], key)
+        return self._remember(Absence(seat, found["state"], found["reason"])) if found else None
+
+    def _absent(self, key: str, absence: Absence, attempts: int) -> Absence:
+        seat = absence.seat.name
+        self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
+        self.ledger.tell(ev.WasAbsent(key, self._phases[-1], seat, absence.state, absence.reason, attempts))
+        return self._remember(absence)
+
+    def _remember(self, absence: Absence) -> Absence:
+        if absence.state in OUT_FOR_THE_RUN:
+            why = f"was {absence.state} in {self._phases[-1]}"
+            self._out.setdefault(absence.seat.name, replace(absence, reason=why))
+        return absence
+
+    def _round(self, heard: Sequence[Statement[Any] | Absence]) -> Round[Any]:
+        round_ = Round(
+            [said for said in heard if isinstance(said, Statement)],
+            [gone for gone in heard if isinstance(gone, Absence)],
+        )
+        if heard and len(round_) < self.quorum:
+            reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
+            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phases[-1]} ({reasons})")
+        return round_
+
+    def _apart(self, seat: Seat) -> Council:
+        """A council for one seat: the same run, the same record, keys of its own."""
+        council = Council(
+            self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
+            context=self.context, effects=self.effects, quorum=self.quorum,
+        )  # fmt: skip
+        council.positions, council.stances, council._out = self.positions, self.stances, self._out
+        council._path, council._phases, council._absences = (*self._path, seat.name), self._phases, self._absences
+        return council
+
+    async def _effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
+        key = "/".join((*self._path, name, kind) if name != kind else (*self._path, kind))
+        self.ledger.claim(key)
+        print_ = fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
+        known = self.ledger.find(key, print_)
+        if known is None:
+            known = await self._do_effect(kind, key, print_, wanted)
+        found: list[Json] = json.loads(known.text)
+        return found
+
+    async def _do_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
+        if kind not in self.effects:
+            raise EngineError(
+                f'this council has nothing to {kind} in: give it a packet or a search provider, or leave out "{kind}"'
+            )
+        what = json.dumps(wanted, ensure_ascii=False)
+        self.ledger.begin(key, print_, ev.Noted(kind, what))
+        found = await self.effects[kind](wanted)
+        outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
+        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phases[-1], what, len(found)))
+        return outcome
+
+
+async def _together(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All at once; the first error stops the rest and is the one that is raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in asked]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

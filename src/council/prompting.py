@@ -1,0 +1,184 @@
+"""Prompts are files: load one, tell what it needs, render it. A file has TOML front matter and a Jinja2 body.
+
+Front matter: `role` (who the seat is, one sentence), `ask` (what is wanted, one sentence), `words` (about how many),
+`material` (expressions that give what a small member is shown), `tokens` (a cap on the answer). `role` and `ask` are templates.
+The body is the full prompt; a small member gets the compact template instead, filled from the front matter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jinja2.meta
+
+from council.errors import PromptError
+from council.types import Message, Round, Seat, Statement
+
+SHIPPED = Path(__file__).parent / "data" / "prompts"
+FRONT = "+++\n"
+KNOWN_FRONT = {"role", "ask", "words", "material", "tokens"}
+SMALL_TEMPERATURE = 0.2
+SMALL_WORDS = 80
+SMALL_QUOTE = 90  # words of another's statement that a small member is shown
+TOKENS_PER_WORD = 2.5  # generous: a small member that rambles is cut here
+
+_jinja = jinja2.Environment(
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=False,
+    autoescape=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One file, parsed and compiled once."""
+
+    path: Path
+    body: jinja2.Template
+    role: jinja2.Template
+    ask: jinja2.Template
+    material: tuple[Any, ...]
+    words: int | None
+    tokens: int | None
+    needs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    messages: tuple[Message, ...]
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+
+class Prompts:
+    """The prompts of one run: where to look, and the seed that fences are made of."""
+
+    def __init__(self, seed: str, folders: Sequence[Path] = ()) -> None:
+        self.seed = seed.encode()
+        self.folders = (*folders, SHIPPED)
+
+    def find(self, name: str, seat: Seat) -> Prompt:
+        """`phase.<seat>.md` if there is one, else `phase.md`."""
+        for file in (f"{name}.{seat.name}.md", f"{name}.md"):
+            for folder in self.folders:
+                if (folder / file).is_file():
+                    return load(folder / file)
+        places = " or ".join(f'"{folder}"' for folder in self.folders[:-1]) or "the package"
+        raise PromptError(f'there is no prompt "{name}.md" in {places}: write it, or correct the name in the protocol')
+
+    def render(self, name: str, seat: Seat, given: Mapping[str, Any], before: Iterable[Message] = ()) -> Rendered:
+        """The exact messages for a seat; `before` is the conversation that is being continued."""
+        prompt = self.find(name, seat)
+        if missing := sorted(prompt.needs - given.keys() - {"seat", "role"} - _jinja.globals.keys()):
+            raise PromptError(
+                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not give it: '
+                f'pass {missing[0]}=… where "{name}" is asked, or correct the name in the file'
+            )
+        try:
+            return self._render(prompt, seat, {**given, "seat": seat, "quote": self.quote}, tuple(before))
+        except jinja2.UndefinedError as error:
+            raise PromptError(f'the prompt "{prompt.path.name}" cannot be rendered: {error.message}') from error
+
+    def _render(self, prompt: Prompt, seat: Seat, given: dict[str, Any], before: tuple[Message, ...]) -> Rendered:
+        given["role"] = prompt.role.render(given)
+        given["words"] = given.get("words") or prompt.words
+        if seat.small:
+            return self._compact(prompt, given, before)
+        user = (
+            _part("full.md").render(given, body=prompt.body.render(given)) if not before else prompt.body.render(given)
+        )
+        return Rendered((*(before or [_system()]), {"role": "user", "content": user.strip()}), None, prompt.tokens)
+
+    def _compact(self, prompt: Prompt, given: dict[str, Any], before: tuple[Message, ...]) -> Rendered:
+        words = min(given["words"] or SMALL_WORDS, SMALL_WORDS)
+        material = [piece for expression in prompt.material for piece in _pieces(expression(**given))]
+        user = _part("compact.md").render(given, ask=prompt.ask.render(given), words=words, material=material)
+        system = {"role": "system", "content": given["role"]}
+        messages = (*(before or [system]), {"role": "user", "content": user.strip()})
+        return Rendered(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD))
+
+    def repair(self, said: str, words: str) -> tuple[Message, Message]:
+        """The turn that asks for the same reply in the right form."""
+        user = _part("repair.md").render(problem=words).strip()
+        return {"role": "assistant", "content": said}, {"role": "user", "content": user}
+
+    def quote(self, statement: Statement[Any], label: str | None = None) -> str:
+        """Another's words inside a fence that nobody outside this run could have written."""
+        mark = self.mark(statement.key)
+        name = label or statement.seat.label
+        return f"<<<{name} {mark}\n{visible(statement.said.strip())}\n{mark}>>>"
+
+    def mark(self, what: str) -> str:
+        return hmac.new(self.seed, what.encode(), hashlib.sha256).hexdigest()[:12]
+
+
+@lru_cache(maxsize=256)
+def load(path: Path) -> Prompt:
+    text = path.read_text(encoding="utf-8")
+    try:
+        front, body = _split(text)
+        unknown = front.keys() - KNOWN_FRONT
+        if unknown:
+            raise PromptError(f'the prompt "{path.name}" has the unknown front matter key "{min(unknown)}"')
+        sources = [
+            body,
+            front.get("role", ""),
+            front.get("ask", ""),
+            *(f"{{{{ {m} }}}}" for m in front.get("material", [])),
+        ]
+        needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
+        return Prompt(
+            path, _jinja.from_string(body), _jinja.from_string(front.get("role", "")), _jinja.from_string(front.get("ask", "")),
+            tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
+            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "words"}),
+        )  # fmt: skip
+    except (jinja2.TemplateSyntaxError, tomllib.TOMLDecodeError) as error:
+        raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
+
+
+def _split(text: str) -> tuple[dict[str, Any], str]:
+    if not text.startswith(FRONT):
+        return {}, text
+    front, _, body = text[len(FRONT) :].partition(f"\n{FRONT}")
+    return tomllib.loads(front), body
+
+
+def _pieces(value: Any) -> list[tuple[str, str]]:
+    """Whatever an expression gave, as labelled texts short enough for a small member."""
+    if isinstance(value, Statement):
+        return [(value.seat.label, _shorten(visible(value.said)))]
+    if isinstance(value, Round):
+        return [piece for statement in value.values() for piece in _pieces(statement)]
+    if isinstance(value, str):
+        return [("", _shorten(value))] if value else []
+    return [piece for item in value for piece in _pieces(item)]
+
+
+def _shorten(text: str) -> str:
+    words = text.split()
+    return " ".join(words) if len(words) <= SMALL_QUOTE else " ".join(words[:SMALL_QUOTE]) + " …"
+
+
+def visible(text: str) -> str:
+    """Without the characters a reader cannot see but a model can: format, tag and control characters."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cn"))
+
+
+@lru_cache(maxsize=16)
+def _part(name: str) -> jinja2.Template:
+    return _jinja.from_string((SHIPPED / "_parts" / name).read_text(encoding="utf-8"))
+
+
+def _system() -> Message:
+    return {"role": "system", "content": _part("system.md").render().strip()}

@@ -1,0 +1,71 @@
+"""Stress-test an answer: the leading draft is attacked, and a verdict says what is left standing."""
+
+from __future__ import annotations
+
+from council.council import Council
+from council.replies import Attack, Issue, Ruling, Triage
+from council.rules.confidence import confidence
+from council.types import Json, Round, Verdict
+
+
+async def adversarial(council: Council) -> Verdict:
+    """Draft apart, attack the leading draft, rule on what is left standing."""
+    async with council.phase("draft"):
+        drafts = await council.poll(council.members, "adversarial/draft")
+    if len(drafts) == 1:
+        return await untested(council, drafts)
+    async with council.phase("triage"):
+        triage: Triage = (
+            await council.ask(council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)})
+        ).reply
+        leader = drafts[triage.leader]
+        council.note(f"leading position: {triage.leader}", why=triage.reason)
+    attacks: Round[Attack] = Round()
+    if triage.consensus:
+        council.note("attack skipped", why="Consensus detected — no adversarial round needed")
+    else:
+        async with council.phase("attack"):
+            attacks = await council.poll(
+                drafts.seats_but(triage.leader), "adversarial/attack",
+                leader=leader, drafts=drafts, contested=triage.contested, agreed=triage.agreed, reply=Attack,
+            )  # fmt: skip
+    issues = numbered(attacks)
+    async with council.phase("verdict"):
+        ruling = await council.ask(
+            council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts,
+            issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
+            reply=Ruling, choices={"issue": list(issues)} if issues else {},
+        )  # fmt: skip
+    return verdict_from(ruling.reply, attacks)
+
+
+async def untested(council: Council, drafts: Round[None]) -> Verdict:
+    """One draft: an answer can be written, but nothing was tested, so there is no outcome to report."""
+    (leader,) = drafts.values()
+    council.note("attack skipped", why="there is only one draft, and nobody to test it")
+    async with council.phase("verdict"):
+        ruling = await council.ask(
+            council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[], reply=Ruling
+        )
+    return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested by anyone")
+
+
+def numbered(attacks: Round[Attack]) -> dict[str, Issue]:
+    """Every issue under a name the chair can cite: beta-1, beta-2, gamma-1."""
+    return {f"{name}-{n}": issue for name, attack in attacks.items() for n, issue in enumerate(attack.reply.issues, 1)}
+
+
+def verdict_from(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
+    """Confidence is a rule, not a claim. Without an attack there is nothing that could have changed the leader."""
+    issues = numbered(attacks)
+    outcome = ruling.outcome if attacks else "SURVIVED"
+    landed = [issues[point.issue].severity for point in ruling.points if point.landed and point.issue in issues]
+    level = confidence(outcome, landed, [attack.reply.verdict for attack in attacks.values()])
+    answer = f"{ruling.answer}\n\n## Confidence Assessment\n\n**{level}.** {ruling.assessment}"
+    return Verdict(answer, outcome=outcome, confidence=level, dissent=tuple(_dissent(attacks, outcome)))
+
+
+def _dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
+    """An attacker who wanted the leader rejected, and was not followed, stays on record."""
+    rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
+    return [{"seat": name, "position": "REJECTED", "text": attacks[name].said} for name in rejected if outcome != "OVERTURNED"]

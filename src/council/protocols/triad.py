@@ -1,0 +1,15 @@
+"""The fast triad: three drafts that doubt themselves, merged by the chair."""
+
+from __future__ import annotations
+
+from council.council import Council
+from council.types import Verdict
+
+
+async def triad(council: Council) -> Verdict:
+    """Draft apart with self-critique, merge once."""
+    async with council.phase("draft"):
+        drafts = await council.poll(council.members, "adversarial/draft")
+    async with council.phase("merge"):
+        merged = await council.ask(council.chair, "triad/merge", drafts=drafts)
+    return Verdict(merged.text)

@@ -1,0 +1,19 @@
+"""What the shell is told. "Found problems" and "never ran" never share a code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+ACCESS = ("failed(auth)", "failed(quota)")
+COMPLETE, FAILED, USAGE, PARTIAL, NO_ACCESS, BUDGET, GATED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 10, 130
+
+
+def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
+    """`stopped` is what put an end to it early; `absences` are the states of the seats that did not answer."""
+    if stopped == "interrupted":
+        return INTERRUPTED
+    if stopped == "budget":
+        return BUDGET
+    if status == "failed":
+        return NO_ACCESS if absences and all(state in ACCESS for state in absences) else FAILED
+    return COMPLETE if status == "complete" else PARTIAL
