@@ -1,0 +1,128 @@
+"""What a refused request means: a status, a code and a vendor's prose become a kind of the retry table."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 408: "overload", 413: "size", 429: "rate",
+         502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
+         524: "cut", 529: "overload"}  # fmt: skip
+NO_MONEY_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+REFUSING_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+NO_MONEY = re.compile(
+    r"billing|current quota|credit balance|(insufficient|not enough|no|out of) (credit|balance|fund)|payment", re.I
+)
+THROTTLED = re.compile(
+    r"per[ -](minute|second|hour|day)|rate.?limit|throttl|too many requests|(try again|retry) in|please wait|\b[rt]pm\b",
+    re.I,
+)
+TOO_LONG = re.compile(
+    r"context.?(length|window|size|limit)|maximum (context|prompt|input)|reduce the length|too many tokens"
+    r"|(prompt|input|message|request|payload|body)\w* .{0,60}too (long|large)"
+    r"|(input|prompt)\w* .{0,60}exceed|exceeds? the (maximum )?(number of )?(input )?tokens|tokens.{0,60}must be <=",
+    re.I,
+)
+OUTPUT_SIZE = re.compile(r"(completion|output) tokens|max_(completion_)?tokens", re.I)
+NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)|(unknown|no such|invalid) model", re.I)
+NO_KEY = re.compile(
+    r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
+)
+CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
+
+
+class Complaint(NamedTuple):
+    """What an error body says."""
+
+    codes: frozenset[str]
+    message: str
+
+
+def one_line(message: str, secrets: Iterable[str] = ()) -> str:
+    """One line fit for any terminal: no control characters, no secret, 200 characters at most."""
+    line = " ".join(CONTROLS.sub(" ", message).split())
+    for secret in secrets:
+        if len(secret) >= 4:  # anything shorter is a placeholder, and would make holes in plain words
+            line = line.replace(secret, "***")
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+def complaint(body: bytes, otherwise: str = "") -> Complaint:
+    """The vendor's codes and message, whichever of the usual shapes they come in."""
+    text = body.decode(errors="replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return Complaint(frozenset(), TAGS.sub(" ", text).strip() or otherwise)
+    return complaint_in(found, otherwise)
+
+
+def complaint_in(found: Any, otherwise: str = "") -> Complaint:
+    if isinstance(found, list) and found:
+        found = found[0]
+    if isinstance(found, dict) and found.get("error"):
+        found = found["error"]
+    if not isinstance(found, dict):
+        return Complaint(frozenset(), str(found or otherwise))
+    codes = frozenset(str(found[name]).lower() for name in ("code", "type", "status") if found.get(name))
+    return Complaint(codes, str(found.get("message") or found.get("detail") or otherwise or found))
+
+
+def kind_of(status: int, said: Complaint, waits: float | None) -> str:
+    """The row of the retry table. Codes come before prose, and prose about throttling before any other."""
+    if status in (402, 403, 429) and out_of_money(status, said, waits):
+        return "quota"
+    if status in (400, 413, 422):
+        return kind_of_bad_request(said, KINDS.get(status, "parameter"))
+    return KINDS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "model")
+
+
+def out_of_money(status: int, said: Complaint, waits: float | None) -> bool:
+    if said.codes & NO_MONEY_CODES:
+        return True
+    # Some vendors speak of quota and billing when they only mean "slower": then they say how long to wait.
+    slower = status == 429 and (waits is not None or THROTTLED.search(said.message))
+    return bool(NO_MONEY.search(said.message)) and not slower
+
+
+def kind_of_bad_request(said: Complaint, otherwise: str) -> str:
+    message = said.message
+    if THROTTLED.search(message):
+        return "rate"
+    if "context_length_exceeded" in said.codes or "exceed_context_size_error" in said.codes:
+        return "size"
+    if TOO_LONG.search(message) and (not OUTPUT_SIZE.search(message) or "context" in message.lower()):
+        return "size"
+    if "model_not_found" in said.codes or NO_MODEL.search(message):
+        return "model"
+    return "auth" if NO_KEY.search(message) else otherwise
+
+
+def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
+    """Seconds to wait, from seconds, milliseconds or an HTTP date. Nonsense is no advice."""
+    exact = seconds(milliseconds)
+    if exact is not None:
+        return exact / 1000
+    plain = seconds(value)
+    return plain if plain is not None else until(value)
+
+
+def seconds(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def until(date: str | None) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date or "").timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -1,0 +1,188 @@
+"""The line to one endpoint: shared connections, proxies, clocks, and every failure told as a Fault.
+
+aiohttp is imported at the first call, so that importing a wire stays cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from council.errors import Fault
+from council.members.wires.faults import Complaint, complaint, kind_of, one_line, retry_after
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
+ENOUGH = 64 * 1024  # bytes of an error body
+LONGEST = 16 * 1024 * 1024  # bytes of one line
+
+
+class Line:
+    """The connections to one provider in one event loop."""
+
+    def __init__(self, limit: int) -> None:
+        import aiohttp
+
+        # The semaphore counts, not the connector: waiting for a turn must not run down the clock for connecting.
+        self.turn = asyncio.Semaphore(limit)
+        self.session: ClientSession = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        self.users: set[int] = set()
+
+
+_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Line]] = WeakKeyDictionary()
+
+
+class Endpoint:
+    """One member's end of the line. Members of one provider share the connections; the last to leave closes them."""
+
+    def __init__(
+        self, base_url: str, *, headers: Mapping[str, str], secret: str = "", connect: float = 10.0, limit: int = 16
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **headers}
+        self.secrets = (secret, urlsplit(base_url).password or "")
+        self.connect = connect
+        self.limit = limit
+
+    def line(self) -> Line:
+        lines = _lines.setdefault(asyncio.get_running_loop(), {})
+        if self.base_url not in lines:
+            lines[self.base_url] = Line(self.limit)
+        lines[self.base_url].users.add(id(self))
+        return lines[self.base_url]
+
+    @asynccontextmanager
+    async def post(
+        self, path: str, body: bytes, first_byte: float, said: Callable[[], str]
+    ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
+        """The response and the clock, which stands at `first_byte` until the reader moves it."""
+        # Above 1 MiB aiohttp wants a file, so that writing it does not hold up the loop.
+        data = body if len(body) < 2**20 else io.BytesIO(body)
+        line = self.line()
+        async with (
+            self.faults(said),
+            line.turn,
+            asyncio.timeout(first_byte) as clock,
+            self._request(line, "POST", path, data) as response,
+        ):
+            yield response, clock
+
+    async def get(self, path: str, within: float) -> bytes:
+        line = self.line()
+        async with self.faults(str), asyncio.timeout(within), self._request(line, "GET", path) as response:
+            await self.check(response)
+            body: bytes = await response.read()
+            return body
+
+    def _request(self, line: Line, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
+        import aiohttp
+
+        # The timeout for connecting covers DNS and TLS; the other clocks are the reader's.
+        clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
+        url = self.base_url + path
+        return line.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
+                                    proxy=proxy_for(url), allow_redirects=False)  # fmt: skip
+
+    @asynccontextmanager
+    async def faults(self, said: Callable[[], str]) -> AsyncIterator[None]:
+        """Turn whatever the network does into the fault that the retry table knows."""
+        import aiohttp
+
+        try:
+            yield
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+            raise Fault("net", self.detail(f"no connection to {self.base_url}: {error}")) from None
+        except TimeoutError:
+            raise Fault("stall", "nothing more was said in time", said=said()) from None
+        except aiohttp.ClientPayloadError:
+            raise Fault("cut", "the connection closed before the answer was whole", said=said()) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            detail = self.detail(f"the answer broke off: {error or type(error).__name__}")
+            raise Fault("cut", detail, said=said()) from None
+
+    async def check(self, response: ClientResponse) -> None:
+        if not 200 <= response.status < 300:
+            raise self.fault(response, await self.complaint(response))
+
+    async def complaint(self, response: ClientResponse) -> Complaint:
+        return complaint(await opening(response, self.connect), response.reason or "")
+
+    def fault(self, response: ClientResponse, said: Complaint) -> Fault:
+        after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
+        detail = self.detail(f"{response.status}: {said.message}")
+        return Fault(kind_of(response.status, said, after), detail, retry_after=after)
+
+    def detail(self, message: str) -> str:
+        return one_line(message, self.secrets)
+
+    async def close(self) -> None:
+        lines = _lines.get(asyncio.get_running_loop(), {})
+        line = lines.get(self.base_url)
+        if line is None:
+            return
+        line.users.discard(id(self))
+        if not line.users:
+            del lines[self.base_url]
+            await line.session.close()
+
+
+def proxy_for(url: str) -> str | None:
+    """The environment's proxy, never for this machine itself. (aiohttp's own way would read .netrc too.)"""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
+    """The whole lines of a body, as many at a time as have come in; an unfinished last line is not one."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > LONGEST:
+            raise ValueError("a line without end")
+        if lines:
+            yield lines
+
+
+def framed(response: ClientResponse) -> bool:
+    """Whether HTTP itself can tell the end of this body from a cut."""
+    return response.content_length is not None or "Transfer-Encoding" in response.headers
+
+
+async def drain(response: ClientResponse) -> None:
+    """Read on to the end of a body that has said all, if the end is near."""
+    import aiohttp
+
+    try:
+        async with asyncio.timeout(LINGER):
+            while not response.content.at_eof():
+                await response.content.readany()
+    except (TimeoutError, OSError, aiohttp.ClientError):
+        response.close()
+
+
+async def opening(response: ClientResponse, within: float) -> bytes:
+    """The start of an error body. The status is known already, so a body that does not come is no new fault."""
+    import aiohttp
+
+    body = b""
+    try:
+        async with asyncio.timeout(within):
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) >= ENOUGH:
+                    break
+    except (TimeoutError, OSError, aiohttp.ClientError):
+        pass
+    return body[:ENOUGH]

@@ -1,0 +1,47 @@
+"""What every test stands on: an environment of its own, and the fake provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from tests.fake_provider import FakeProvider
+
+WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
+KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key, no configuration and no folder of the person who runs the tests; only the model's weights are shared."""
+    for name in list(os.environ):
+        ours = name.startswith("COUNCIL_") and name not in KEPT
+        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR"):
+            monkeypatch.delenv(name)
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("COUNCIL_CACHE", str(WEIGHTS_CACHE))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def weights_cache() -> Path:
+    return WEIGHTS_CACHE
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    with FakeProvider() as running:
+        yield running

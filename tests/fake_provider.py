@@ -1,0 +1,263 @@
+"""A chat-completions endpoint on a real socket, for tests and benchmarks: scripted, logged, with a bill of its own.
+
+    with FakeProvider() as provider:
+        provider.script("m1", Reply(status=500), Reply(cut=40))    # the first two calls of m1; then the default answer
+        provider.always("m2", Reply(hang=True))                    # every call of m2
+        provider.answer = lambda seen: Reply(text="…") if "triage" in seen.prompt else None
+        gate = provider.hold(nth=3)                                # the third request stays open
+        …; gate.wait(); …; gate.release()
+        provider.log, provider.waves(), provider.bill
+
+As a process of its own: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from tests.fake_replies import Json, Reply, Seen, keep_alive, pieces_of, refusal, said_by, send
+
+__all__ = ["FakeProvider", "Gate", "Reply", "Seen"]
+
+
+class Gate:
+    """Holds the requests that match it until it is released."""
+
+    def __init__(self, provider: FakeProvider, matches: Callable[[Seen], bool]) -> None:
+        self.matches = matches
+        self.held: list[Seen] = []
+        self._provider = provider
+        self._arrived = threading.Condition()
+        self._open = asyncio.Event()
+
+    def wait(self, timeout: float = 20.0, count: int = 1) -> list[Seen]:
+        """Block until `count` matching requests are held open."""
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: len(self.held) >= count, timeout):
+                raise TimeoutError(f"{len(self.held)} of {count} requests arrived within {timeout} s")
+            return list(self.held)
+
+    def release(self) -> None:
+        self._provider.on_loop(self._open.set)
+
+    async def hold(self, seen: Seen) -> None:
+        if self._open.is_set() or not self.matches(seen):
+            return
+        with self._arrived:
+            self.held.append(seen)
+            self._arrived.notify_all()
+        await self._open.wait()
+
+
+class FakeProvider:
+    """The endpoint. Runs in a thread with a loop of its own; everything public may be called from any thread."""
+
+    def __init__(self, *, delay: float = 0.0, port: int = 0, models: tuple[str, ...] = ("m1", "m2", "m3")) -> None:
+        self.delay = delay
+        self.port = port
+        self.models = models
+        self.booleans: bool | dict[str, bool] = False  # what a schema's booleans become, by property name or all
+        self.values: Json = {}  # what a schema's properties become, by name: a value, or a callable of Seen
+        self.answer: Callable[[Seen], Reply | None] | None = None  # None from it: the script, then the default
+        self._scripts: dict[str, list[Reply]] = {}
+        self._always: dict[str, Reply] = {}
+        self._gates: list[Gate] = []
+        self._log: list[Seen] = []
+        self._lock = threading.Lock()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    # What a test says and asks
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.address}/v1"
+
+    @property
+    def log(self) -> list[Seen]:
+        with self._lock:
+            return list(self._log)
+
+    def requests(self, model: str) -> list[Seen]:
+        return [seen for seen in self.log if seen.model == model]
+
+    @property
+    def bill(self) -> Json:
+        """What the provider would charge for: calls and tokens."""
+        paid = [seen.tokens for seen in self.log if seen.tokens["out"] or seen.tokens["in"]]
+        return {"calls": len(paid), "in": sum(t["in"] for t in paid), "out": sum(t["out"] for t in paid)}
+
+    def waves(self) -> list[list[Seen]]:
+        """Requests in groups: one that arrives after the end of all earlier ones starts a new group."""
+        waves: list[list[Seen]] = []
+        end = -1.0
+        for seen in sorted(self.log, key=lambda seen: seen.arrived):
+            if seen.arrived > end:
+                waves.append([])
+            waves[-1].append(seen)
+            end = max(end, float("inf") if seen.ended is None else seen.ended)
+        return waves
+
+    def script(self, model: str, *replies: Reply) -> None:
+        """How the next calls of a model are answered, in turn. `*` stands for a model without a script."""
+        with self._lock:
+            self._scripts.setdefault(model, []).extend(replies)
+
+    def always(self, model: str, reply: Reply) -> None:
+        with self._lock:
+            self._always[model] = reply
+
+    def hold(
+        self, when: Callable[[Seen], bool] | None = None, *, nth: int | None = None, model: str | None = None
+    ) -> Gate:
+        """Keep matching requests open: the nth in all, or the nth of a model, or what `when` says."""
+
+        def matches(seen: Seen) -> bool:
+            number = seen.nth if model else seen.n
+            return (when is None or when(seen)) and model in (None, seen.model) and nth in (None, number)
+
+        gate = Gate(self, matches)
+        with self._lock:
+            self._gates.append(gate)
+        return gate
+
+    def forget(self) -> None:
+        """An empty log and no scripts, gates or faults."""
+        with self._lock:
+            self._log, self._scripts, self._always, gates, self._gates = [], {}, {}, self._gates, []
+        for gate in gates:
+            gate.release()
+
+    # Running
+
+    def __enter__(self) -> FakeProvider:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(10)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    def on_loop(self, act: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(act)
+
+    async def _serve(self) -> None:
+        app = web.Application(client_max_size=2**28)
+        for prefix in ("", "/v1"):
+            app.router.add_post(f"{prefix}/chat/completions", self._complete)
+            app.router.add_get(f"{prefix}/models", self._list)
+        app.router.add_get("/log", self._show_log)
+        # A handler outlives its client, as a provider's does: what was asked for is paid for.
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=False, shutdown_timeout=0.01)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def _stop(self) -> None:
+        await self._runner.cleanup()
+        mine = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in mine:
+            task.cancel()
+        await asyncio.gather(*mine, return_exceptions=True)
+
+    # Answering
+
+    async def _list(self, request: web.Request) -> web.Response:
+        reply = self._take("/models")
+        if reply and reply.status != 200:
+            return web.json_response(
+                reply.error or {"error": {"message": "no"}}, status=reply.status, headers=reply.headers
+            )
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+
+    async def _show_log(self, request: web.Request) -> web.Response:
+        return web.json_response([seen.as_json() for seen in self.log])
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        seen = self._note(await request.read(), dict(request.headers))
+        reply = self._choose(seen)
+        seen.status = reply.status
+        if reply.status == 200 if reply.billed is None else reply.billed:
+            seen.tokens = {"in": len(seen.prompt) // 4 + 1, "out": len(said_by(self._typed, seen, reply)) // 4 + 1}
+        try:
+            return await self._respond(request, seen, reply)
+        except ConnectionError:
+            return web.Response()  # the client has gone; nobody reads this
+        finally:
+            seen.ended = seen.ended or time.monotonic()
+
+    def _note(self, raw: bytes, headers: dict[str, str]) -> Seen:
+        body = json.loads(raw)
+        model = body.get("model", "")
+        with self._lock:
+            nth = 1 + sum(seen.model == model for seen in self._log)
+            seen = Seen(len(self._log) + 1, nth, model, time.monotonic(), raw, body, headers)
+            self._log.append(seen)
+        return seen
+
+    def _choose(self, seen: Seen) -> Reply:
+        asked = self.answer(seen) if self.answer else None
+        return asked or self._take(seen.model) or self._take("*") or Reply()
+
+    def _take(self, model: str) -> Reply | None:
+        with self._lock:
+            script = self._scripts.get(model)
+            return script.pop(0) if script else self._always.get(model)
+
+    def _typed(self, name: str, schema: Json, seen: Seen) -> Any:
+        """What a test wants in the place of a property; None leaves it to the schema."""
+        wanted = self.values.get(name)
+        if wanted is None and schema.get("type") == "boolean":
+            wanted = self.booleans.get(name, False) if isinstance(self.booleans, dict) else self.booleans
+        return wanted(seen) if callable(wanted) else wanted
+
+    async def _respond(self, request: web.Request, seen: Seen, reply: Reply) -> web.StreamResponse:
+        for gate in list(self._gates):
+            await gate.hold(seen)
+        await asyncio.sleep(self.delay if reply.delay is None else reply.delay)
+        if reply.hang:
+            await asyncio.Event().wait()
+        if reply.status != 200:
+            seen.ended = time.monotonic()
+            return refusal(reply)
+        streamed = seen.body.get("stream", False) if reply.stream is None else reply.stream
+        kind = "text/event-stream" if streamed else "application/json"
+        response = web.StreamResponse(headers={"Content-Type": kind, **reply.headers})
+        await response.prepare(request)
+        if reply.comments:
+            await keep_alive(response)
+        said = said_by(self._typed, seen, reply)
+        return await send(request, response, seen, reply, pieces_of(seen, reply, said, streamed))
+
+
+def main() -> None:
+    """Serve until interrupted; the address is the first line."""
+    options = argparse.ArgumentParser(description="A fake chat-completions endpoint.")
+    options.add_argument("--port", type=int, default=0)
+    options.add_argument("--delay", type=float, default=0.0)
+    given = options.parse_args()
+    with FakeProvider(delay=given.delay, port=given.port) as provider:
+        print(provider.address, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
