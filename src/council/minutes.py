@@ -62,6 +62,7 @@ class SeatMinutes:
     phase: str = ""
     since: float = 0.0  # when it was last asked
     words: int = 0  # words streamed since then
+    mid_word: bool = False  # the last piece that streamed in ended inside a word
     served_by: str = ""
     trouble: str = ""  # the last retry, fallback or repair, in words
     reason: str = ""  # why it is absent
@@ -179,11 +180,12 @@ def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
     m.prompts[event.key] = event
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.since, seat.words, seat.trouble = "asked", event.phase, at, 0, ""
+    seat.mid_word, seat.reason = False, ""
 
 
 def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat = m.seat(event.seat)
-    seat.words = 0
+    seat.words, seat.mid_word = 0, False
     if event.why:
         seat.trouble = event.why
         m.troubles.append(event)
@@ -197,7 +199,9 @@ def _faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
 def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
-    seat.words += len(event.text.split())
+    goes_on = seat.mid_word and not event.text[:1].isspace()
+    seat.words += len(event.text.split()) - (1 if goes_on and event.text else 0)
+    seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
 
 
 def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
