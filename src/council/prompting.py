@@ -113,11 +113,14 @@ class Prompts:
         user = _part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
 
-    def quote(self, statement: Statement[Any], label: str | None = None) -> str:
+    def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
         """Another's words inside a fence that nobody outside this run could have written."""
-        mark = self.mark(statement.key)
-        name = label or statement.seat.label
-        return f"<<<{name} {mark}\n{visible(statement.said.strip())}\n{mark}>>>"
+        if isinstance(what, Statement):
+            name, text, mark = label or what.seat.label, what.said, self.mark(what.key)
+        else:
+            text = what if isinstance(what, str) else "\n".join(f"- {line}" for line in what)
+            name, mark = label or "", self.mark(f"{label}: {text}")
+        return f"<<<{name} {mark}\n{visible(text.strip())}\n{mark}>>>"
 
     def mark(self, what: str) -> str:
         return hmac.new(self.seed, what.encode(), hashlib.sha256).hexdigest()[:12]

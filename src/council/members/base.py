@@ -18,6 +18,7 @@ class Member(Protocol):
     vendor: str  # the family it counts as
     small: bool  # asks for the compact template
     free: bool  # costs nothing per call
+    backoff: float  # seconds before the first retry of a fault that waits
 
     def prepare(self, ask: Ask) -> bytes: ...
 

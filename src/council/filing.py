@@ -1,0 +1,74 @@
+"""Where reports are filed, under names that are safe on every system."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+import unicodedata
+from pathlib import Path
+
+from council.errors import StoreError
+
+LONGEST = 60
+
+
+def slug(text: str) -> str:
+    """Lower-case letters, digits and hyphens, made by us alone; at most 60 characters, cut at a word."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
+    made = ""
+    for word in words:
+        if len(made) + len(word) + 1 > LONGEST:
+            break
+        made = f"{made}-{word}" if made else word
+    return made or (words[0][:LONGEST] if words else "question")
+
+
+def open_folder(root: Path, name: str) -> Path:
+    """The report folder, made if it is missing, with a .gitignore so that private findings are not committed by accident."""
+    folder = root / name
+    try:
+        for part in (folder, *folder.parents):
+            if part == root:
+                break
+            if part.is_symlink():
+                raise StoreError(
+                    f'"{part}" is a link, and reports are not written through links: make it a real folder'
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (ignore := folder / ".gitignore").exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise StoreError(
+            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or start council elsewhere'
+        ) from error
+    return folder
+
+
+def reserve(folder: Path, kind: str, about: str, at: float) -> Path:
+    """A name nobody has yet: <date>-<kind>-<slug>.md, then -2, -3."""
+    stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slug(kind)}-{slug(about)}"
+    n = 1
+    while True:
+        path = folder / (f"{stem}.md" if n == 1 else f"{stem}-{n}.md")
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600))
+            return path
+        except FileExistsError:
+            n += 1
+
+
+def file(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,111 @@
+"""A member that says what it is told to: for tests, examples and rehearsals. Shipped, on the real seam.
+
+`scripted:` answers everything plausibly. `scripted:FILE.toml` takes its lines from the file, keyed by step:
+
+    record = "calls.jsonl"            # where every request is written down
+    ["draft/alpha"]
+    text = "…"                        # or reply = { … } for a typed reply
+    ["draft/beta"]
+    fail = "server"                   # a row of the fault table; times = 1 fails once and then answers
+    ["improve/gamma"]
+    stall = true                      # never answers
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from council.errors import ConfigError, Fault
+from council.members.base import Hear, Progress
+from council.types import Answer, Ask, Json, Usage
+
+
+class Scripted:
+    vendor = "scripted"
+    small = False
+    free = True
+    backoff = 0.0
+
+    def __init__(self, name: str = "scripted:", script: Json | None = None) -> None:
+        self.name = name
+        self.script = _read(Path(name.partition(":")[2])) if script is None and name != "scripted:" else script or {}
+        self.calls: list[Json] = []
+        self._failed: dict[str, int] = {}
+
+    def prepare(self, ask: Ask) -> bytes:
+        return json.dumps({"key": ask.key, "messages": ask.messages, "schema": ask.schema}, ensure_ascii=False).encode()
+
+    async def ready(self, progress: Progress) -> None:
+        pass
+
+    async def send(self, body: bytes, hear: Hear) -> Answer:
+        request = json.loads(body)
+        self._write_down(request)
+        line = self.script.get(request["key"], {})
+        if line.get("stall"):
+            await asyncio.Event().wait()
+        if "fail" in line and self._failed.get(request["key"], 0) < line.get("times", 1_000):
+            self._failed[request["key"]] = self._failed.get(request["key"], 0) + 1
+            raise Fault(line["fail"], "told to fail by the script")
+        text = _line(line, request)
+        for word in text.split(" "):
+            hear(word + " ")
+            await asyncio.sleep(0)
+        words = sum(len(message["content"].split()) for message in request["messages"])
+        return Answer(text, usage=Usage(words, len(text.split())), model=self.name)
+
+    async def probe(self) -> str:
+        return "always answers"
+
+    async def close(self) -> None:
+        pass
+
+    def _write_down(self, request: Json) -> None:
+        self.calls.append(request)
+        if record := self.script.get("record"):
+            with Path(record).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(request, ensure_ascii=False) + "\n")
+
+
+def _read(path: Path) -> Json:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f'the script "{path}" cannot be read ({error}): give scripted: the path of a TOML file'
+        ) from error
+
+
+def _line(line: Json, request: Json) -> str:
+    if "reply" in line:
+        return json.dumps(line["reply"], ensure_ascii=False)
+    if request["schema"]:
+        return json.dumps(instance(request["schema"], line.get("agree", False), request["key"]), ensure_ascii=False)
+    return str(line.get("text") or f"{request['key']} says: it depends, and here is on what.")
+
+
+def instance(schema: Json, agree: bool, text: str = "…") -> Any:
+    """The plainest value that fits a schema; every yes-or-no question is answered with `agree`."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "const" in schema:
+        return schema["const"]
+    if options := schema.get("anyOf"):
+        return instance(options[0], agree, text)
+    match schema.get("type"):
+        case "object":
+            return {name: instance(value, agree, text) for name, value in schema.get("properties", {}).items()}
+        case "array":
+            return [instance(schema["items"], agree, text)]
+        case "boolean":
+            return agree
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "null":
+            return None
+        case _:
+            return text
