@@ -1,0 +1,121 @@
+"""Who can be called at all: what a member's name means, whose family it is, and what is available now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from council.errors import ConfigError
+from council.settings import SPECIAL, Model, Provider, Settings, catalogue, nearest, quoted, split_member
+
+MODEL_ORDER = ("default", "other", "strong", "fast")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A member that could be called now, and the family it counts as."""
+
+    member: str
+    vendor: str
+
+
+def vendor_of(member: str, settings: Settings) -> str:
+    """The family a member counts as. Through a router it is the model's own, not the router's."""
+    provider, name = split_member(member)
+    if provider in SPECIAL:
+        return _special_vendor(provider, name)
+    if provider not in settings.providers:
+        raise _unknown(member, settings)
+    own = settings.providers[provider].vendor
+    return _behind(name, own) if provider == "openrouter" else own
+
+
+def _behind(name: str, router: str) -> str:
+    known = catalogue().find(name)
+    return known.vendor if known else name.partition("/")[0] if "/" in name else router
+
+
+def _special_vendor(kind: str, name: str) -> str:
+    if kind == "cli":
+        return catalogue().commands.get(name, name)
+    return name.partition(":")[0] if kind == "pai" else kind
+
+
+def _unknown(member: str, settings: Settings) -> ConfigError:
+    provider, _ = split_member(member)
+    if not provider:
+        close = nearest(member, catalogue().known_as)
+        return ConfigError(
+            f"unknown model {quoted(member)}, nobody can sit there; did you mean {quoted(close)}? Or write it as provider:model"
+        )
+    known = ", ".join([*settings.providers, *SPECIAL])
+    return ConfigError(
+        f"unknown provider {quoted(provider)} in {quoted(member)}, nobody can sit there; known are {known}; add [providers.{provider}] or correct the name"
+    )
+
+
+def resolve(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """The member as `provider:model`: as written, or a short name through the first provider that can be called."""
+    provider, name = split_member(member)
+    if provider:
+        vendor_of(member, settings)  # refuses a provider nobody knows
+        return member
+    model = catalogue().find(name)
+    if model is None:
+        raise _unknown(member, settings)
+    return reached(model, settings, env) or _unreached(model, settings)
+
+
+def _unreached(model: Model, settings: Settings) -> str:
+    keys = ", ".join(
+        settings.providers[provider].api_key_env for provider in model.ids if provider in settings.providers
+    )
+    raise ConfigError(
+        f"{quoted(model.name)} cannot be called, no provider of it is available; set one of {keys or 'OLLAMA_HOST'}, or choose another member"
+    )
+
+
+def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
+    """The member through which a known model can be called now, if there is one."""
+    open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
+    provider = next(open_now, None)
+    return provider and f"{provider}:{model.name}"
+
+
+def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
+    """Its key is there; or it needs none and somebody spoke of it."""
+    if provider.api_key_env:
+        return bool(env.get(provider.api_key_env, "").strip())
+    return settings.given(f"providers.{provider.name}")
+
+
+def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+    """What could be called now, best first: [models], then the known families, then whoever was seated by name."""
+    named = (settings.models[name] for name in MODEL_ORDER if name in settings.models)
+    seated = [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
+    members = [*_callable(named, settings, env), *_families(settings, env)]
+    members += [
+        member
+        for member in _callable(seated, settings, env)
+        if split_member(member)[0] in (*settings.providers, "local")
+    ]
+    return [Candidate(member, vendor_of(member, settings)) for member in dict.fromkeys(members)]
+
+
+def _callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    for member in members:
+        provider, name = split_member(member)
+        if not provider:
+            model = catalogue().find(name)
+            found = reached(model, settings, env) if model else resolve(member, settings, env)
+        else:
+            endpoint = settings.providers.get(resolve(member, settings, env).partition(":")[0])
+            found = member if endpoint is None or is_available(endpoint, settings, env) else None
+        if found:
+            yield found
+
+
+def _families(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    for tiers in catalogue().tiers.values():
+        if member := reached(catalogue().models[tiers["strong"]], settings, env):
+            yield member

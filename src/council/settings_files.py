@@ -1,0 +1,98 @@
+"""Where configuration, data and cache lie, and how a configuration file is read."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from council.errors import ConfigError
+from council.settings_keys import quoted
+
+
+def project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
+    """The named file, or the nearest of the project: council.toml, else a pyproject.toml that speaks of us."""
+    named = config or env.get("COUNCIL_CONFIG", "").strip()
+    if named:
+        own = folder / Path(named).expanduser()
+        if not own.is_file():
+            raise ConfigError(
+                f"there is no configuration file {quoted(named)}, so nothing was started; give another by --config or COUNCIL_CONFIG"
+            )
+        return own
+    found = (path for place in _project_folders(folder.absolute()) if (path := _config_in(place)))
+    return next(found, None)
+
+
+def _project_folders(folder: Path) -> list[Path]:
+    """From here up to the root of the repository. Outside of one only this folder: what lies above may be anybody's."""
+    line = [folder, *folder.parents]
+    root = next((place for place in line if (place / ".git").exists()), folder)
+    return line[: line.index(root) + 1]
+
+
+def _config_in(place: Path) -> Path | None:
+    if (place / "council.toml").is_file():
+        return place / "council.toml"
+    pyproject = place / "pyproject.toml"
+    return pyproject if pyproject.is_file() and "council" in _read(pyproject) and read_config(pyproject) else None
+
+
+def read_config(path: Path) -> Mapping[str, Any]:
+    """The tables of a configuration file, unchecked; of a pyproject.toml only [tool.council]."""
+    try:
+        tables: dict[str, Any] = tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(
+            f"{path} is not valid TOML, so nothing in it counts: {quoted(error)}; mend that line"
+        ) from None
+    if path.name != "pyproject.toml":
+        return tables
+    return _tool_table(tables.get("tool", {}), path)
+
+
+def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
+    own = tools.get("council", {}) if isinstance(tools, Mapping) else {}
+    if not isinstance(own, Mapping):
+        raise ConfigError(
+            f'{path}: "tool.council" is {quoted(own)}, but it must be a table; write [tool.council] with its keys below'
+        )
+    return own
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the configuration file {path} cannot be read: {quoted(error)}; make it a readable UTF-8 text"
+        ) from None
+
+
+def data_folder(env: Mapping[str, str]) -> Path:
+    return _own_folder(env, "COUNCIL_DATA", "XDG_DATA_HOME", "user_data_path")
+
+
+def cache_folder(env: Mapping[str, str]) -> Path:
+    return _own_folder(env, "COUNCIL_CACHE", "XDG_CACHE_HOME", "user_cache_path")
+
+
+def config_folder(env: Mapping[str, str]) -> Path:
+    return _own_folder(env, "", "XDG_CONFIG_HOME", "user_config_path")
+
+
+def _own_folder(
+    env: Mapping[str, str],
+    own: str,
+    shared: str,
+    kind: Literal["user_data_path", "user_cache_path", "user_config_path"],
+) -> Path:
+    if own and env.get(own):
+        return Path(env[own]).expanduser()
+    if env.get(shared):
+        return Path(env[shared]) / "council"
+    import platformdirs  # not needed where the variables say it
+
+    path: Path = getattr(platformdirs, kind)("council", appauthor=False)
+    return path

@@ -1,0 +1,202 @@
+"""Which keys a configuration may hold, what each must be, and the sentence for what it may not be."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from council.errors import ConfigError
+
+WIRES = ("openai", "anthropic", "google")
+SPECIAL = ("local", "scripted", "human", "cli", "pai")  # prefixes of members that are no provider's
+RESERVED = {"providers": SPECIAL, "seats": ("chair",)}  # the chair has a table of its own
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|")
+_ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
+_CREDENTIALS = re.compile(r"\w+://[^/\s]*@")
+_SECRET = re.compile(r"api_?key|secret|token|passw|credential", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a value must be: in words, and as a test. A value that may be a secret is never repeated."""
+
+    what: str
+    fits: Callable[[Any], bool]
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A list of tables that share their keys."""
+
+    known: Mapping[str, Kind]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _one_of(*choices: str) -> Kind:
+    return Kind("one of " + ", ".join(choices), lambda value: value in choices)
+
+
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+MEMBER = Kind(
+    'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
+)
+MEMBERS = Kind("a list of members", lambda value: isinstance(value, list) and all(map(MEMBER.fits, value)))
+SECONDS = Kind("a number of seconds above 0", lambda value: _number(value) and value > 0)
+WAIT = Kind("a number of seconds, 0 or more", lambda value: _number(value) and value >= 0)
+MONEY = Kind("an amount of dollars, 0 or more", lambda value: _number(value) and value >= 0)
+COUNT = Kind("a whole number from 1 to 1000", lambda value: _whole(value, 1, 1000))
+RESULTS = Kind("a whole number from 1 to 10", lambda value: _whole(value, 1, 10))
+SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
+ADDRESS = Kind("an address that begins with http:// or https://", _matches(_ADDRESS))
+VARIABLE = Kind(
+    "the NAME of an environment variable in capitals, never the key itself", _matches(_VARIABLE), secret=True
+)
+
+SEAT: Mapping[str, Kind] = {"model": MEMBER, "fallback": MEMBERS}
+PROVIDER: Mapping[str, Kind] = {
+    "wire": _one_of(*WIRES),
+    "base_url": ADDRESS,
+    "api_key_env": VARIABLE,
+    "vendor": TEXT,
+    "max_connections": COUNT,
+    "structured": _one_of("json_schema", "json_object", "prompt"),
+    "token_field": _one_of("max_tokens", "max_completion_tokens"),
+    "backoff": WAIT,
+    "connect": SECONDS,
+    "first_byte": SECONDS,
+    "idle": SECONDS,
+}
+ROSTER_SEAT: Mapping[str, Kind] = {"name": TEXT, "role": TEXT, "lens": TEXT, "stance": TEXT, "style": TEXT, **SEAT}
+ROSTER: Mapping[str, Any] = {"seats": Rows(ROSTER_SEAT), "chair": SEAT}
+
+# "*" stands for a name the user gives.
+KEYS: Mapping[str, Any] = {
+    "timeout": SECONDS,
+    "report_dir": TEXT,
+    "providers": {"*": PROVIDER},
+    "models": {"default": MEMBER, "strong": MEMBER, "fast": MEMBER, "other": MEMBER},
+    "seats": {"*": SEAT},
+    "chair": SEAT,
+    "rosters": {"*": ROSTER},
+    "search": {
+        "provider": _one_of("tavily", "brave", "searxng", "files"),
+        "max_results": RESULTS,
+        "base_url": ADDRESS,
+        "folder": TEXT,
+    },
+    "budget": {"max_cost": MONEY, "max_cost_per_day": MONEY},
+    "general": {"deliberate": SWITCH},
+}
+# The variables of the judges: what they must be once read as a number, and the default.
+VARIABLES: Mapping[str, tuple[Kind, str | None]] = {
+    "COUNCIL_CLAUDE_MODEL": (MEMBER, "sonnet"),
+    "COUNCIL_CODEX_MODEL": (MEMBER, "gpt-5.3-codex"),
+    "COUNCIL_EXPLORER_MODEL": (MEMBER, "sonnet"),
+    "COUNCIL_EXPLORER_TIMEOUT": (SECONDS, "60"),
+    "COUNCIL_R2_TIMEOUT": (SECONDS, "90"),
+    "COUNCIL_JUDGE_COUNT": (COUNT, None),
+}
+
+
+def quoted(value: Any) -> str:
+    """The value in quotes, on one line, not too long."""
+    text = str(value)
+    return json.dumps(text if len(text) <= 80 else text[:77] + "...", ensure_ascii=False)
+
+
+def checked(
+    table: Mapping[str, Any], where: str, known: Mapping[str, Any] = KEYS, under: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Each dotted key with its value. A table the user named comes as itself too, with None, for it may be empty."""
+    for key, value in table.items():
+        dotted = f"{under}.{key}" if under else key
+        given = key not in known or key == "*"  # a name of the user's
+        rule = _named(known, key, dotted, where) if given else known[key]
+        if isinstance(rule, Mapping):
+            if given:
+                yield dotted, None
+            yield from checked(_table(value, dotted, where), where, rule, dotted)
+        else:
+            yield dotted, _fitting(value, rule, dotted, where)
+
+
+def _named(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
+    if "*" not in known:
+        raise _unknown(known, key, dotted, where)
+    if not _NAME.fullmatch(key):
+        raise ConfigError(f"{where}: {quoted(dotted)} holds a name that cannot be used; take letters, digits, - and _")
+    if key in RESERVED.get(dotted.partition(".")[0], ()):
+        raise ConfigError(
+            f"{where}: {quoted(dotted)} cannot be set, {quoted(key)} already means something else; choose another name, or write [chair] for the chair"
+        )
+    return known["*"]
+
+
+def _unknown(known: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
+    if _SECRET.search(key):
+        return ConfigError(
+            f"{where}: {quoted(dotted)} looks like a secret, and a key never stands in a file where it can be shared by accident; "
+            "put it into an environment variable and give that variable's name as api_key_env"
+        )
+    parent = dotted.removesuffix(key)
+    return ConfigError(
+        f"{where}: unknown key {quoted(dotted)}, it would have no effect; did you mean {quoted(parent + nearest(key, known))}?"
+    )
+
+
+def nearest(word: str, known: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches  # only on the way to an error
+
+    return str(get_close_matches(word, known, n=1, cutoff=0.0)[0])
+
+
+def _table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a table; write [{dotted}] with its keys below"
+        )
+    return value
+
+
+def _fitting(value: Any, rule: Kind | Rows, dotted: str, where: str) -> Any:
+    if isinstance(rule, Rows):
+        return [_row(row, rule, dotted, where) for row in _rows(value, dotted, where)]
+    if isinstance(value, str) and _CREDENTIALS.match(value):
+        raise ConfigError(
+            f"{where}: {quoted(dotted)} holds a password inside an address, where it can be shared by accident; give the key by api_key_env"
+        )
+    if not rule.fits(value):
+        said = "holds something else" if rule.secret else f"is {quoted(value)}"
+        raise ConfigError(f"{where}: {quoted(dotted)} {said}, which cannot be used; it must be {rule.what}")
+    return value
+
+
+def _row(row: Mapping[str, Any], rule: Rows, dotted: str, where: str) -> dict[str, Any]:
+    named = checked(row, where, rule.known, dotted)
+    return {key.removeprefix(dotted + "."): value for key, value in named}
+
+
+def _rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        raise ConfigError(
+            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a list of tables; write [[{dotted}]] once for each"
+        )
+    return [_table(row, dotted, where) for row in value]

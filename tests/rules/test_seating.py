@@ -1,0 +1,366 @@
+"""Who sits where, by table and by property."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.errors import ConfigError
+from council.rules.seating import (
+    LOCAL,
+    Candidate,
+    Place,
+    Seating,
+    available,
+    resolve,
+    seat_council,
+    tier_member,
+    vendor_of,
+)
+from council.settings import Provider, SeatSetting, Settings, load_settings
+
+NAMES = ("alpha", "beta", "gamma")
+KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}
+CLAUDE, GPT, GEMINI = "anthropic:claude-opus-4.6", "openai:gpt-5.2", "google:gemini-3-pro-preview"
+
+
+def keys(which: str) -> dict[str, str]:
+    return {KEYS[letter]: "k" for letter in which}
+
+
+def settings_with(
+    env: Mapping[str, str],
+    *,
+    models: Mapping[str, str] | None = None,
+    seats: Mapping[str, SeatSetting] | None = None,
+    chair: SeatSetting | None = None,
+    providers: tuple[str, ...] = (),
+) -> Settings:
+    base = load_settings(Path("no/such/folder"), {"XDG_CONFIG_HOME": "no/such/folder", **env})
+    own = {name: Provider(name, base_url="http://127.0.0.1:1/v1", vendor=name) for name in providers}
+    return Settings(
+        providers={**base.providers, **own},
+        models=models or {},
+        seats=seats or {},
+        chair=chair or SeatSetting(),
+        rosters={},
+        search={},
+        budget={},
+        general={},
+        timeout=None,
+        report_dir="",
+        variables={},
+        origins={**base.origins, **{f"providers.{name}": "council.toml" for name in providers}},
+    )
+
+
+def members_of(seating: Seating) -> list[str]:
+    return [place.member for place in seating.seats]
+
+
+def families_of(seating: Seating) -> list[str]:
+    return [place.vendor for place in seating.seats]
+
+
+TABLE = [
+    ("aog", [CLAUDE, GPT, GEMINI], CLAUDE),
+    ("og", [GPT, GPT, GEMINI], GPT),
+    ("ag", [CLAUDE, GEMINI, GEMINI], CLAUDE),
+    ("ao", [CLAUDE, GPT, CLAUDE], CLAUDE),
+    ("a", [CLAUDE, CLAUDE, CLAUDE], CLAUDE),
+    ("g", [GEMINI, GEMINI, GEMINI], GEMINI),
+    ("r", ["openrouter:claude-opus-4.6", "openrouter:gpt-5.2", "openrouter:gemini-3-pro-preview"], "openrouter:claude-opus-4.6"),
+    ("or", ["openrouter:claude-opus-4.6", GPT, "openrouter:gemini-3-pro-preview"], "openrouter:claude-opus-4.6"),
+]  # fmt: skip
+
+
+@pytest.mark.behaviour("000-model-table", "000-model-fallback")
+@pytest.mark.parametrize(("which", "seats", "chair"), TABLE)
+def test_the_seeds_table_decides_by_the_keys_that_are_there(which: str, seats: list[str], chair: str) -> None:
+    env = keys(which)
+    seating = seat_council(NAMES, settings_with(env), env)
+    assert members_of(seating) == seats
+    assert seating.chair.member == chair
+
+
+@pytest.mark.behaviour("000-model-fallback")
+def test_an_unused_family_is_preferred_to_a_fallback_that_already_sits() -> None:
+    env = keys("og")
+    seating = seat_council(NAMES, settings_with(env, models={"default": "sim:m1"}, providers=("sim",)), env)
+    assert members_of(seating) == ["sim:m1", GPT, GEMINI]
+
+
+@pytest.mark.behaviour("000-model-fallback")
+def test_the_chain_of_a_seat_begins_with_its_listed_fallback_and_reaches_every_other_family() -> None:
+    env = keys("aog")
+    chains = [place.fallbacks for place in seat_council(NAMES, settings_with(env), env).seats]
+    assert chains == [(GPT, GEMINI), (GEMINI, CLAUDE), (CLAUDE, GPT)]
+
+
+@pytest.mark.behaviour("000-model-fallback")
+def test_families_not_at_the_table_come_first_in_a_chain() -> None:
+    env = keys("aog")
+    settings = settings_with(env, models={"other": "sim:m1"}, providers=("sim",))
+    assert seat_council(NAMES, settings, env).seats[0].fallbacks == ("sim:m1", GPT, GEMINI)
+
+
+def test_the_chairs_chain_begins_with_its_listed_fallback() -> None:
+    env = keys("aog")
+    assert seat_council(NAMES, settings_with(env), env).chair == Place("chair", CLAUDE, "anthropic", (GPT, GEMINI))
+
+
+@pytest.mark.behaviour("00-members-models-candidates")
+def test_configured_models_seat_distinct_families_first() -> None:
+    models = {"default": "sim:m1", "strong": "sim:m2", "fast": "sim:m3", "other": "simb:m2"}
+    seating = seat_council(NAMES, settings_with({}, models=models, providers=("sim", "simb")), {})
+    assert members_of(seating) == ["sim:m1", "simb:m2", "sim:m1"]
+    assert [place.fallbacks for place in seating.seats] == [("simb:m2",), ("sim:m1",), ("simb:m2",)]
+    assert seating.chair.member == "sim:m1"
+
+
+@pytest.mark.behaviour("00-members-seat-wins")
+def test_a_seat_set_by_name_is_taken_as_written_and_the_others_make_room() -> None:
+    env = keys("aog")
+    settings = settings_with(env, seats={"alpha": SeatSetting("openai:gpt-9")})
+    assert members_of(seat_council(NAMES, settings, env)) == ["openai:gpt-9", CLAUDE, GEMINI]
+
+
+def test_a_seat_set_by_name_sits_even_when_its_key_is_missing() -> None:
+    settings = settings_with({}, seats={"alpha": SeatSetting("anthropic:claude-opus-4.6")})
+    assert members_of(seat_council(NAMES, settings, {})) == [CLAUDE, LOCAL.member, LOCAL.member]
+
+
+def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there() -> None:
+    settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", ())}, providers=("sim",))
+    seating = seat_council(NAMES, settings, {})
+    assert members_of(seating) == ["sim:m1", "sim:m1", "sim:m1"]
+    assert seating.chair.member == "sim:m1"
+
+
+@pytest.mark.behaviour("00-members-explicit-fallback")
+@pytest.mark.parametrize(
+    ("written", "chain"),
+    [(("sim:m2", "opus"), ("sim:m2", CLAUDE)), ((), ()), (None, (GPT, CLAUDE, GEMINI)), (("sim:m1",), ())],
+)
+def test_a_written_fallback_is_taken_as_it_is_and_an_empty_one_means_none(
+    written: tuple[str, ...] | None, chain: tuple[str, ...]
+) -> None:
+    env = keys("aog")
+    settings = settings_with(env, seats={"alpha": SeatSetting("sim:m1", written)}, providers=("sim",))
+    assert set(seat_council(NAMES, settings, env).seats[0].fallbacks) == set(chain)
+    settings = settings_with(env, chair=SeatSetting("sim:m1", written), providers=("sim",))
+    assert seat_council(NAMES, settings, env).chair.fallbacks == chain
+
+
+@pytest.mark.parametrize("member", ["human", "local:/models/big.gguf", "scripted:calm"])
+def test_nobody_takes_the_place_of_a_member_chosen_to_stay_here(member: str) -> None:
+    env = keys("aog")
+    place = seat_council(NAMES, settings_with(env, seats={"beta": SeatSetting(member)}), env).seats[1]
+    assert (place.member, place.fallbacks) == (member, ())
+
+
+@pytest.mark.behaviour("00-members-general-defaults")
+def test_other_seats_take_after_alpha_beta_and_gamma_in_order() -> None:
+    env = keys("aog")
+    names = ("generalist", "skeptic", "domain_expert")
+    assert members_of(seat_council(names, settings_with(env), env)) == [CLAUDE, GPT, GEMINI]
+    seats = {"alpha": SeatSetting("sim:m1", ()), "skeptic": SeatSetting("sim:m2")}
+    seating = seat_council(names, settings_with(env, seats=seats, providers=("sim",)), env)
+    assert members_of(seating) == ["sim:m1", "sim:m2", GEMINI]
+    assert seating.seats[0].fallbacks == ()
+
+
+def test_more_seats_than_families_share_evenly() -> None:
+    env = keys("aog")
+    seating = seat_council(("s1", "s2", "s3", "s4", "s5"), settings_with(env), env)
+    assert sorted(Counter(families_of(seating)).values()) == [1, 2, 2]
+
+
+@pytest.mark.behaviour("00-members-lenses")
+def test_seats_that_share_a_family_are_called_lenses_on_one_model() -> None:
+    env = keys("ao")
+    (notice,) = seat_council(NAMES, settings_with(env), env).notices
+    assert notice.startswith("alpha and gamma share the family anthropic: they are lenses on one model")
+
+
+def test_a_council_of_three_families_has_nothing_to_say() -> None:
+    env = keys("aog")
+    assert seat_council(NAMES, settings_with(env), env).notices == ()
+
+
+@pytest.mark.behaviour("00-members-local-default")
+def test_with_nothing_configured_everyone_sits_on_the_embedded_model_and_that_is_said_in_one_line() -> None:
+    seating = seat_council(NAMES, settings_with({}), {})
+    assert {(place.member, place.vendor, place.fallbacks) for place in (*seating.seats, seating.chair)} == {
+        ("local:smollm2", "local", ())
+    }
+    said = seating.notices[0]
+    assert "\n" not in said
+    for word in ("local:smollm2", "machinery", "ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
+        assert word in said
+
+
+@pytest.mark.behaviour("00-members-not-spread")
+def test_a_council_that_is_not_spread_sits_on_the_default_model() -> None:
+    env = keys("aog")
+    settings = settings_with(env, models={"default": "sim:m1", "strong": "sim:m2"}, providers=("sim",))
+    seating = seat_council(("judge-1", "judge-2"), settings, env, spread=False)
+    assert [*members_of(seating), seating.chair.member] == ["sim:m1"] * 3
+    assert seating.notices == ()
+    assert members_of(seat_council(("judge-1", "judge-2"), settings_with(env), env, spread=False)) == [CLAUDE, CLAUDE]
+
+
+def test_a_tier_decides_for_everyone_and_for_the_chair_over_the_configuration() -> None:
+    settings = settings_with({}, models={"default": "sim:m1"}, chair=SeatSetting("sim:m7"), providers=("sim",))
+    plain = seat_council(("judge-1",), settings, {}, spread=False)
+    heavy = seat_council(("judge-1",), settings, {}, spread=False, everyone="sim:m2", chair="sim:m2")
+    assert (plain.seats[0].member, plain.chair.member) == ("sim:m1", "sim:m7")
+    assert (heavy.seats[0].member, heavy.chair.member) == ("sim:m2", "sim:m2")
+
+
+def test_a_roster_seats_its_own_members_and_a_seat_set_by_name_is_stronger() -> None:
+    roster = {"cfo": SeatSetting("sim:m1", ("sim:m2",)), "coo": SeatSetting("sim:m1")}
+    settings = settings_with({}, seats={"coo": SeatSetting("sim:m3")}, providers=("sim",))
+    seating = seat_council(("cfo", "coo"), settings, {}, spread=False, members=roster)
+    assert members_of(seating) == ["sim:m1", "sim:m3"]
+    assert seating.seats[0].fallbacks == ("sim:m2",)
+
+
+@pytest.mark.parametrize(
+    ("tier", "models", "which", "member"),
+    [
+        ("strong", {"default": "sim:m1", "strong": "sim:m2"}, "a", "sim:m2"),
+        ("fast", {"default": "sim:m1"}, "a", "sim:m1"),
+        ("fast", {}, "a", "anthropic:claude-haiku-4.5"),
+        ("fast", {}, "r", "openrouter:claude-haiku-4.5"),
+        ("default", {}, "o", GPT),
+        ("strong", {}, "", LOCAL.member),
+    ],
+)
+def test_a_tier_speaks_of_a_member(tier: str, models: dict[str, str], which: str, member: str) -> None:
+    env = keys(which)
+    assert tier_member(tier, settings_with(env, models=models, providers=("sim",)), env) == member
+
+
+@pytest.mark.parametrize(
+    ("member", "vendor"),
+    [
+        (CLAUDE, "anthropic"),
+        ("openrouter:claude-opus-4.6", "anthropic"),
+        ("openrouter:openai/gpt-5.2", "openai"),
+        ("openrouter:x-ai/grok-9", "x-ai"),
+        ("openrouter:auto", "openrouter"),
+        ("ollama:qwen3:8b", "ollama"),
+        ("sim:m1", "sim"),
+        ("local:smollm2", "local"),
+        ("scripted:calm", "scripted"),
+        ("human", "human"),
+        ("cli:codex", "openai"),
+        ("pai:mistral:large", "mistral"),
+    ],
+)
+def test_a_member_counts_as_the_family_whose_model_it_is(member: str, vendor: str) -> None:
+    assert vendor_of(member, settings_with({}, providers=("sim",))) == vendor
+
+
+@pytest.mark.behaviour("00-members-unknown-provider")
+def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r'"foo" in "foo:bar".*anthropic, openai, google, openrouter, ollama, local'):
+        vendor_of("foo:bar", settings_with({}))
+
+
+@pytest.mark.behaviour("00-members-short-names")
+@pytest.mark.parametrize(
+    ("name", "which", "member"),
+    [
+        ("sonnet", "ar", "anthropic:claude-sonnet-4.6"),
+        ("sonnet", "r", "openrouter:claude-sonnet-4.6"),
+        ("gpt-5.3-codex", "o", "openai:gpt-5.3-codex"),
+        ("sim:sonnet", "a", "sim:sonnet"),
+        ("human", "", "human"),
+    ],
+)
+def test_a_short_name_goes_through_the_first_provider_with_a_key(name: str, which: str, member: str) -> None:
+    env = keys(which)
+    assert resolve(name, settings_with(env, providers=("sim",)), env) == member
+
+
+@pytest.mark.behaviour("00-members-short-names")
+def test_a_short_name_nobody_knows_or_nobody_serves_is_refused_with_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r'unknown model "sonett".*did you mean "sonnet"'):
+        resolve("sonett", settings_with({}), {})
+    with pytest.raises(ConfigError, match="set one of ANTHROPIC_API_KEY, OPENROUTER_API_KEY"):
+        resolve("sonnet", settings_with({}), {})
+
+
+@pytest.mark.behaviour("00-members-available")
+def test_available_is_what_has_a_key_or_an_endpoint_best_first() -> None:
+    assert available(settings_with({}), {}) == []
+    assert available(settings_with({}), {"ANTHROPIC_API_KEY": " "}) == []
+    env = {**keys("og"), "OLLAMA_HOST": "127.0.0.1"}
+    settings = settings_with(env, models={"fast": "sim:m3", "default": "anthropic:x"}, providers=("sim",))
+    assert [candidate.member for candidate in available(settings, env)] == ["sim:m3", GPT, GEMINI, "ollama:llama3.2"]
+    assert available(settings_with({}, models={"default": "local:/m.gguf"}), {}) == [
+        Candidate("local:/m.gguf", "local")
+    ]
+
+
+CHOICES = ("anthropic:x", "openai:x", "google:x", "sim:m5", "human", "local:smollm2", "scripted:s")
+ALL_MODELS = ("sim:m1", "simb:m2", "anthropic:y", "openai:y")
+councils = st.tuples(
+    st.sets(st.sampled_from("aogr")).map("".join),
+    st.dictionaries(st.sampled_from(("default", "strong", "fast", "other")), st.sampled_from(ALL_MODELS)),
+    st.dictionaries(st.sampled_from(NAMES), st.sampled_from(CHOICES)),
+    st.sampled_from([NAMES, ("generalist", "skeptic", "domain_expert"), ("s1", "s2", "s3", "s4", "s5")]),
+)
+Council = tuple[str, dict[str, str], dict[str, str], tuple[str, ...]]
+
+
+def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
+    which, models, chosen, names = council
+    env = keys(which)
+    seats = {name: SeatSetting(member) for name, member in chosen.items()}
+    settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
+    seating = seat_council(names, settings, env)
+    by_name = {names[NAMES.index(name)]: member for name, member in chosen.items()}
+    return seating, {candidate.vendor for candidate in available(settings, env)}, by_name
+
+
+@pytest.mark.behaviour("00-members-spread")
+@given(councils)
+def test_no_seat_is_put_beside_its_own_family_while_another_is_unused(council: Council) -> None:
+    seating, families, chosen = convened(council)
+    unused = families - set(families_of(seating))
+    counts = Counter(families_of(seating))
+    for place in seating.seats:
+        if place.name not in chosen:
+            assert counts[place.vendor] == 1 or not unused
+
+
+@pytest.mark.behaviour("00-members-seat-wins")
+@given(councils)
+def test_whoever_was_chosen_by_name_sits_there(council: Council) -> None:
+    seating, _, chosen = convened(council)
+    assert {place.name: place.member for place in seating.seats if place.name in chosen} == chosen
+
+
+@given(councils)
+def test_no_chain_holds_its_own_member_or_the_same_one_twice(council: Council) -> None:
+    seating, _, _ = convened(council)
+    for place in (*seating.seats, seating.chair):
+        line = (place.member, *place.fallbacks)
+        assert len(set(line)) == len(line)
+
+
+@given(councils)
+def test_every_shared_family_is_named_once(council: Council) -> None:
+    seating, _, _ = convened(council)
+    shared = {vendor for vendor, count in Counter(families_of(seating)).items() if count > 1} - {"human"}
+    assert {
+        vendor for vendor in shared if any(f"share the family {vendor}:" in said for said in seating.notices)
+    } == shared
