@@ -1,0 +1,248 @@
+"""Progress on a terminal: a table that stays in place while the council deliberates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from council.events import PASSING, Attempted, Entry, Faulted
+from council.minutes import Minutes, PhaseMinutes, SeatMinutes
+from council.render.clean import one_line
+from council.render.terminal import clock, count, megabytes
+
+BUSY = ("asked", "writing")
+NARROW = 72  # below this many columns the members give way to the rest
+WIDE = 110  # from here on a remark stands in its seat's row, below that in a line of its own
+BAR = 12
+GAP = "   "
+NOTES = 3
+
+
+class Signs:
+    """The signs of the table; a terminal that cannot draw gets letters."""
+
+    def __init__(self, ascii: bool) -> None:
+        self.full, self.empty = ("#", "-") if ascii else ("█", "░")
+        self.done, self.now, self.next, self.gone = ("+", ">", ".", "x") if ascii else ("✓", "▸", "·", "✗")
+        self.spin = "|/-\\" if ascii else "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+        self.dot = " - " if ascii else " · "
+        self.ascii = ascii
+
+    def bar(self, done: int, total: int, width: int = BAR) -> str:
+        filled = min(width, width * done // total) if total else 0
+        return self.full * filled + self.empty * (width - filled)
+
+    def spinner(self, now: float) -> str:
+        return self.spin[int(now * 8) % len(self.spin)]
+
+    def text(self, value: str, style: str = "") -> Text:
+        """One line of foreign or own words that no terminal can stumble over."""
+        line = one_line(value)
+        if self.ascii:
+            line = line.encode("ascii", "replace").decode()
+        return Text(line, style, no_wrap=True, overflow="crop" if self.ascii else "ellipsis")
+
+
+class LiveView:
+    """Redraws on every event that is kept, and on `tick`; deltas only make the next drawing differ.
+
+    `now` in `tick` runs on the clock of the entries, so that a replay shows the seconds of the run.
+    """
+
+    def __init__(self, where: Console | TextIO, *, ascii: bool = False, color: bool = True) -> None:
+        self.console = where if isinstance(where, Console) else Console(file=where, no_color=not color)
+        self.minutes = Minutes()
+        self.signs = Signs(ascii)
+        self.now = 0.0
+        self._earlier = ""
+        self._closed = False
+        self._live = Live(
+            console=self.console, get_renderable=self.picture, auto_refresh=False, redirect_stdout=False
+        )  # standard output is the answer's: only what goes to standard error may be caught
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        """Fold what happened before; the head of the table says how much that was."""
+        for entry in entries:
+            self._take(entry)
+        self._earlier = f"{count(len(self.minutes.statements), 'statement')} from the ledger"
+        self._draw()
+
+    def hear(self, entry: Entry) -> None:
+        self._take(entry)
+        if not isinstance(entry.event, PASSING):
+            self._draw()
+
+    def tick(self, now: float) -> None:
+        self.now = max(self.now, now)
+        self._draw()
+
+    def close(self) -> None:
+        """Leave the last picture on the screen and give the terminal back."""
+        if self._closed:
+            return
+        self._draw()
+        self._live.stop()
+        self._closed = True
+
+    def _take(self, entry: Entry) -> None:
+        self.minutes.hear(entry)
+        self.now = max(self.now, entry.at)
+
+    def _draw(self) -> None:
+        if self._closed or not (self.minutes.run or self.minutes.fetching):
+            return  # nothing to show yet
+        if not self._live.is_started:
+            self._live.start()
+        self._live.refresh()
+
+    def picture(self) -> RenderableType:
+        """The whole table as it stands now."""
+        parts: list[RenderableType] = []
+        if self.minutes.run:
+            parts += [self._head(), *self._phases(), self._table(), *self._remarks()]
+        return Group(*parts, *self._fetch(), *self._notes())
+
+    def _head(self) -> Text:
+        plan = self.minutes.plan
+        families = len({seat["vendor"] for seat in plan.get("seats", [])})
+        seats = f"{count(len(plan.get('seats', [])), 'seat')}, {families} {'family' if families == 1 else 'families'}"
+        parts = [plan.get("protocol", ""), seats, f"run {self.minutes.run}", self._earlier, plan.get("why") or ""]
+        head = self.signs.text(self.signs.dot.join(part for part in parts if part), "dim")
+        head.stylize("bold not dim", 0, len(parts[0]))
+        return head
+
+    def _phases(self) -> list[Text]:
+        """The phases from left to right, on as many lines as they need; none is broken in two."""
+        planned: dict[str, int] = {p["name"]: p.get("calls") or 0 for p in self.minutes.plan.get("phases", [])}
+        lines: list[Text] = []
+        for name in dict.fromkeys([*planned, *self.minutes.phases]):
+            phase = self._phase(name, planned.get(name, 0))
+            if lines and lines[-1].cell_len + len(GAP) + phase.cell_len <= self.console.width:
+                lines[-1] = lines[-1] + Text(GAP) + phase
+            else:
+                lines.append(phase)
+        return lines
+
+    def _phase(self, name: str, calls: int) -> Text:
+        signs, phase = self.signs, self.minutes.phases.get(name)
+        if not phase:
+            return signs.text(f"{signs.next} {name}", "dim")
+        done = len(phase.said) + len(phase.absent)
+        total = max(len(phase.asked), done, 0 if phase.ended else calls)
+        spent = clock((phase.ended or self.now) - phase.started)
+        if phase.ended is not None:
+            return signs.text(f"{signs.done} {name} {len(phase.said)}/{total} {spent}", _tone(phase))
+        return signs.text(f"{signs.now} {name} {signs.bar(done, total)} {done}/{total} {spent}", "bold")
+
+    def _table(self) -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        for justify in self._columns():
+            table.add_column(no_wrap=True, justify=justify)
+        table.add_column(no_wrap=True, ratio=1)
+        for seat in self.minutes.everyone:
+            table.add_row(*self._row(seat))
+        return table
+
+    def _columns(self) -> list[JustifyMethod]:
+        left: list[JustifyMethod] = ["left"] * (4 if self.console.width >= NARROW else 3)
+        return [*left, "right", "right", "right"]
+
+    def _row(self, seat: SeatMinutes) -> list[Text]:
+        style = _style(seat)
+        words = count(seat.words, "word") if seat.words else ""
+        return [
+            Text("  ").append_text(self.signs.text(self._sign(seat), style)),
+            self.signs.text(seat.name, "bold"),
+            *([self._member(seat)] if self.console.width >= NARROW else []),
+            self.signs.text(seat.state, style),
+            self.signs.text(words),
+            self.signs.text(self._rate(seat), "dim"),
+            self.signs.text(self._time(seat), "dim"),
+            self._remark(seat) if self.console.width >= WIDE else Text(),
+        ]
+
+    def _remarks(self) -> list[Padding]:
+        """Trouble that found no room in its seat's row."""
+        if self.console.width >= WIDE:
+            return []
+        troubled = [seat for seat in self.minutes.everyone if _troubled(seat)]
+        return [Padding(Text(f"{seat.name} ") + self._remark(seat), (0, 0, 0, 5)) for seat in troubled]
+
+    def _sign(self, seat: SeatMinutes) -> str:
+        if seat.state == "waiting":
+            return self.signs.next
+        if seat.state in BUSY:
+            return self.signs.spinner(self.now)
+        return self.signs.done if seat.ok else self.signs.gone
+
+    def _member(self, seat: SeatMinutes) -> Text:
+        member = self.signs.text(seat.served_by or seat.model, "yellow" if _replaced(seat) else "dim")
+        member.truncate(max(16, self.console.width // 4), overflow=member.overflow)
+        return member
+
+    def _rate(self, seat: SeatMinutes) -> str:
+        spent = self.now - seat.since
+        return f"{seat.words / spent:.0f}/s" if seat.state == "writing" and spent >= 1 else ""
+
+    def _time(self, seat: SeatMinutes) -> str:
+        if seat.state in BUSY:
+            return clock(self.now - seat.since)
+        phase = self.minutes.phases.get(seat.phase)
+        said = phase.said.get(seat.name) if phase else None
+        return clock(said.seconds) if said else ""
+
+    def _remark(self, seat: SeatMinutes) -> Text:
+        """Trouble in words; for a seat at rest, where its line comes from."""
+        if seat.reason:
+            return self.signs.text(f"absent in {seat.phase}: {seat.reason}", "red")
+        if seat.state in BUSY:
+            return self.signs.text(self._trouble(seat), "yellow")
+        if _replaced(seat):
+            return self.signs.text(f"{seat.served_by} in place of {seat.model}", "yellow")
+        return self.signs.text(f"in {seat.phase}" if seat.phase else "", "dim")
+
+    def _trouble(self, seat: SeatMinutes) -> str:
+        last = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
+        return _told(last) if last and seat.trouble else ""
+
+    def _fetch(self) -> list[Text]:
+        fetch = self.minutes.fetching
+        if not fetch:
+            return []
+        bar = self.signs.bar(fetch.done, fetch.total, 24)
+        return [self.signs.text(f"fetching {fetch.what} {bar} {megabytes(fetch.done, fetch.total)}", "cyan")]
+
+    def _notes(self) -> list[Text]:
+        notes = [f"{note.what}: {note.why}" if note.why else note.what for note in self.minutes.notes[-NOTES:]]
+        return [self.signs.text(f"{self.signs.next} {note}", "cyan") for note in notes]
+
+
+def _told(event: Faulted | Attempted) -> str:
+    if isinstance(event, Attempted):
+        return f"attempt {event.n} on {event.member}: {event.why}"
+    wait = f"next try in {event.wait:.0f} s after " if event.wait is not None else "failed: "
+    return f"{wait}{event.kind}: {event.detail}"
+
+
+def _tone(phase: PhaseMinutes) -> str:
+    return "yellow" if phase.absent else "green"
+
+
+def _style(seat: SeatMinutes) -> str:
+    if seat.state in ("waiting", *BUSY):
+        return "dim" if seat.state == "waiting" else "cyan"
+    return "green" if seat.ok else "red"
+
+
+def _troubled(seat: SeatMinutes) -> bool:
+    return bool(seat.reason or (seat.trouble and seat.state in BUSY) or _replaced(seat))
+
+
+def _replaced(seat: SeatMinutes) -> bool:
+    return bool(seat.served_by) and seat.served_by != seat.model

@@ -1,0 +1,161 @@
+"""Progress off a terminal: one plain line per event, no colour, a sign of life every 30 seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
+
+from council import events as ev
+from council.events import Entry
+from council.minutes import Minutes, SeatMinutes
+from council.render.clean import one_line
+from council.render.terminal import count, megabytes
+from council.types import Json
+
+QUIET = 30.0  # seconds without a line until a heartbeat is due
+
+
+class PlainView:
+    """Writes a line for each event it hears. `now` in `tick` runs on the clock of the entries."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.minutes = Minutes()
+        self._stream = stream
+        self._quiet_since: float | None = None
+        self._fetched = -1  # tenths of the fetch that were already told
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        """Fold what happened before this process took the run up, and say so in one line."""
+        for entry in entries:
+            self.minutes.hear(entry)
+        absent = len(self.minutes.absences)
+        missing = f" and {count(absent, 'absence')}" if absent else ""
+        self._line(f"taken up again: {count(len(self.minutes.statements), 'statement')}{missing} stand in the ledger")
+
+    def hear(self, entry: Entry) -> None:
+        self.minutes.hear(entry)
+        if line := SAY.get(type(entry.event), _nothing)(self, entry.event):
+            self._line(line)
+
+    def tick(self, now: float) -> None:
+        self.heartbeat(now)
+
+    def heartbeat(self, now: float) -> None:
+        """A line, if none was written for 30 seconds."""
+        if self._quiet_since is None:
+            self._quiet_since = now
+        elif now - self._quiet_since >= QUIET:
+            self._line(_still(self.minutes, now))
+            self._quiet_since = now
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def tenth(self, done: int, total: int) -> bool:
+        """Whether a fetch has come another tenth of its way."""
+        tenths = done * 10 // total if total else 0
+        news, self._fetched = tenths != self._fetched, tenths
+        return news
+
+    def place(self, key: str, seat: str) -> str:
+        """`draft alpha`: where an event that carries only a key belongs."""
+        asked = self.minutes.prompts.get(key)
+        return f"{asked.phase} {seat}" if asked else seat
+
+    def _line(self, text: str) -> None:
+        self._quiet_since = None
+        name = f"council {self.minutes.run}" if self.minutes.run else "council"
+        self._stream.write(f"{name} {one_line(text, 400)}\n")
+        self._stream.flush()
+
+
+def _still(minutes: Minutes, now: float) -> str:
+    busy = [_busy(seat, now) for seat in minutes.everyone if seat.state in ("asked", "writing")]
+    return f"still at work: {', '.join(busy)}" if busy else "still at work"
+
+
+def _busy(seat: SeatMinutes, now: float) -> str:
+    written = f", {count(seat.words, 'word')}" if seat.words else ""
+    return f"{seat.name} in {seat.phase} for {max(0.0, now - seat.since):.0f}s{written}"
+
+
+def _nothing(view: PlainView, event: Any) -> str:
+    return ""
+
+
+def _convened(view: PlainView, event: ev.Convened) -> str:
+    return f"convened: {event.plan.get('protocol')}, {count(len(event.plan.get('seats', [])), 'seat')}"
+
+
+def _resumed(view: PlainView, event: ev.Resumed) -> str:
+    return "resumed"
+
+
+def _phase(view: PlainView, event: ev.PhaseStarted) -> str:
+    return f"{event.phase} begins"
+
+
+def _phase_ended(view: PlainView, event: ev.PhaseEnded) -> str:
+    phase = view.minutes.phases[event.phase]
+    return f"{event.phase} done: {len(phase.said)} of {len(phase.asked)} answered"
+
+
+def _asked(view: PlainView, event: ev.Asked) -> str:
+    return f"{event.phase} {event.seat} asked {event.member}"
+
+
+def _attempted(view: PlainView, event: ev.Attempted) -> str:
+    if not event.why:  # the first one: the line before said so
+        return ""
+    return f"{view.place(event.key, event.seat)} attempt {event.n} on {event.member}: {event.why}"
+
+
+def _faulted(view: PlainView, event: ev.Faulted) -> str:
+    told = f"{view.place(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
+    return told if event.wait is None else f"{told}; next try in {event.wait:.1f}s"
+
+
+def _stated(view: PlainView, event: ev.Stated) -> str:
+    requested = view.minutes.seat(event.seat).model
+    served = f" served by {event.served_by}" if requested and event.served_by not in ("", requested) else ""
+    measure = _ruling(event.reply or {}) or count(len(event.said.split()), "word")
+    return f"{event.phase} {event.seat} {event.state} {measure} {event.seconds:.1f}s{served}"
+
+
+def _ruling(reply: Json) -> str:
+    """A judge's line says what it found instead of how long it spoke."""
+    if not {"verdict", "findings"} <= reply.keys():
+        return ""
+    return f"{reply['verdict']} {reply.get('confidence') or ''} {count(len(reply['findings']), 'finding')}"
+
+
+def _absent(view: PlainView, event: ev.WasAbsent) -> str:
+    tries = f" after {count(event.attempts, 'attempt')}" if event.attempts else ""
+    return f"{event.phase} {event.seat} absent{tries}: {event.state}: {event.reason}"
+
+
+def _looked_up(view: PlainView, event: ev.LookedUp) -> str:
+    return f"{event.phase} looked up {event.what}: {event.found} found"
+
+
+def _noted(view: PlainView, event: ev.Noted) -> str:
+    return f"note: {event.what}" + (f": {event.why}" if event.why else "")
+
+
+def _fetching(view: PlainView, event: ev.Fetching) -> str:
+    if not view.tenth(event.done, event.total):
+        return ""
+    percent = event.done * 100 // event.total if event.total else 0
+    return f"fetching {event.what} {percent} % ({megabytes(event.done, event.total)})"
+
+
+def _closed(view: PlainView, event: ev.Closed) -> str:
+    stopped = f" ({event.stopped})" if event.stopped else ""
+    return f"{event.status}{stopped} {count(event.calls.get('made', 0), 'call')} {view.minutes.seconds:.1f}s"
+
+
+SAY: dict[type, Callable[[PlainView, Any], str]] = {
+    ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
+    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Stated: _stated,
+    ev.WasAbsent: _absent, ev.LookedUp: _looked_up, ev.Noted: _noted, ev.Fetching: _fetching, ev.Closed: _closed,
+}  # fmt: skip

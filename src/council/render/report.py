@@ -1,0 +1,119 @@
+"""The report object `council.report/1`: a pure function of the minutes, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from council.events import Faulted
+from council.minutes import Minutes, Said, SeatMinutes
+from council.render.clean import clean_json
+from council.render.degraded import asked, degraded, degraded_lines
+from council.types import Json
+
+__all__ = ["degraded_lines", "dump", "report"]
+
+FREE = ("local", "scripted")
+# Faults by which a provider says that it did no work; after any other one it may have sent a bill.
+NEVER_BILLED = ("net", "rate", "quota", "overload", "auth", "model", "size", "budget")
+IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
+LISTS = (
+    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources",
+)  # fmt: skip
+
+
+def report(minutes: Minutes) -> Json:
+    """What a run with `--json` prints when it ends, whatever its status."""
+    plan, verdict = minutes.plan, minutes.verdict
+    value = {
+        "schema": "council.report/1",
+        "run": minutes.run,
+        "name": minutes.name,
+        "status": "incomplete" if minutes.status == "running" else minutes.status,
+        **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
+        **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
+        "answer": verdict.get("answer") or "",
+        "seats": [_seat(minutes, seat) for seat in planned(minutes)],
+        "chair": _seat(minutes, minutes.chair) if minutes.chair else None,
+        **{key: list(verdict.get(key) or []) for key in LISTS},
+        "degraded": degraded(minutes),
+        "quorum": _quorum(minutes),
+        "calls": dict(minutes.calls),
+        "tokens": minutes.usage.as_json(),
+        "cost": _cost(minutes),
+        "seconds": round(minutes.seconds, 3),
+        "report_path": minutes.report_path or None,
+    }
+    cleaned: Json = clean_json(value)
+    return cleaned
+
+
+def dump(value: Json) -> bytes:
+    """The bytes of a report: stable, readable, one object and a newline."""
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def planned(minutes: Minutes) -> list[SeatMinutes]:
+    """The seats of the plan in seating order; explorers and other helpers are none of them."""
+    return [minutes.seats[seat["name"]] for seat in minutes.plan.get("seats", [])]
+
+
+def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
+    reply = _last_reply(minutes, seat.name)
+    return {
+        "name": seat.name,
+        "label": seat.name.capitalize(),
+        "role": seat.role or None,
+        "perspective": seat.perspective or None,
+        "model": seat.model,
+        "served_by": seat.served_by or None,
+        "vendor": seat.vendor,
+        "state": seat.state,
+        "verdict": reply.get("verdict"),
+        "confidence": reply.get("confidence"),
+        "file": None,
+        "tokens": seat.usage.as_json(),
+        "cost": None if _unpriced(minutes, [seat]) else 0.0,
+        "attempts": seat.attempts,
+        "seconds": round(seat.seconds, 3),
+    }
+
+
+def _last_reply(minutes: Minutes, name: str) -> Json:
+    return next((said.reply for said in reversed(_said_by(minutes, name)) if said.reply), {})
+
+
+def _said_by(minutes: Minutes, name: str) -> list[Said]:
+    return [said for said in minutes.statements if said.seat == name]
+
+
+def _quorum(minutes: Minutes) -> Json:
+    needed = 2 if minutes.plan.get("protocol") == "ranking" else 1
+    return {"needed": needed, "ok": minutes.heard, "asked": asked(minutes)}
+
+
+def _cost(minutes: Minutes) -> Json:
+    unpriced = _unpriced(minutes, minutes.everyone)
+    return {"usd": None if unpriced else 0.0, "estimated": False, "unpriced": unpriced}
+
+
+def _unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
+    """The members that may have sent a bill we cannot read: what is unknown is never 0."""
+    used = {member for seat in seats for member in _may_bill(minutes, seat)}
+    return sorted(member for member in used if _family(minutes, member) not in FREE)
+
+
+def _may_bill(minutes: Minutes, seat: SeatMinutes) -> set[str]:
+    served = {said.served_by for said in _said_by(minutes, seat.name) if said.served_by}
+    faulted = {
+        trouble.member
+        for trouble in minutes.troubles
+        if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in NEVER_BILLED
+    }
+    in_flight = {seat.model} if seat.state in IN_FLIGHT and seat.model else set()
+    return served | faulted | in_flight
+
+
+def _family(minutes: Minutes, member: str) -> str:
+    requested = {seat.model: seat.vendor for seat in minutes.everyone}
+    return requested.get(member) or member.partition(":")[0]

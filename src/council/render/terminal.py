@@ -1,0 +1,103 @@
+"""What the terminal says before a run is paid for and after it ended, and the words both views share."""
+
+from __future__ import annotations
+
+from council.render.clean import clean_json, one_line
+from council.types import Json
+
+COMPACT_FROM = 5  # from this many seats on, they share lines
+
+
+def before(plan: Json) -> list[str]:
+    """The lines printed before anything is spent."""
+    plan = clean_json(plan)
+    return [
+        f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
+        *_seats(plan),
+        *_packet(plan.get("packet") or {}),
+        *_price(plan.get("cost")),
+        _calls(plan.get("calls") or {}),
+        *(f"! {one_line(line)}" for line in [*plan.get("notices", []), *plan.get("warnings", [])]),
+    ]
+
+
+def after(report: Json) -> list[str]:
+    """The lines printed when a run has ended: where the report is, what it took, how to go on."""
+    tokens, calls = report["tokens"], report["calls"]
+    replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
+    doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
+    spent = f"{tokens['in']:,} tokens in, {tokens['out']:,} out"
+    verb = "replay" if report["status"] == "complete" else "resume"
+    return [
+        *([f"report {report['report_path']}"] if report["report_path"] else []),
+        f"{count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {cost_words(report['cost'])} · {report['seconds']:.1f} s",
+        f"{verb}: council {verb} {report['run']}",
+    ]
+
+
+def cost_words(cost: Json) -> str:
+    """What a run cost, in words; a price nobody knows is never shown as nothing."""
+    if cost["usd"] is None:
+        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
+    return "no cost" if not cost["usd"] else f"cost ${cost['usd']:.2f}{' estimated' if cost['estimated'] else ''}"
+
+
+def count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def clock(seconds: float) -> str:
+    """`0:41`, as on a stopwatch."""
+    return f"{int(max(0.0, seconds)) // 60}:{int(max(0.0, seconds)) % 60:02d}"
+
+
+def megabytes(done: int, total: int) -> str:
+    return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
+
+
+def _seats(plan: Json) -> list[str]:
+    seats, chair = plan["seats"], plan.get("chair")
+    if len(seats) >= COMPACT_FROM:
+        lines = _together(seats)
+    else:
+        width = max((len(seat["name"]) for seat in [*seats, *([chair] if chair else [])]), default=0)
+        lines = [_seated(seat, width) for seat in seats]
+        return lines + ([_seated(chair, width)] if chair else [])
+    return lines + ([f"  {chair['name']}: {_chain(chair)}"] if chair else [])
+
+
+def _seated(seat: Json, width: int) -> str:
+    role = f"  ({seat['role']})" if seat.get("role") else ""
+    return f"  {seat['name']:<{width}}  {_chain(seat)}{role}"
+
+
+def _together(seats: list[Json]) -> list[str]:
+    members: dict[str, list[str]] = {}
+    for seat in seats:
+        members.setdefault(_chain(seat), []).append(seat["name"])
+    return [f"  {', '.join(names)}: {member}" for member, names in members.items()]
+
+
+def _chain(seat: Json) -> str:
+    return ", then ".join([seat["model"], *(seat.get("fallbacks") or [])])
+
+
+def _calls(calls: Json) -> str:
+    low, high = calls.get("min", 0), calls.get("max", 0)
+    return count(high, "call") if low == high else f"{low} to {high} calls"
+
+
+def _packet(packet: Json) -> list[str]:
+    if not packet.get("files"):
+        return []
+    skipped = packet.get("skipped") or []
+    reasons = ", ".join(dict.fromkeys(item["why"] for item in skipped))
+    left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
+    files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
+    return [f"packet {count(files, 'file')}, {packet['bytes'] / 1000:.0f} KB, ~{packet['tokens']:,} tokens{left_out}"]
+
+
+def _price(cost: Json | None) -> list[str]:
+    if not cost:
+        return []
+    return ["cost " + " · ".join(f"{name} ${cost[name]:.2f}" for name in ("low", "expected", "worst"))]
