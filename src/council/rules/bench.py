@@ -1,0 +1,81 @@
+"""How many judges sit: the sizes, what raises and lowers them, and the cap of twelve agents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from council.errors import UsageError
+
+MOST_AGENTS = 12
+USUAL_JUDGES = 2
+DEEP_JUDGES = 3
+PROFILE_JUDGES = {"thorough": 3, "balanced": 2, "fast": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The judges of one council. `wanted` is what each family would have seated without the cap."""
+
+    per_family: int
+    families: int = 1
+    explorers: int = 0
+    perspectives: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    wanted: int = 0
+
+    @property
+    def judges(self) -> int:
+        return self.per_family * self.families
+
+    @property
+    def agents(self) -> int:
+        return self.judges * (1 + self.explorers)
+
+    @property
+    def scaled(self) -> bool:
+        return self.per_family < self.wanted
+
+
+def seat_bench(
+    *,
+    perspectives: Sequence[str] = (),
+    quick: bool = False,
+    deep: bool = False,
+    mixed: bool = False,
+    debate: bool = False,
+    count: int | None = None,
+    explorers: int = 0,
+    usual: int = USUAL_JUDGES,
+) -> Bench:
+    """Size the bench. `usual` is what a profile or the configuration seats when no flag says otherwise."""
+    if quick:
+        return Bench(1, wanted=1)
+    families = 2 if mixed else 1
+    wanted = count or max(DEEP_JUDGES if deep or mixed else usual, len(perspectives))
+    per_family = _under_the_cap(wanted, families, explorers, explicit=count is not None)
+    if debate and per_family * families < 2:
+        raise UsageError(
+            f"--debate needs 2 judges to answer each other, and {per_family} would sit: raise --count, or drop --debate"
+        )
+    held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
+    return Bench(per_family, families, explorers, held, dropped, wanted)
+
+
+def _under_the_cap(wanted: int, families: int, explorers: int, *, explicit: bool) -> int:
+    room = MOST_AGENTS // (families * (1 + explorers))
+    if wanted <= room:
+        return wanted
+    if explicit:
+        judges = wanted * families
+        raise UsageError(
+            f"--count={wanted} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
+            f"over the cap of {MOST_AGENTS}: lower --count to {room} or less, or lower --explorers"
+        )
+    return room
+
+
+def plain_name(perspective: str) -> str:
+    """A perspective as it stands in a judge's name: "Error paths" sits as judge-error-paths."""
+    return re.sub(r"\W+", "-", perspective.lower()).strip("-")

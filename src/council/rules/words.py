@@ -1,0 +1,37 @@
+"""Finding phrases in a sentence: whole words, any case, a hyphen as good as a space."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
+START, END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # a word inside a path or an address is no word
+NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, addresses
+
+
+def as_pattern(phrase: str) -> str:
+    return GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
+
+
+@cache
+def finder(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern that finds any of the phrases, the longest first."""
+    choices = "|".join(as_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+    return re.compile(f"{START}(?:{choices}){END}", re.IGNORECASE)
+
+
+def masked(text: str, exceptions: Iterable[str]) -> str:
+    """The text with exceptions, code, paths and addresses blanked out; what is left keeps its place."""
+    return _exception(tuple(exceptions)).sub(_blank, NO_PROSE.sub(_blank, text))
+
+
+@cache
+def _exception(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    choices = "|".join(phrase.replace(" ", GAP) for phrase in phrases)
+    return re.compile(f"{START}(?:{choices}){END}", re.IGNORECASE)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "\0" * len(found.group())

@@ -1,0 +1,100 @@
+"""How many judges sit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.errors import UsageError
+from council.rules.bench import MOST_AGENTS, plain_name, seat_bench
+
+PRESET = ("attacker", "defender", "compliance")
+
+
+@pytest.mark.behaviour("002-bench-sizes")
+@pytest.mark.parametrize(
+    ("flags", "judges", "agents"),
+    [
+        ({}, 2, 2),
+        ({"quick": True}, 1, 1),
+        ({"deep": True}, 3, 3),
+        ({"mixed": True}, 6, 6),
+        ({"debate": True}, 2, 2),
+        ({"deep": True, "debate": True}, 3, 3),
+        ({"count": 4}, 4, 4),
+        ({"count": 4, "mixed": True}, 8, 8),
+        ({"count": 1, "deep": True}, 1, 1),
+        ({"explorers": 3}, 2, 8),
+        ({"deep": True, "explorers": 3}, 3, 12),
+        ({"mixed": True, "explorers": 1}, 6, 12),
+        ({"usual": 3}, 3, 3),
+        ({"usual": 2, "deep": True}, 3, 3),
+    ],
+)
+def test_flags_decide_how_many_judges_and_agents_sit(flags: dict[str, Any], judges: int, agents: int) -> None:
+    bench = seat_bench(**flags)
+    assert (bench.judges, bench.agents, bench.scaled) == (judges, agents, False)
+
+
+@pytest.mark.behaviour("002-bench-escalates")
+def test_perspectives_raise_the_count_and_never_lower_it() -> None:
+    assert seat_bench(perspectives=PRESET).judges == 3
+    assert seat_bench(perspectives=("one",), deep=True).judges == 3
+    assert seat_bench(perspectives=PRESET, mixed=True).per_family == 3
+
+
+@pytest.mark.behaviour("002-bench-count-overrides")
+def test_count_overrides_the_perspectives_and_names_those_it_drops() -> None:
+    fewer, more = seat_bench(perspectives=PRESET, count=2), seat_bench(perspectives=PRESET, count=5)
+    assert (fewer.perspectives, fewer.dropped) == (("attacker", "defender"), ("compliance",))
+    assert (more.judges, more.perspectives, more.dropped) == (5, PRESET, ())
+
+
+@pytest.mark.behaviour("002-bench-cap")
+def test_mixed_with_two_explorers_scales_to_two_judges_per_family() -> None:
+    bench = seat_bench(mixed=True, explorers=2)
+    assert (bench.per_family, bench.judges, bench.agents, bench.wanted, bench.scaled) == (2, 4, 12, 3, True)
+
+
+@pytest.mark.behaviour("002-bench-cap")
+def test_scaling_down_drops_perspectives_by_name() -> None:
+    bench = seat_bench(perspectives=(*PRESET, "scope"), explorers=3)
+    assert (bench.per_family, bench.dropped) == (3, ("scope",))
+
+
+@pytest.mark.behaviour("20-bench-count-over-cap")
+def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
+    with pytest.raises(
+        UsageError, match=r"--count=4 makes 8 judges x \(1 \+ 2 explorers\) = 24 agents.*lower --count to 2"
+    ):
+        seat_bench(mixed=True, count=4, explorers=2)
+    with pytest.raises(UsageError, match="13 agents"):
+        seat_bench(count=13)
+
+
+@pytest.mark.behaviour("20-bench-debate-needs-two")
+def test_a_debate_of_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="--debate needs 2 judges"):
+        seat_bench(debate=True, count=1)
+    assert seat_bench(debate=True, count=1, mixed=True).judges == 2
+
+
+@given(
+    mixed=st.booleans(),
+    deep=st.booleans(),
+    explorers=st.integers(0, 5),
+    names=st.lists(st.text(min_size=1), max_size=20, unique=True),
+)
+def test_no_bench_is_empty_or_over_the_cap_and_no_perspective_is_lost(
+    mixed: bool, deep: bool, explorers: int, names: list[str]
+) -> None:
+    bench = seat_bench(perspectives=names, mixed=mixed, deep=deep, explorers=explorers)
+    assert bench.judges >= 1 and bench.agents <= MOST_AGENTS
+    assert [*bench.perspectives, *bench.dropped] == names
+
+
+def test_a_perspective_stands_in_a_name_without_blanks() -> None:
+    assert plain_name(" Error paths! ") == "error-paths"

@@ -1,0 +1,541 @@
+"""How words and flags choose a protocol, a task, a target and a domain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.errors import UsageError
+from council.intent import Intent, focus_line, read_intent
+
+KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    for path in (
+        "src/auth/jwt.py",
+        "src/api/app.py",
+        "README.md",
+        "PLAN.md",
+        "docs/ARCHITECTURE.md",
+        "Makefile",
+        "plan",
+        "my notes.md",
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    return root
+
+
+def read(words: str | list[str], folder: Path = Path(), protocol: str | None = None, **flags: Any) -> Intent:
+    said = words if isinstance(words, list) else [words]
+    return read_intent(said, flags, protocol=protocol, folder=folder, known=KNOWN)
+
+
+def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
+    with pytest.raises(UsageError) as refused:
+        read(words, protocol=protocol, **flags)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+# Rule 1: an explicit choice.
+
+
+@pytest.mark.behaviour("000-trigger-explicit-prefix")
+@pytest.mark.parametrize(
+    ("words", "protocol", "why", "question"),
+    [
+        ("adversarial council: pick a queue", "adversarial", 'the prefix "adversarial council:"', "pick a queue"),
+        (
+            "collaborative council: which is better",
+            "collaborative",
+            'the prefix "collaborative council:"',
+            "which is better",
+        ),
+        ("Adversarial-Council : pick", "adversarial", 'the prefix "adversarial council:"', "pick"),
+        (
+            "collaborative council: validate this",
+            "collaborative",
+            'the prefix "collaborative council:"',
+            "validate this",
+        ),
+    ],
+)
+def test_a_prefix_decides_and_leaves_the_question(words: str, protocol: str, why: str, question: str) -> None:
+    found = read(words)
+    assert (found.protocol, found.why, found.question, found.task) == (protocol, why, question, "ask")
+
+
+@pytest.mark.behaviour("00-grammar-explicit-wins")
+def test_a_named_protocol_wins_over_every_word() -> None:
+    found = read("validate which is better", protocol="Triad")
+    assert (found.protocol, found.why, found.task) == ("triad", "--protocol", "ask")
+    assert found.question == "validate which is better"
+
+
+@pytest.mark.behaviour("00-grammar-unknown-protocol")
+def test_an_unknown_protocol_is_refused_with_the_nearest_and_the_known_ones() -> None:
+    said = refusal("x", protocol="advers")
+    assert 'unknown protocol "advers": did you mean "adversarial"?' in said and "triad" in said
+    assert "did you mean" not in refusal("x", protocol="zzz")
+
+
+def test_two_explicit_choices_that_differ_are_refused() -> None:
+    said = refusal("adversarial council: x", protocol="triad")
+    assert "adversarial" in said and "triad" in said
+    assert read("adversarial council: x", protocol="adversarial").question == "x"
+
+
+# Rule 2: a flag chooses its protocol.
+
+
+@pytest.mark.behaviour("00-grammar-flag-chooses")
+@pytest.mark.parametrize(
+    ("flags", "protocol", "why", "task"),
+    [
+        ({"flow": "debate"}, "advisors", "--flow", "ask"),
+        ({"rounds": 3, "tier": "heavy"}, "advisors", "--rounds", "ask"),
+        ({"deep": True}, "judges", "--deep", "validate"),
+        ({"perspectives_file": "p.yaml"}, "judges", "--perspectives-file", "validate"),
+        ({"technique": "scamper"}, "judges", "--technique", "brainstorm"),
+        ({"no_search": True}, "general", "--no-search", "ask"),
+        ({"preset": "ops"}, "judges", "--preset", "validate"),
+        ({"preset": "ops", "search": "files:docs"}, "general", "--search", "ask"),
+    ],
+)
+def test_a_flag_of_one_protocol_chooses_it(flags: dict[str, Any], protocol: str, why: str, task: str) -> None:
+    found = read("pick a queue", **flags)
+    assert (found.protocol, found.why, found.task, found.options) == (protocol, why, task, flags)
+
+
+@pytest.mark.behaviour("00-grammar-flag-chooses")
+def test_a_flag_wins_over_trigger_words_and_verbs() -> None:
+    assert read("which is better, a or b", rounds=2).protocol == "advisors"
+    found = read("validate my plan", search="brave")
+    assert (found.protocol, found.task, found.question) == ("general", "ask", "validate my plan")
+
+
+@pytest.mark.behaviour("00-grammar-two-protocols")
+@pytest.mark.parametrize(
+    ("protocol", "flags", "named"),
+    [
+        (None, {"flow": "debate", "deep": True}, ["--flow", "advisors", "--deep", "judges"]),
+        (None, {"preset": "ops", "tier": "light"}, ["--preset", "judges", "--tier", "advisors"]),
+        (None, {"quick": True, "search": "brave"}, ["--quick", "judges", "--search", "general"]),
+        ("judges", {"flow": "debate"}, ["--flow", "advisors", "--protocol", "judges"]),
+        ("collaborative", {"deep": True}, ["--deep", "judges", "collaborative"]),
+    ],
+)
+def test_flags_of_two_protocols_are_refused_by_name(
+    protocol: str | None, flags: dict[str, Any], named: list[str]
+) -> None:
+    said = refusal("x", protocol=protocol, **flags)
+    assert all(word in said for word in named)
+
+
+@pytest.mark.behaviour("00-grammar-two-protocols")
+def test_a_flag_against_the_prefix_is_refused() -> None:
+    said = refusal("adversarial council: x", flow="debate")
+    assert '--flow belongs to advisors, but the prefix "adversarial council:" chose adversarial' in said
+
+
+@pytest.mark.behaviour("00-grammar-preset-general")
+def test_a_preset_beside_general_belongs_to_general() -> None:
+    assert read("x", protocol="general", preset="science").protocol == "general"
+
+
+def test_an_option_that_nobody_has_is_refused_unless_an_own_protocol_is_named() -> None:
+    assert 'did you mean "--flow"?' in refusal("x", flw=1)
+    assert read("x", protocol="own", depth=3).options == {"depth": 3}
+
+
+# Rule 3: verbs and targets choose the judges.
+
+
+@pytest.mark.behaviour("002-task-triggers")
+@pytest.mark.parametrize(
+    ("verb", "task"),
+    [(verb, "validate") for verb in ["validate", "check", "review", "assess", "critique", "feedback", "improve"]]
+    + [(verb, "brainstorm") for verb in ["brainstorm", "explore", "options", "approaches"]]
+    + [(verb, "research") for verb in ["research", "investigate", "analyze", "examine", "evaluate", "compare"]]
+    + [("deep dive", "research"), ("Deep-dive", "research"), ("explore deeply", "research"), ("EXPLORE", "brainstorm")],
+)
+def test_a_leading_verb_chooses_the_task(verb: str, task: str) -> None:
+    found = read(f"{verb} our queue")
+    assert (found.protocol, found.task) == ("judges", task)
+    assert found.why == f'the verb "{verb.lower().replace("-", " ")}"'
+
+
+@pytest.mark.behaviour("00-grammar-verb-leaves-question")
+def test_the_verb_of_the_grammar_leaves_the_question_and_its_synonyms_stay() -> None:
+    assert read("validate: this plan").question == "this plan"
+    assert read("compare Redis and Memcached").question == "compare Redis and Memcached"
+
+
+@pytest.mark.behaviour("00-grammar-ask")
+def test_ask_as_an_argument_of_its_own_makes_a_plain_question() -> None:
+    found = read(["ask", "validate", "my", "assumption"])
+    assert (found.protocol, found.task, found.question) == ("collaborative", "ask", "validate my assumption")
+    assert read("ask not what your country can do").question == "ask not what your country can do"
+
+
+@pytest.mark.behaviour("00-grammar-trigger-elsewhere")
+def test_a_verb_elsewhere_counts_only_beside_an_existing_path(folder: Path) -> None:
+    found = read("please review src/auth", folder)
+    assert (found.protocol, found.task, found.target) == ("judges", "validate", "src/auth")
+    assert found.why == 'the verb "review" and the target "src/auth"'
+    assert found.question == "please review src/auth"
+    assert read("please review src/nowhere", folder).protocol == "collaborative"
+    assert read("please review the docs", folder).protocol == "collaborative"
+
+
+@pytest.mark.behaviour("00-grammar-lone-target")
+@pytest.mark.parametrize(
+    "words", ["recent", "staged", "src/auth", "docs", "README.md", "src/**/*.py", "HEAD~3..HEAD", "main...topic", "-"]
+)
+def test_a_lone_target_is_validated_by_judges(words: str, folder: Path) -> None:
+    found = read(words, folder)
+    assert (found.protocol, found.task, found.target, found.why) == (
+        "judges",
+        "validate",
+        words,
+        f'the target "{words}"',
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Research-based design for schools",
+        "Research shows that coffee helps; should I drink more?",
+        "Feedback loops in biology",
+        "`validate` is a name",
+    ],
+)
+def test_a_noun_that_only_looks_like_a_verb_does_not_lead(words: str) -> None:
+    assert read(words).protocol == "collaborative"
+
+
+@pytest.mark.behaviour("00-targets-light")
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        ("validate recent", "recent"),
+        ("review the recent changes", "recent"),
+        ("validate recent, above all the security", "recent"),
+        ("research recent advances in batteries", None),
+        ("validate staged", "staged"),
+        ("review main..topic for races", "main..topic"),
+        ("validate the Makefile", "Makefile"),
+        ("validate the plan", None),
+        ("validate plan", "plan"),
+        ("validate my notes.md", "my notes.md"),
+        ("validate src/*/*.py", "src/*/*.py"),
+        ("validate src/auth/jwt.py and README.md.", "src/auth/jwt.py README.md"),
+        ("summarise README.md", "README.md"),
+        ("what is /tmp for?", None),
+        ("plan our offsite", None),
+        ("what does **bold** do, or a/b?", None),
+    ],
+)
+def test_targets_are_read_as_written(words: str, target: str | None, folder: Path) -> None:
+    assert read(words, folder).target == target
+
+
+def test_a_dash_is_standard_input_only_as_an_argument_at_an_edge() -> None:
+    assert read(["validate", "-"]).target == "-"
+    assert read(["summarise this", "-"]).target == "-"
+    assert read("tea - or coffee").target is None
+
+
+@pytest.mark.behaviour("002-example-lines")
+@pytest.mark.parametrize(
+    ("line", "flags", "task", "target"),
+    [
+        ("validate recent", {"quick": True}, "validate", "recent"),
+        ("validate this plan", {}, "validate", None),
+        ("brainstorm caching approaches", {}, "brainstorm", None),
+        ("validate the implementation", {}, "validate", None),
+        ("research kubernetes upgrade strategies", {}, "research", None),
+        ("research the CI/CD pipeline bottlenecks", {}, "research", None),
+        ("validate the auth system", {"preset": "security-audit"}, "validate", None),
+        ("research upgrade automation", {"deep": True, "explorers": 3}, "research", None),
+        ("validate the auth system", {"debate": True}, "validate", None),
+        ("validate the migration plan", {"deep": True, "debate": True}, "validate", None),
+        ("recent", {}, "validate", "recent"),
+        ("recent", {"deep": True}, "validate", "recent"),
+        ("recent", {"mixed": True}, "validate", "recent"),
+        ("validate src/auth/", {"perspectives": "security-auditor,performance-critic"}, "validate", "src/auth/"),
+        ("validate src/api/", {"perspectives_file": ".agents/perspectives/api-review.yaml"}, "validate", "src/api/"),
+        ("research the auth system", {"deep": True, "preset": "architecture"}, "research", None),
+        ("validate this plan", {"mixed": True}, "validate", None),
+        ("research upgrade patterns", {"deep": True, "explorers": 3}, "research", None),
+        ("validate the API", {"preset": "security-audit", "deep": True}, "validate", None),
+        ("validate README.md", {"preset": "doc-review"}, "validate", "README.md"),
+        ("brainstorm caching strategies for the API", {}, "brainstorm", None),
+        ("brainstorm API improvements", {"technique": "scamper"}, "brainstorm", None),
+        ("brainstorm migration strategy", {"technique": "six-hats"}, "brainstorm", None),
+        ("validate the security architecture", {"profile": "thorough"}, "validate", None),
+        ("validate recent", {"profile": "fast"}, "validate", "recent"),
+        ("research Redis vs Memcached for session storage", {}, "research", None),
+        ("validate the implementation plan in PLAN.md", {}, "validate", "PLAN.md"),
+        ("validate docs/ARCHITECTURE.md", {"preset": "doc-review"}, "validate", "docs/ARCHITECTURE.md"),
+        ("validate src/", {"perspectives": "security-auditor,perf-critic"}, "validate", "src/"),
+        ("research Kubernetes upgrade strategies", {"mixed": True, "explorers": 2}, "research", None),
+    ],
+)
+def test_the_example_lines_of_the_seed_work_quoted_or_not(
+    line: str, flags: dict[str, Any], task: str, target: str | None, folder: Path
+) -> None:
+    for words in ([line], line.split()):
+        found = read(words, folder, **flags)
+        assert (found.protocol, found.task, found.target) == ("judges", task, target)
+
+
+# Rules 4 and 5: trigger words, else collaborative.
+
+
+@pytest.mark.behaviour("000-trigger-which-is-better", "000-trigger-adversarial")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("which is better, REST or gRPC?", 'the words "which is better"'),
+        ("Which Is Better: tea?", 'the words "which is better"'),
+        ("which one is better for us", 'the words "which one is better"'),
+        ("stress-test my plan", 'the words "stress-test"'),
+        ("please stress test my plan", 'the words "stress test"'),
+        ("we are stress testing a plan", 'the words "stress testing"'),
+        ("REST vs gRPC", 'the word "vs"'),
+        ("REST vs. gRPC", 'the word "vs"'),
+        ("REST-vs-gRPC", 'the word "vs"'),
+        ("REST versus gRPC", 'the word "versus"'),
+        ("Debate the merger", 'the word "debate"'),
+        ("an adversarial look at it", 'the word "adversarial"'),
+        ("challenge this plan", 'the word "challenge"'),
+        ("he argues for tabs", 'the word "argues"'),
+        ("try arguing for tabs", 'the word "arguing"'),
+        ("attack my thesis", 'the word "attack"'),
+        ("defend the budget", 'the word "defend"'),
+    ],
+)
+def test_an_adversarial_trigger_anywhere_gives_adversarial(words: str, why: str) -> None:
+    found = read(words)
+    assert (found.protocol, found.why, found.question, found.task) == ("adversarial", why, words, "ask")
+
+
+@pytest.mark.behaviour("000-trigger-both-lists")
+def test_words_of_both_lists_give_adversarial() -> None:
+    assert read("collect creative ideas and debate them").protocol == "adversarial"
+
+
+@pytest.mark.behaviour("000-trigger-collaborative", "000-trigger-default")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("plan our offsite", "the default"),
+        ("a novel way to cool a flat", 'the word "novel"'),
+        ("some ideas for lunch", 'the word "ideas"'),
+        ("what can we build on here", 'the words "build on"'),
+        ("a multi-agent look at lunch", 'the words "multi-agent"'),
+    ],
+)
+def test_everything_else_is_collaborative(words: str, why: str) -> None:
+    found = read(words)
+    assert (found.protocol, found.why, found.task, found.verbose) == ("collaborative", why, "ask", False)
+
+
+@pytest.mark.behaviour("00-trigger-exceptions", "00-trigger-whole-words")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "how do I survive a heart attack",
+        "Heart-attack symptoms",
+        "our biggest challenge is hiring",
+        "what are the challenges of remote work",
+        "a challenging year for us",
+        "reduce the attack surface",
+        "defend against phishing attacks",
+        "tips for VS Code",
+        "join the debate club?",
+        "attackers and defenders in football",
+        "the argument of a function",
+        "unchallenged champions",
+        "explain src/attack.py",
+        "read https://example.com/attack-vs-defend",
+        "fix `attack()` in my game",
+        "why does this fail\n```\ndebate = attack\n```",
+    ],
+)
+def test_words_that_mean_something_else_trigger_nothing(words: str) -> None:
+    assert read(words).protocol == "collaborative"
+
+
+@pytest.mark.behaviour("00-trigger-exceptions")
+def test_an_exception_does_not_hide_the_trigger_beside_it() -> None:
+    assert read("attack my plan for heart attack care").protocol == "adversarial"
+
+
+# Verbose.
+
+
+@pytest.mark.behaviour("000-verbose-phrases", "00-verbose-removed")
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        ("verbose which queue", "which queue"),
+        ("which queue verbose", "which queue"),
+        ("which queue? Verbose.", "which queue?"),
+        ("which queue, verbose, for us", "which queue, for us"),
+        ("which queue (verbose)?", "which queue?"),
+        ("verbose council: pick a queue", "pick a queue"),
+        ("run a verbose council on queues", "run a council on queues"),
+        ("show debate: pick a queue", "pick a queue"),
+        ("pick a queue, show council", "pick a queue"),
+        ("pick a queue. Show debate. For us", "pick a queue. For us"),
+        ("pick a queue, please be verbose", "pick a queue"),
+        ("verbose adversarial council: pick a queue", "pick a queue"),
+        ("adversarial council (verbose): pick a queue", "pick a queue"),
+        ("adversarial council, show debate: pick a queue", "pick a queue"),
+        ("adversarial council: verbose pick a queue", "pick a queue"),
+        ("validate my queue verbose", "my queue"),
+    ],
+)
+def test_a_verbose_phrase_turns_verbose_on_and_leaves_the_question(words: str, question: str) -> None:
+    found = read(words)
+    assert (found.verbose, found.question) == (True, question)
+
+
+@pytest.mark.behaviour("00-verbose-removed")
+def test_a_verbose_phrase_is_removed_before_triggers_are_read() -> None:
+    assert read("pick a queue, show debate").why == "the default"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "why is our logging so verbose",
+        "is Java verbose?",
+        "verbose logging in production, yes or no?",
+        "what does --verbose do",
+        "run pytest with --verbose",
+        "should the verbose flag be kept",
+        "how do I show council members on a map",
+        "verbose=true means what",
+    ],
+)
+def test_a_question_about_verbosity_keeps_its_words(words: str) -> None:
+    found = read(words)
+    assert (found.verbose, found.question) == (False, words)
+
+
+def test_the_flag_turns_verbose_on_too() -> None:
+    assert read_intent(["x"], {}, verbose=True, folder=Path(), known=KNOWN).verbose
+
+
+@pytest.mark.behaviour("00-grammar-empty-question")
+@pytest.mark.parametrize("words", ["", "  ", "verbose", "adversarial council:", "validate", "show debate"])
+def test_an_empty_question_is_refused(words: str) -> None:
+    assert "no question was given" in refusal(words)
+
+
+# Domains.
+
+
+@pytest.mark.behaviour("10-domain-detected", "10-domain-artefact-forces-code")
+@pytest.mark.parametrize(
+    ("words", "domain"),
+    [
+        ("refactor the parser", "code"),
+        ("draft an email about the API", "code"),
+        ("draft a proposal for our infrastructure", "architecture"),
+        ("scaling a shop to ten countries", "architecture"),
+        ("write a blog post comparing teas", "writing"),
+        ("research green tea", "research"),
+        ("plan our offsite", "general"),
+        ("improve customer service", "general"),
+        ("stress-test my thesis", "general"),
+        ("a new dress code", "general"),
+        ("is Node.js older than Deno", "general"),
+        ("plan(s) for lunch, e.g. in D.C.", "general"),
+        ("analyze src/auth/jwt.py", "code"),
+        ("write about `parse_row`", "code"),
+        ("why is foo() slow", "code"),
+        ("compare\n```\nx = 1\n```", "code"),
+        ("what is this: Traceback (most recent call last)", "code"),
+        ("what is this:\n    at main (app:12:3)", "code"),
+    ],
+)
+def test_the_domain_is_read_off_the_words(words: str, domain: str) -> None:
+    assert read(words).domain == domain
+
+
+@pytest.mark.behaviour("10-domain-focus")
+def test_each_seat_has_a_focus_in_each_domain_but_general() -> None:
+    lines = {
+        focus_line(domain, seat)
+        for domain in ("code", "architecture", "writing", "research")
+        for seat in ("alpha", "beta", "gamma")
+    }
+    assert len(lines) == 12 and "" not in lines
+    assert focus_line("general", "alpha") == focus_line("code", "nobody") == ""
+
+
+# Whatever is typed.
+
+SPICE = [
+    "verbose",
+    "show debate",
+    "council",
+    ":",
+    ",",
+    "(",
+    ")",
+    "-",
+    "--",
+    "validate",
+    "review",
+    "vs",
+    "`",
+    "```",
+    "**",
+    "*.py",
+    "../",
+    "..",
+    "?",
+    "[",
+    "\n",
+    "\0",
+    "ask",
+    "recent",
+    "ſ",
+    "İ",
+    "ı",
+]
+WORDS = st.lists(
+    st.one_of(
+        st.text(max_size=30),
+        st.lists(st.sampled_from(SPICE), max_size=8).map(" ".join),
+        st.lists(st.sampled_from(SPICE), max_size=5).map("".join),
+    ),
+    max_size=6,
+)
+
+
+@given(
+    words=WORDS,
+    flags=st.sets(st.sampled_from(["flow", "deep", "preset", "search", "technique", "nonsense"]), max_size=2),
+)
+def test_whatever_is_typed_is_understood_or_refused(words: list[str], flags: set[str]) -> None:
+    try:
+        found = read_intent(words, dict.fromkeys(flags, "x"), folder=Path(), known=KNOWN)
+    except UsageError as refused:
+        assert str(refused)
+    else:
+        assert found.question and found.why and found.protocol in KNOWN

@@ -1,0 +1,246 @@
+"""What each protocol can be told, and the shape it then has."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from council.errors import EngineError, UsageError
+from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse_options
+from council.protocols.planned import PRESETS, Shape, shape_of
+from council.rules.bench import plain_name
+
+
+def shape(protocol: str, task: str = "ask", **given: Any) -> Shape:
+    return shape_of(protocol, task, parse_options(protocol, task, given))
+
+
+def names(found: Shape) -> list[str]:
+    return [seat.name for seat in found.seats]
+
+
+def phases(found: Shape) -> list[tuple[str, int, bool]]:
+    return [(phase["name"], phase["calls"], phase["parallel"]) for phase in found.phases]
+
+
+@pytest.mark.behaviour("house-flags-generated")
+def test_the_flag_file_is_what_the_option_models_say() -> None:
+    stored = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
+    assert stored == flags_table(), "run python scripts/make_flags.py"
+
+
+@pytest.mark.behaviour("00-grammar-flag-owners")
+def test_flags_belong_to_the_protocols_that_the_grammar_names() -> None:
+    owned: dict[str, set[str]] = {}
+    for row in flags_table():
+        for owner in row["owners"]:
+            owned.setdefault(owner, set()).add(row["flag"])
+    assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster"}
+    assert owned["general"] == {"--search", "--no-search", "--spec-review", "--no-deliberate", "--preset"}
+    judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule"
+    assert owned["judges"] == {f"--{name}" for name in judges.split()}
+
+
+def test_every_flag_has_a_help_text_and_a_kind() -> None:
+    for row in flags_table():
+        assert row["help"] and row["kind"] in ("bool", "int", "str", "choice")
+        assert (row["kind"] == "choice") == bool(row["choices"])
+
+
+@pytest.mark.behaviour("002-error-quick-debate", "002-error-debate-validate", "002-error-technique-brainstorm")
+@pytest.mark.parametrize(
+    ("task", "given", "sentence"),
+    [
+        ("validate", {"quick": True, "debate": True}, "Error: --quick and --debate are incompatible."),
+        ("brainstorm", {"debate": True}, "Error: --debate is only supported with validate mode."),
+        ("research", {"debate": True}, "Error: --debate is only supported with validate mode."),
+        ("validate", {"technique": "scamper"}, "Error: --technique is only applicable to brainstorm mode."),
+        ("research", {"technique": "reverse"}, "Error: --technique is only applicable to brainstorm mode."),
+    ],
+)
+def test_the_seed_s_own_sentences_are_said(task: str, given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_options("judges", task, given)
+    assert str(refusal.value) == sentence
+
+
+@pytest.mark.behaviour("20-unknown-names-listed", "20-quick-stands-alone", "10-advisors-bounds")
+@pytest.mark.parametrize(
+    ("protocol", "given", "said"),
+    [
+        (
+            "judges",
+            {"technique": "scampr"},
+            'unknown technique "scampr": did you mean "scamper"? known are scamper, six-hats',
+        ),
+        ("judges", {"profile": "rapid"}, 'unknown profile "rapid": known are thorough, balanced, fast'),
+        ("judges", {"quick": True, "deep": True}, "--quick seats one judge, which --deep contradicts"),
+        ("judges", {"quick": True, "count": 2}, "--count"),
+        ("judges", {"quick": True, "preset": "ops"}, "--preset"),
+        ("judges", {"explorers": 6}, '--explorers "6" cannot be used'),
+        ("judges", {"count": 0}, '--count "0" cannot be used'),
+        ("judges", {"debate": True, "count": 1}, "--debate needs 2 judges"),
+        ("judges", {"perspectives": "a,,b"}, "without a letter"),
+        ("judges", {"perspectives": "api use,API-use"}, "twice"),
+        ("judges", {"perspectives": "a", "perspectives_file": "f.yaml"}, "drop one of the two"),
+        ("advisors", {"flow": "debat"}, 'did you mean "debate"?'),
+        ("advisors", {"rounds": 6}, '--rounds "6" cannot be used'),
+        ("advisors", {"rounds": "many"}, '--rounds "many" cannot be used'),
+        ("advisors", {"flow": "debate", "rounds": 1}, "at least 2 rounds"),
+        ("advisors", {"deep": True}, "--deep is no option of the protocol advisors"),
+        ("general", {"search": "brave", "no_search": True}, "contradict each other"),
+        ("collaborative", {"flow": "debate"}, "--flow is no option of the protocol collaborative"),
+    ],
+)
+def test_a_wrong_option_is_refused_in_one_line(protocol: str, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_options(protocol, "validate", given)
+    assert said in str(refusal.value) and "\n" not in str(refusal.value)
+
+
+@pytest.mark.behaviour("10-advisors-defaults")
+@pytest.mark.parametrize(
+    ("given", "rounds"),
+    [({}, 1), ({"flow": "debate"}, 3), ({"flow": "DEBATE"}, 3), ({"flow": "debate", "rounds": 2}, 2)],
+)
+def test_a_debate_runs_three_rounds_unless_told_otherwise(given: dict[str, Any], rounds: int) -> None:
+    assert parse_options("advisors", "ask", given).model_dump()["rounds"] == rounds
+
+
+@pytest.mark.behaviour("002-technique-any-case")
+def test_a_technique_may_be_written_in_any_case() -> None:
+    assert parse_options("judges", "brainstorm", {"technique": "Six-Hats"}).model_dump()["technique"] == "six-hats"
+
+
+def test_perspectives_are_split_at_commas() -> None:
+    options = parse_options("judges", "validate", {"perspectives": "security-auditor, perf-critic"})
+    assert isinstance(options, JudgesOptions) and options.perspectives == ("security-auditor", "perf-critic")
+
+
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "ranking", "quick", "an-own-one"])
+def test_protocols_without_options_take_none(protocol: str) -> None:
+    assert parse_options(protocol, "ask", {}).model_dump() == {}
+
+
+@pytest.mark.behaviour("002-judge-names")
+@pytest.mark.parametrize(
+    ("given", "seats"),
+    [
+        ({}, ["judge-1", "judge-2"]),
+        ({"preset": "security-audit"}, ["judge-attacker", "judge-defender", "judge-compliance"]),
+        ({"perspectives": "Error paths", "count": 3}, ["judge-error-paths", "judge-2", "judge-3"]),
+        ({"perspectives": "a,b", "preset": "ops"}, ["judge-a", "judge-b"]),
+        ({"mixed": True, "count": 1}, ["claude-judge-1", "codex-judge-1"]),
+        ({"profile": "thorough"}, ["judge-1", "judge-2", "judge-3"]),
+        ({"profile": "fast"}, ["judge-1", "judge-2"]),
+        ({"quick": True}, ["judge-1"]),
+    ],
+)
+def test_judges_are_named_by_number_or_perspective(given: dict[str, Any], seats: list[str]) -> None:
+    assert names(shape("judges", "validate", **given)) == seats
+
+
+@pytest.mark.behaviour("20-mixed-pairs")
+def test_each_perspective_is_held_once_in_each_family() -> None:
+    mixed = shape("judges", "validate", mixed=True, preset="architecture")
+    assert [seat.perspective for seat in mixed.seats] == [*PRESETS["architecture"]] * 2
+    assert mixed.agents == 6
+
+
+@pytest.mark.behaviour("20-no-chair-in-validate")
+def test_only_brainstorm_and_research_have_a_chair() -> None:
+    assert shape("judges", "validate").chair is None
+    assert shape("judges", "research", quick=True).calls == (1, 1)
+    research = shape("judges", "research")
+    assert research.chair and phases(research) == [("judge", 2, True), ("synthesise", 1, False)]
+
+
+def test_a_debate_asks_every_judge_twice() -> None:
+    debate = shape("judges", "validate", debate=True, deep=True)
+    assert phases(debate) == [("r1", 3, True), ("r2", 3, True)] and debate.calls == (6, 6)
+
+
+@pytest.mark.behaviour("002-bench-cap")
+def test_a_scaled_bench_says_so_and_names_what_it_dropped() -> None:
+    scaled = shape("judges", "research", mixed=True, explorers=2, preset="research")
+    assert (len(scaled.seats), scaled.agents) == (4, 12)
+    assert scaled.warnings == (
+        "3 judges per family scaled down to 2: at most 12 agents sit",
+        "perspectives dropped: contrarian",
+    )
+
+
+@pytest.mark.behaviour("002-explorers-agents")
+def test_explorers_count_as_agents_and_may_look_three_times() -> None:
+    deep = shape("judges", "research", deep=True, explorers=3)
+    assert deep.agents == 12 and deep.warnings == ()
+    assert phases(deep)[:2] == [("sub-questions", 3, True), ("explore", 9, True)]
+    assert deep.calls == (3 + 9 + 3 + 1, 3 + 9 * 4 + 3 + 1)
+
+
+@pytest.mark.behaviour("20-unknown-names-listed")
+def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r'unknown preset "securty-audit": did you mean "security-audit".*doc-review'):
+        shape("judges", "validate", preset="securty-audit")
+
+
+@pytest.mark.behaviour("20-presets")
+def test_presets_have_three_perspectives_but_plans_and_documents_four() -> None:
+    assert {name for name, held in PRESETS.items() if len(held) == 4} == {"plan-review", "doc-review"}
+    assert {len(held) for held in PRESETS.values()} == {3, 4} and len(PRESETS) == 10
+    assert all(plain_name(held) == held for perspectives in PRESETS.values() for held in perspectives)
+
+
+def test_what_is_not_read_yet_is_said_in_a_warning() -> None:
+    assert "not read yet" in shape("judges", "validate", perspectives_file="p.yaml").warnings[0]
+    assert "not read yet" in shape("advisors", roster="board").warnings[0]
+
+
+@pytest.mark.behaviour("10-advisors-shape")
+def test_advisors_speak_once_a_round_and_the_referee_closes() -> None:
+    debate = shape("advisors", flow="debate")
+    assert names(debate) == ["pragmatist", "visionary", "skeptic"]
+    assert debate.chair and debate.chair.name == "referee"
+    assert phases(debate) == [("r1", 3, True), ("r2", 3, True), ("r3", 3, True), ("referee", 1, False)]
+    assert debate.calls == (10, 10)
+    assert phases(shape("advisors", flow="sequential"))[0] == ("r1", 3, False)
+
+
+@pytest.mark.behaviour("30-general-calls")
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [
+        ({}, (6, 10)),
+        ({"search": "files:docs"}, (6, 10)),
+        ({"no_search": True}, (5, 9)),
+        ({"no_deliberate": True}, (6, 7)),
+    ],
+)
+def test_general_takes_six_to_ten_calls(given: dict[str, Any], calls: tuple[int, int]) -> None:
+    found = shape("general", **given)
+    assert names(found) == ["generalist", "skeptic", "domain_expert"] and found.calls == calls
+
+
+@pytest.mark.behaviour("10-ranking-calls")
+def test_ranking_takes_twice_its_seats_and_one() -> None:
+    assert shape("ranking").calls == (7, 7)
+
+
+@pytest.mark.behaviour("10-quick-one-call")
+def test_quick_is_one_seat_and_one_call() -> None:
+    quick = shape("quick", "validate")
+    assert (names(quick), quick.calls, quick.agents, quick.chair) == (["judge-1"], (1, 1), 1, None)
+
+
+def test_a_built_protocol_has_no_planned_shape() -> None:
+    with pytest.raises(EngineError, match="collaborative"):
+        shape_of("collaborative", "ask", OPTIONS["collaborative"]())
+
+
+def test_every_option_model_refuses_what_it_does_not_know() -> None:
+    for model in set(OPTIONS.values()):
+        assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"
