@@ -17,6 +17,7 @@ from council.render.clean import one_line
 from council.render.terminal import clock, count, megabytes
 
 BUSY = ("asked", "writing")
+TINY = 56  # below this many columns only the number of words is left
 NARROW = 72  # below this many columns the members give way to the rest
 WIDE = 110  # from here on a remark stands in its seat's row, below that in a line of its own
 BAR = 12
@@ -142,6 +143,10 @@ class LiveView:
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        table.add_column(no_wrap=True)
+        table.add_column(
+            no_wrap=True, min_width=min(24, max((len(seat.name) for seat in self.minutes.everyone), default=0))
+        )
         for justify in self._columns():
             table.add_column(no_wrap=True, justify=justify)
         table.add_column(no_wrap=True, ratio=1)
@@ -150,19 +155,20 @@ class LiveView:
         return table
 
     def _columns(self) -> list[JustifyMethod]:
-        left: list[JustifyMethod] = ["left"] * (4 if self.console.width >= NARROW else 3)
-        return [*left, "right", "right", "right"]
+        """Member (if there is room), state, words, rate (if there is room), time."""
+        left: list[JustifyMethod] = ["left"] * (2 if self.console.width >= NARROW else 1)
+        right: list[JustifyMethod] = ["right"] * (3 if self.console.width >= TINY else 2)
+        return left + right
 
     def _row(self, seat: SeatMinutes) -> list[Text]:
         style = _style(seat)
-        words = count(seat.words, "word") if seat.words else ""
         return [
             Text("  ").append_text(self.signs.text(self._sign(seat), style)),
             self.signs.text(seat.name, "bold"),
             *([self._member(seat)] if self.console.width >= NARROW else []),
             self.signs.text(seat.state, style),
-            self.signs.text(words),
-            self.signs.text(self._rate(seat), "dim"),
+            self.signs.text(self._words(seat)),
+            *([self.signs.text(self._rate(seat), "dim")] if self.console.width >= TINY else []),
             self.signs.text(self._time(seat), "dim"),
             self._remark(seat) if self.console.width >= WIDE else Text(),
         ]
@@ -185,6 +191,11 @@ class LiveView:
         member = self.signs.text(seat.served_by or seat.model, "yellow" if _replaced(seat) else "dim")
         member.truncate(max(16, self.console.width // 4), overflow=member.overflow)
         return member
+
+    def _words(self, seat: SeatMinutes) -> str:
+        if not seat.words:
+            return ""
+        return count(seat.words, "word") if self.console.width >= TINY else f"{seat.words:,}"
 
     def _rate(self, seat: SeatMinutes) -> str:
         spent = self.now - seat.since

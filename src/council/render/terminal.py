@@ -17,7 +17,7 @@ def before(plan: Json) -> list[str]:
         *_packet(plan.get("packet") or {}),
         *_price(plan.get("cost")),
         _calls(plan.get("calls") or {}),
-        *(f"! {one_line(line)}" for line in [*plan.get("notices", []), *plan.get("warnings", [])]),
+        *(f"! {one_line(line)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
     ]
 
 

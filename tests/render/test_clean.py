@@ -1,0 +1,78 @@
+"""Foreign text loses whatever could drive a terminal, and nothing else."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.render.clean import clean, clean_json, one_line
+
+NASTY = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
+
+
+@pytest.mark.behaviour("40-terminal-sequences")
+@given(NASTY)
+def test_no_control_character_survives_but_newline_and_tab(text: str) -> None:
+    assert {char for char in clean(text) if unicodedata.category(char) == "Cc"} <= {"\n", "\t"}
+
+
+@given(NASTY)
+def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"])))
+def test_printable_text_is_left_alone(text: str) -> None:
+    assert clean(text) == text
+
+
+@given(st.text(st.characters()))
+def test_cleaned_text_can_always_be_written_as_utf_8(text: str) -> None:
+    assert clean(text).encode().decode() == clean(text)
+
+
+@pytest.mark.behaviour("40-terminal-sequences")
+@pytest.mark.parametrize(
+    ("foreign", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;a title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x9d0;a title\x9ctext", "text"),
+        ("\x1bPpayload\x1b\\text", "text"),
+        ("\x1b(Btext\x1bc", "text"),
+        ("over\rwrite", "over\nwrite"),
+        ("a\r\nb", "a\nb"),
+        ("bell\x07 null\x00 back\x08", "bell null back"),
+        ("abc\u202edcba", "abcdcba"),
+        ("family 👩‍👩‍👧 – ok", "family 👩‍👩‍👧 – ok"),
+        ("half \ud83d", "half \ufffd"),
+    ],
+)
+def test_sequences_are_stripped_with_what_they_carry(foreign: str, shown: str) -> None:
+    assert clean(foreign) == shown
+
+
+def test_title_that_is_never_closed_does_not_swallow_the_text_after_it() -> None:
+    assert "the rest" in clean("\x1b]0;title and the rest")
+
+
+@pytest.mark.parametrize("piece", ["\x1b]", "\x9d", "\x1b[", "\x9b0", "\x1bP", "\x1b"])
+def test_a_megabyte_of_introducers_is_cleaned_within_a_second(piece: str) -> None:
+    begun = time.perf_counter()
+    clean(piece * (1_000_000 // len(piece)))
+    assert time.perf_counter() - begun < 1
+
+
+def test_one_line_is_one_line_and_shortened() -> None:
+    assert one_line("a\n  b\tc") == "a b c"
+    assert one_line("word " * 100, 20) == "word word word word…"
+
+
+def test_values_are_cleaned_at_any_depth() -> None:
+    assert clean_json({"a": ["\x1b[1mx", ("y\x00", 3, None)]}) == {"a": ["x", ["y", 3, None]]}

@@ -1,0 +1,245 @@
+"""The answer, the verbose layouts heading by heading, the report file, the diagram."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from council.render.markdown import answer, document, mermaid, verbose
+
+from .entries import Story, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
+
+
+def own_lines(text: str) -> list[str]:
+    """The lines that are the layout's: headings and those that open with a mark."""
+    return [line for line in text.splitlines() if re.match(r"#|[^\w\s_>|`*-]", line)]
+
+
+@pytest.mark.behaviour("000-verbose-adversarial")
+def test_adversarial_layout_has_the_headings_and_marks_of_the_seed() -> None:
+    assert own_lines(verbose(adversarial().minutes)) == [
+        "## 🗡️ Council — Adversarial Mode",
+        "### Phase 1: Independent Drafts",
+        "📝 **Alpha** (Drafter & Red Teamer)",
+        "✅ **Beta** (Fact-Checker & Validator)",
+        "🔧 **Gamma** (Optimizer & Devil's Advocate)",
+        "### Phase 2: Attack Round",
+        "🎯 **Leading Position:** Alpha",
+        "⚔️ **Beta attacks Alpha:**",
+        "⚔️ **Gamma attacks Alpha:**",
+        "### Phase 3: Verdict",
+        "🏛️ **Orchestrated Verdict**",
+    ]
+
+
+@pytest.mark.behaviour("000-verbose-adversarial")
+def test_adversarial_layout_puts_each_text_below_its_mark() -> None:
+    text = verbose(adversarial().minutes)
+    assert "📝 **Alpha** (Drafter & Red Teamer)\nalpha drafts this.\n\n✅" in text
+    assert (
+        "🎯 **Leading Position:** Alpha\nReason: best evidence\n\n⚔️ **Beta attacks Alpha:**\nbeta hits hard.\n" in text
+    )
+    assert text.endswith("🏛️ **Orchestrated Verdict**\nStatus: MODIFIED\nConfidence: MEDIUM\n\nMostly spaces.\n")
+
+
+@pytest.mark.behaviour("000-consensus-skip-said")
+def test_consensus_is_said_under_the_attack_heading() -> None:
+    text = verbose(consensus().minutes)
+    attack = text.split("### Phase 2: Attack Round")[1].split("### Phase 3: Verdict")[0]
+    assert attack.strip().splitlines() == [
+        "🎯 **Leading Position:** Alpha",
+        "Reason: best evidence",
+        "",
+        "Consensus detected — no adversarial round needed",
+    ]
+
+
+@pytest.mark.behaviour("000-verbose-collaborative")
+def test_collaborative_layout_has_the_headings_and_marks_of_the_seed() -> None:
+    text = verbose(collaborative().minutes)
+    assert own_lines(text) == [
+        "## 🤝 Council — Collaborative Mode",
+        "### Phase 1: Independent Explorations",
+        "💡 **Alpha** (Deep Explorer)",
+        "🔨 **Beta** (Practical Builder)",
+        "✨ **Gamma** (Elegant Minimalist)",
+        "### Phase 2: Cross-Pollinated Improvements",
+        "📝 **Alpha** (improved after reading Beta & Gamma)",
+        "📝 **Beta** (improved after reading Alpha & Gamma)",
+        "📝 **Gamma** (improved after reading Alpha & Beta)",
+        "### Phase 3: Final Synthesis",
+        "🌟 **Orchestrated Synthesis**",
+    ]
+    assert text.endswith("🌟 **Orchestrated Synthesis**\nSpaces.\n")
+
+
+@pytest.mark.behaviour("000-verbose-triad")
+def test_triad_layout_has_four_headings() -> None:
+    story = drafts(Story(plan("triad"))).phase("merge").said("chair", "Merged.").ended().closed("Merged.")
+    assert own_lines(verbose(story.minutes)) == [
+        "## 📝 Alpha (Draft + Self-Critique)",
+        "## ✅ Beta (Fact-Check + Validation)",
+        "## 🔧 Gamma (Optimized + Devil's Advocate)",
+        "## 🏛️ Orchestrated Verdict",
+    ]
+
+
+@pytest.mark.behaviour("10-verbose-other-protocols")
+def test_other_protocols_show_a_heading_per_round_and_seat_and_then_the_chair() -> None:
+    story = Story(plan("advisors", ("pragmatist", "skeptic")))
+    for n in (1, 2):
+        story.phase(f"r{n}").said("pragmatist", f"can do {n}").said("skeptic", f"will break {n}").ended()
+    story.phase("referee").said("chair", "Do half.").ended().closed("Do half.")
+    headings = [line for line in verbose(story.minutes).splitlines() if line.startswith("#")]
+    seats = ["#### Pragmatist (Drafter & Red Teamer)", "#### Skeptic (Fact-Checker & Validator)"]
+    assert headings == ["## Council — Advisors", "### Round 1", *seats, "### Round 2", *seats, "### Chair"]
+
+
+def test_absent_seat_stands_in_its_place_with_its_reason() -> None:
+    text = verbose(one_absent().minutes)
+    assert "🔨 **Beta** (Practical Builder)\n_Absent: failed(server): 500 from the server._" in text
+    assert "📝 **Beta** (no improved version)\n_Absent since draft: failed(server): 500 from the server._" in text
+    assert "📝 **Alpha** (improved after reading Gamma)" in text
+
+
+def test_absent_attacker_stands_in_its_place() -> None:
+    story = triage(drafts(Story(plan("adversarial")))).phase("attack").asked("beta").absent("beta", "timed_out", "")
+    story.said("gamma", "gamma hits.").ended()
+    assert "⚔️ **Beta attacks Alpha:**\n_Absent: timed_out._" in verbose(story.closed("x").minutes)
+
+
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "advisors", "judges"])
+def test_every_layout_can_show_a_run_that_has_barely_begun(protocol: str) -> None:
+    story = Story(plan(protocol)).phase("draft").asked("alpha", "beta")
+    text = verbose(story.minutes, show="transcript")
+    assert "_No answer: the run stopped first._" in text
+    assert "_There is no answer._" in text
+    assert document(story.minutes).startswith("# INCOMPLETE: Tabs or spaces?\n")
+
+
+def test_what_is_missing_stands_above_the_verbose_layout() -> None:
+    assert verbose(one_absent().minutes).startswith("> beta did not answer in draft")
+
+
+@pytest.mark.behaviour("10-show-transcript")
+def test_transcript_adds_prompts_retries_and_absences() -> None:
+    minutes = one_absent().minutes
+    added = verbose(minutes, show="transcript").removeprefix(verbose(minutes))
+    assert "### draft/alpha: alpha in draft" in added
+    assert "**system**\n\n```text\nYou sit.\n```" in added
+    assert "- attempt 1 on scripted:m1 failed: server: 500 from the server; next try after 2.0 s" in added
+    assert "- attempt 2 on scripted:m1: after server: 500" in added
+    assert "Absent: failed(server): 500 from the server (3 attempts)." in added
+
+
+def test_prompt_cannot_close_the_fence_it_stands_in() -> None:
+    assert "````text\nSpeak, alpha.\n```\nx\n```\n````" in verbose(one_absent().minutes, show="transcript")
+
+
+# The answer alone
+
+
+@pytest.mark.behaviour("000-answer-alone")
+def test_default_output_is_the_answer_alone() -> None:
+    assert answer(collaborative().minutes) == "Spaces.\n"
+
+
+@pytest.mark.behaviour("40-missing-said-above-the-answer")
+def test_what_is_missing_stands_above_the_answer() -> None:
+    first, *_, blank, last = answer(one_absent().minutes).splitlines()
+    assert first.startswith("! beta did not answer in draft")
+    assert (blank, last) == ("", "Spaces.")
+
+
+@pytest.mark.behaviour("40-terminal-sequences")
+def test_answer_cannot_drive_the_terminal() -> None:
+    assert answer(Story().closed("\x1b]0;owned\x07red \x1b[31malert\x9b0m\r\nend").minutes) == "red alert\nend\n"
+
+
+def test_run_without_an_answer_prints_only_why() -> None:
+    text = answer(Story().phase("draft").closed("", status="failed").minutes)
+    assert text == "! FAILED: no seat answered; `council resume r7k2` asks again.\n"
+
+
+# The report file
+
+
+@pytest.mark.behaviour("50-report-file")
+def test_report_file_has_question_facts_answer_statements_and_how_to_replay() -> None:
+    text = document(adversarial().minutes)
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings == [
+        "# Tabs or spaces?", "## Answer", "## Statements", "### Draft", "### Triage", "### Attack", "### Verdict",
+    ]  # fmt: skip
+    for row in (
+        "| Protocol | adversarial: nothing in the words asks for another |",
+        "| Status | complete |",
+        "| Outcome | MODIFIED |",
+        "| Confidence | MEDIUM |",
+        "| Cost | no cost |",
+        "| Run | r7k2 |",
+        "| alpha | Drafter & Red Teamer | scripted:m1 | scripted:m1 | ok |",
+    ):
+        assert row in text
+    assert text.endswith("Watch it again: `council replay r7k2`\n")
+
+
+def test_report_file_holds_every_statement_in_full() -> None:
+    minutes = adversarial().minutes
+    text = document(minutes)
+    assert all(said.said in text for said in minutes.statements)
+    assert text.count("<details>") == text.count("</details>") == len(minutes.statements)
+
+
+@pytest.mark.behaviour("20-incomplete-marker")
+def test_report_file_of_an_unfinished_run_is_marked_in_its_title_and_says_how_to_resume() -> None:
+    story = Story().phase("draft").said("alpha", "a").closed("", status="incomplete", stopped="interrupted")
+    text = document(story.minutes)
+    assert text.startswith("# INCOMPLETE: ")
+    assert "`council resume r7k2`" in text.splitlines()[-1]
+
+
+@pytest.mark.behaviour("40-report-same-bytes")
+def test_report_file_is_a_pure_function_of_the_minutes() -> None:
+    assert document(adversarial().minutes) == document(adversarial().minutes)
+
+
+def test_report_file_lists_absences_and_notes() -> None:
+    assert "## Absences\n\n- beta in draft: failed(server): 500 from the server (3 attempts)\n" in document(
+        one_absent().minutes
+    )
+    assert "## Notes\n\n- attack skipped: consensus detected\n" in document(consensus().minutes)
+
+
+def test_statement_cannot_break_out_of_its_place_in_the_report_file() -> None:
+    hostile = "</details>\n\x1b[2Jgone\n```python\nnever closed"
+    text = document(drafts(Story()).phase("improve").said("alpha", hostile).closed().minutes)
+    assert "&lt;/details>\ngone\n```python\nnever closed\n```\n\n</details>" in text
+
+
+def test_closed_code_block_is_left_as_it_is() -> None:
+    text = document(Story().phase("draft").said("alpha", "~~~~\n```\n~~~~\ndone").closed().minutes)
+    assert "~~~~\n```\n~~~~\ndone\n\n</details>" in text
+
+
+def test_question_with_pipes_and_lines_keeps_the_table_whole() -> None:
+    text = document(collaborative(plan(question="a | b\nc", why="x | y")).minutes)
+    assert "> a | b\n> c" in text
+    assert "| Protocol | collaborative: x \\| y |" in text
+
+
+# The diagram
+
+
+def test_diagram_shows_phases_seats_and_what_was_skipped() -> None:
+    text = mermaid(consensus().minutes)
+    assert text.startswith("flowchart LR\n")
+    assert 'subgraph p_draft["draft"]' in text
+    assert 'p_draft_alpha["alpha<br/>Drafter & Red Teamer"]' in text
+    assert 'subgraph p_attack["attack, not held: consensus detected"]' in text
+    assert "p_triage -.-> p_attack\n    p_triage --> p_verdict\n    p_verdict --> answer" in text
+
+
+def test_diagram_marks_the_absent() -> None:
+    assert 'p_draft_beta["beta<br/>Practical Builder<br/>failed(server)"]:::absent' in mermaid(one_absent().minutes)
