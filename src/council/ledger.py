@@ -121,6 +121,12 @@ class Ledger:
         absent = sorted(absence["seat"] for absence in absences.values())
         await self.tell_safely(ev.PhaseEnded(phase, absent), ("phase", (phase, _compact(absences))))
 
+    async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
+        """The end of this process's work: the event, the status and the report it makes, all or nothing."""
+        row = self._stamp(event)
+        self.record.status, self.record.report = event.status, report(self.record.entries)
+        await self.store.write(self.run, [row, ("close", (event.status, self.record.report))])
+
     # Attempts: an intent is safe on disk before the request leaves, what came of it before anyone reads it.
 
     def attempts(self, key: str) -> list[Attempt]:

@@ -106,7 +106,8 @@ def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> J
     """The strict JSON schema of a reply: nothing extra, everything required, names limited to those present."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
-    return _strict(schema, definitions, choices, small)
+    strict: Json = _strict(schema, definitions, choices, small)
+    return strict
 
 
 def _strict(node: Any, definitions: Json, choices: Choices, small: bool) -> Any:

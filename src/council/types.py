@@ -227,3 +227,41 @@ class Verdict:
     consensus: tuple[Any, ...] = ()
     disagreements: tuple[Any, ...] = ()
     dissent: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The object `council.report/1`, for programs. `as_json` gives it back key for key."""
+
+    schema: str
+    run: str
+    name: str
+    status: str
+    task: str
+    protocol: str
+    question: str
+    target: str | None
+    verdict: str | None
+    outcome: str | None
+    confidence: str | None
+    answer: str
+    seats: list[Json]
+    chair: Json | None
+    consensus: list[Any]
+    disagreements: list[Any]
+    insights: list[Any]
+    blind_spots: list[Any]
+    findings: list[Any]
+    dissent: list[Any]
+    shifts: list[Any]
+    sources: list[Any]
+    degraded: list[Json]
+    quorum: Json
+    calls: Json
+    tokens: Json
+    cost: Json
+    seconds: float
+    report_path: str | None
+
+    def as_json(self) -> Json:
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -39,7 +39,7 @@ class Caller:
 
     member: Callable[[str], Member]
     journal: Journal
-    timeout: float = 120.0
+    timeout: Callable[[str], float] = lambda member: 120.0  # seconds a seat has, by its requested member
     resend: bool = True
 
     async def __call__(self, step: Step) -> Outcome:
@@ -59,17 +59,23 @@ class Series:
     def key(self) -> str:
         return self.step.ask.key
 
+    @property
+    def limit(self) -> float:
+        return self.caller.timeout(self.step.chain[0])
+
     async def carry_out(self) -> Outcome:
         journal = self.caller.journal
         self.past = _unfinished(journal.attempts(self.key))
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            async with asyncio.timeout(self.caller.timeout):
+            async with asyncio.timeout(self.limit):
                 outcome = await self._down_the_chain()
         except TimeoutError:
             outcome = self._out_of_time()
-        return replace(outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(clock() - started, 3))
+        return replace(
+            outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(clock() - started, 3)
+        )
 
     async def _down_the_chain(self) -> Outcome:
         """The requested member, then its fallbacks. The seat keeps the state that the requested one earned."""
@@ -117,7 +123,9 @@ class Series:
                 return attempt, _from_result(attempt.result)
             self.caller.journal.calls["in_doubt"] += 1
             if not self.caller.resend:
-                return attempt, Fault("doubt", "the process stopped before an answer was kept, and --no-resend was given")
+                return attempt, Fault(
+                    "doubt", "the process stopped before an answer was kept, and --no-resend was given"
+                )
             body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
         attempt = await self.caller.journal.intend(self.key, self.step.seat, member.name, body, why)
         try:
@@ -162,7 +170,7 @@ class Series:
         return ask, f"retry: {fault.kind}"
 
     def _out_of_time(self) -> Outcome:
-        reason = f"no answer within {self.caller.timeout:g} s"
+        reason = f"no answer within {self.limit:g} s"
         for attempt in self.caller.journal.attempts(self.key):
             if attempt.result is None:
                 self._record(attempt, Fault("stall", reason), Fault("stall", reason), None, given_up=True)
@@ -203,7 +211,12 @@ def _wait(member: Member, fault: Fault, time: int) -> float:
 
 def _as_result(answer: Answer | Fault, given_up: bool) -> Json:
     if isinstance(answer, Fault):
-        known: Json = {"fault": answer.kind, "detail": answer.detail, "said": answer.said, "retry_after": answer.retry_after}
+        known: Json = {
+            "fault": answer.kind,
+            "detail": answer.detail,
+            "said": answer.said,
+            "retry_after": answer.retry_after,
+        }
     else:
         known = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
     return known | ({"given_up": True} if given_up else {})

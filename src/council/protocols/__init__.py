@@ -1,0 +1,111 @@
+"""The table of protocols. One that is built has a function; one that is planned has a shape, so that it can be previewed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+from council.types import Seat, Verdict
+
+Function = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+CHAIR = Seat("chair", "Orchestrator")
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A protocol: its function (or where to find it, "module:attr"), who sits, and where its prompts are."""
+
+    name: str
+    function: Function | str | None
+    seats: tuple[Seat, ...] = ()
+    chair: Seat | None = CHAIR
+    summary: str = ""
+    prompts: Path | None = None  # a folder that holds <protocol>/<phase>.md; None: the shipped ones
+    options: type[Any] | None = None  # a pydantic model; None: the one in options.py, or no options
+    spread: bool = True  # whether seats are spread over families
+
+    @property
+    def built(self) -> bool:
+        return self.function is not None
+
+    def load(self) -> Function:
+        if isinstance(self.function, str):
+            module, _, attribute = self.function.partition(":")
+            function: Function = getattr(import_module(module), attribute)
+            return function
+        if self.function is None:
+            raise UsageError(
+                f'the protocol "{self.name}" is planned, not built yet: --dry-run shows its plan, nothing was spent'
+            )
+        return self.function
+
+
+def _seats(*rows: tuple[str, str, str, str]) -> tuple[Seat, ...]:
+    return tuple(Seat(name, role, perspective, mark) for name, role, perspective, mark in rows)
+
+
+EXPLORERS = _seats(
+    ("alpha", "Deep Explorer", "depth and exploration", "💡"),
+    ("beta", "Practical Builder", "practical grounding", "🔨"),
+    ("gamma", "Elegant Minimalist", "elegance and alternative angles", "✨"),
+)
+RIVALS = _seats(
+    ("alpha", "Drafter & Red Teamer", "", "📝"),
+    ("beta", "Fact-Checker & Validator", "", "✅"),
+    ("gamma", "Optimizer & Devil's Advocate", "", "🔧"),
+)
+HERE = "council.protocols"
+_TABLE = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol(
+            "collaborative",
+            f"{HERE}.collaborative:collaborative",
+            EXPLORERS,
+            summary="draft apart, improve on each other, synthesise",
+        ),
+        Protocol(
+            "adversarial",
+            f"{HERE}.adversarial:adversarial",
+            RIVALS,
+            summary="draft apart, attack the leading draft, rule",
+        ),
+        Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft apart, merge once"),
+        Protocol("advisors", None, summary="three advisors and a referee, in rounds", spread=False),
+        Protocol("judges", None, summary="independent judges: validate, brainstorm, research", spread=False),
+        Protocol("general", None, summary="research, answer apart, reconcile, synthesise"),
+        Protocol("ranking", None, summary="answer apart, rank each other blind, synthesise"),
+        Protocol("quick", None, summary="one judge, one call", spread=False),
+    )
+}
+
+
+def register(protocol: Protocol) -> None:
+    """Add a protocol of your own by name; a shipped one cannot be replaced."""
+    if protocol.name in _TABLE and _TABLE[protocol.name] != protocol:
+        raise UsageError(f'there is a protocol "{protocol.name}" already: register yours under another name')
+    _TABLE[protocol.name] = protocol
+
+
+def known() -> tuple[str, ...]:
+    return (*_TABLE, *(entry.name for entry in _installed() if entry.name not in _TABLE))
+
+
+def find(name: str) -> Protocol:
+    if name in _TABLE:
+        return _TABLE[name]
+    for entry in _installed():
+        if entry.name == name:
+            found: Protocol = replace(entry.load(), name=name)
+            return found
+    raise UsageError(f'unknown protocol "{name}": known are {", ".join(known())}')
+
+
+def _installed() -> Any:
+    """Protocols that other packages bring, as entry points of the group `council.protocols`."""
+    return entry_points(group="council.protocols")

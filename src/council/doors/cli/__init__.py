@@ -1,0 +1,89 @@
+"""The command `council`. argv is split once: a management word goes to its command, all else convenes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from council.doors.cli.words import MANAGEMENT, split
+from council.errors import CouncilError, UsageError
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        code = _pipe_closed()
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """One command line, from words to exit code. Every error is one line, or one object where JSON was asked for."""
+    wants_json = "--json" in _before_dashes(arguments)
+    try:
+        word, rest = split(arguments)
+        result = _command(word).main(rest, prog_name="council", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        hint = (
+            f' To ask it as a question: council ask "{" ".join(arguments)}".'
+            if arguments and arguments[0] in MANAGEMENT
+            else ""
+        )
+        return _complain(UsageError(_one_line(error.format_message()) + hint), wants_json)
+    except click.Abort:
+        return 130
+    except CouncilError as error:
+        return _complain(error, wants_json)
+    except Exception as error:
+        if "COUNCIL_DEBUG" in os.environ:
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _complain(
+            CouncilError(
+                f"this is a fault of council itself ({what}): set COUNCIL_DEBUG=1 to see where, and report it"
+            ),
+            wants_json,
+        )
+
+
+def _command(word: str) -> click.Command:
+    """Only what is asked for is loaded."""
+    if word in MANAGEMENT:
+        from council.doors.cli.manage import management
+
+        return management()
+    from council.doors.cli.ask import convening
+
+    return convening()
+
+
+def _complain(error: CouncilError, wants_json: bool) -> int:
+    if wants_json:
+        print(json.dumps({"schema": "council.error/1", "error": str(error), "exit": error.exit}, ensure_ascii=False))
+    else:
+        from council.render.clean import clean
+
+        print(f"council: {clean(str(error))}", file=sys.stderr)
+    return error.exit
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split()).rstrip(".") + "."
+
+
+def _before_dashes(arguments: list[str]) -> list[str]:
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _pipe_closed() -> int:
+    """Whoever read our output has gone; that is no fault of ours."""
+    sys.stderr.close()
+    return 0

@@ -1,0 +1,338 @@
+"""The composition root: plan, run, resume, replay. Members, the store and the protocols meet here and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from council import events as ev
+from council import filing, protocols
+from council.audit import audit
+from council.calling.loop import Caller
+from council.council import Council
+from council.errors import ChairAbsent, EngineError, QuorumLost, UnknownRun, UsageError
+from council.events import Entry
+from council.intent import read_intent
+from council.ledger import Ledger, Listener, NullStore
+from council.members.base import Member
+from council.members.registry import Members
+from council.minutes import Minutes
+from council.planning import Plan, context_for, make_plan, question_from, roster_from
+from council.prompting import Prompts
+from council.record import Record
+from council.render.markdown import document
+from council.render.report import dump, report
+from council.rules.digest import digest
+from council.settings import cache_folder, data_folder, is_reasoning, load_settings
+from council.store.sqlite import SqliteStore
+from council.types import Json, Outcome, Roster, Step, Verdict
+
+ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
+Stop = asyncio.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a deliberation ended, before it is written down."""
+
+    status: str
+    verdict: Verdict
+    stopped: str = ""
+    reason: str = ""
+
+
+class Convener:
+    """Everything one process needs to convene councils in one folder."""
+
+    def __init__(
+        self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
+        flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
+    ) -> None:  # fmt: skip
+        self.folder = (folder or Path.cwd()).resolve()
+        self.env = dict(os.environ if env is None else env)
+        self.settings = load_settings(self.folder, self.env, flags=flags or {}, config=config)
+        self.members = Members(self.settings, self.env, cache_folder(self.env))
+        for member in members:
+            self.members.add(member)
+        self._store: SqliteStore | None = None
+
+    @property
+    def store(self) -> SqliteStore:
+        if self._store is None:
+            self._store = SqliteStore(data_folder(self.env))
+        return self._store
+
+    async def close(self) -> None:
+        await self.members.close()
+        if self._store:
+            self._store.close()
+            self._store = None
+
+    # Before anything is spent
+
+    async def plan(
+        self,
+        words: Sequence[str],
+        flags: Mapping[str, Any] | None = None,
+        *,
+        protocol: str | None = None,
+        verbose: bool = False,
+    ) -> Plan:
+        known = protocols.known()
+        intent = read_intent(words, flags or {}, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
+        return await make_plan(intent, self.settings, self.env, self.members)
+
+    # A run
+
+    async def run(self, plan: Plan, listen: Listener, *, stop: Stop | None = None) -> Minutes:
+        """Convene the council of a plan. Events go to `listen`; `stop` interrupts it and leaves it resumable."""
+        plan.protocol.load()
+        filing.open_folder(self.folder, self.settings.report_dir)
+        store = self.store
+        await self._make_ready(plan.roster, listen)
+        now = time.time()
+        run = "r" + "".join(secrets.choice(ALPHABET) for _ in range(5))
+        name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
+        record = Record(run, name, str(self.folder), now, secrets.token_hex(16), plan.setup())
+        with store.own(run):
+            ledger = Ledger(store, record, listen)
+            row = ("run", (name, record.folder, now, record.seed, json.dumps(record.setup, ensure_ascii=False)))
+            await ledger.tell_safely(ev.Convened(run, name, plan.as_json(), record.folder), row)
+            return await self._work(ledger, stop, resend=True)
+
+    async def resume(
+        self,
+        run: str | None,
+        listen: Listener,
+        *,
+        catch_up: Callable[[list[Entry]], None] = lambda entries: None,
+        stop: Stop | None = None,
+        resend: bool = True,
+    ) -> Minutes:
+        """Take a run up where it stopped: what was answered is not asked again. `catch_up` gets what happened before."""
+        run = run or await self.store.newest_unfinished(str(self.folder))
+        if run is None:
+            raise UnknownRun("there is no unfinished run of this folder: `council runs` lists all of them")
+        with self.store.own(run):
+            record = await self.store.load(run)
+            if record.status == "complete":
+                return self._again(record)
+            filing.open_folder(Path(record.folder), self.settings.report_dir)
+            await self._make_ready(roster_from(record.setup), listen)
+            catch_up(list(record.entries))
+            ledger = Ledger(self.store, record, listen)
+            await ledger.tell_safely(ev.Resumed(run), ("reopen", ()))
+            return await self._work(ledger, stop, resend=resend)
+
+    def _again(self, record: Record) -> Minutes:
+        """A finished run is shown again; its report is written again if somebody deleted it."""
+        minutes = Minutes.fold(record.entries)
+        minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
+        path = Path(record.folder) / minutes.report_path
+        if minutes.report_path and not path.exists() and path.parent.is_dir():
+            filing.file(path, document(Minutes.fold(record.entries)))
+        return minutes
+
+    async def _work(self, ledger: Ledger, stop: Stop | None, *, resend: bool) -> Minutes:
+        council = self._council(ledger, resend=resend)
+        protocol = protocols.find(ledger.record.setup["protocol"])
+        work = asyncio.ensure_future(deliberate(council, protocol, ledger.record.setup["options"]))
+        try:
+            ending = await _until(work, stop) or interrupted(council)
+        except asyncio.CancelledError:
+            await self._close(ledger, interrupted(council))
+            raise
+        return await self._close(ledger, ending)
+
+    def _council(self, ledger: Ledger, *, resend: bool) -> Council:
+        setup = ledger.record.setup
+        question, roster = question_from(setup), roster_from(setup)
+        folder = protocols.find(setup["protocol"]).prompts
+        return Council(
+            roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
+            carry_out=Caller(self.members, ledger, self._deadline, resend), context=context_for(question, roster),
+        )  # fmt: skip
+
+    def _deadline(self, member: str) -> float:
+        return self.settings.deadline(reasoning=is_reasoning(member))
+
+    async def _make_ready(self, roster: Roster, listen: Listener) -> None:
+        """Fetch and start what the members need, before the run exists and anything can be lost."""
+
+        def progress(what: str, done: int, total: int) -> None:
+            listen(Entry(0, time.time(), ev.Fetching(what, done, total)))
+
+        seats = [*roster.seats, *([roster.chair] if roster.chair else [])]
+        for name in dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)):
+            await self.members(name).ready(progress)
+
+    async def _close(self, ledger: Ledger, ending: Ending) -> Minutes:
+        record = ledger.record
+        path = self._report_path(record)
+        closed = ev.Closed(
+            ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
+        )
+        await ledger.close(closed, lambda entries: dump(report(Minutes.fold(entries))).decode())
+        minutes = Minutes.fold(record.entries)
+        filing.file(Path(record.folder) / path, document(minutes))
+        return minutes
+
+    def _report_path(self, record: Record) -> str:
+        """The name the report had before it was resumed, else a new one; as seen from the run's folder."""
+        folder = filing.open_folder(Path(record.folder), self.settings.report_dir)
+        if known := _last_path(record.entries):
+            return known
+        question = question_from(record.setup)
+        kind = record.setup["protocol"] if question.task == "ask" else question.task
+        path = filing.reserve(folder, kind, question.target or question.text, record.created)
+        return os.path.relpath(path, record.folder)
+
+    # Looking back
+
+    async def entries(self, run: str) -> list[Entry]:
+        return (await self.store.load(run)).entries
+
+    async def minutes(self, run: str) -> Minutes:
+        return Minutes.fold(await self.entries(run))
+
+    async def audit(self, run: str) -> list[str]:
+        """What is wrong with a run's record; nothing, if all is well."""
+        record = await self.store.load(run)
+        problems = audit(record, lambda entries: dump(report(Minutes.fold(entries))).decode())
+        if record.status == "complete":
+            problems += await self._verdict_again(record)
+        return problems
+
+    async def _verdict_again(self, record: Record) -> list[str]:
+        """The protocol run once more over the ledger alone must come to the verdict that was kept."""
+        kept = json.dumps(Minutes.fold(record.entries).verdict)
+        ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
+        council = self._council(ledger, resend=False)
+        council.carry_out = _refuse
+        try:
+            ending = await deliberate(council, protocols.find(record.setup["protocol"]), record.setup["options"])
+        except EngineError as error:
+            return [str(error)]
+        again = json.dumps(asdict(ending.verdict))
+        return [] if again == kept else ["the verdict recomputed from the statements is not the one that was kept"]
+
+    async def newest(self) -> str:
+        """The newest run of this folder."""
+        for run in await self.store.runs():
+            if run["folder"] == str(self.folder):
+                return str(run["id"])
+        raise UnknownRun('there is no run of this folder yet: `council "…"` makes one')
+
+    async def runs(self) -> list[Json]:
+        """Every run, the unfinished first, then the newest."""
+        rows = [
+            run | {"running": run["status"] == "running" and self.store.owned(run["id"])}
+            for run in await self.store.runs()
+        ]
+        return sorted(rows, key=lambda run: run["status"] == "complete")
+
+
+async def _refuse(step: Step) -> Outcome:
+    raise EngineError(f'the run is complete, but the ledger holds no result for the step "{step.ask.key}"')
+
+
+async def deliberate(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
+    """Run the protocol to its end, or to what can still be said when too few are left."""
+    try:
+        verdict = await protocol.load()(council, **options)
+    except ChairAbsent as lost:
+        return _cut_short(council, "No chair", "chair", str(lost))
+    except QuorumLost as lost:
+        return _cut_short(council, "Quorum lost", "quorum", str(lost))
+    return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
+
+
+def interrupted(council: Council) -> Ending:
+    return replace(
+        _cut_short(council, "Interrupted", "interrupted", "interrupted before the last step was done"),
+        status="incomplete",
+    )
+
+
+def _cut_short(council: Council, cause: str, stopped: str, reason: str) -> Ending:
+    """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer."""
+    if not council.positions:
+        return Ending("failed", Verdict(""), stopped, reason)
+    text = digest(cause, council.positions, list(council.stances.items()))
+    return Ending("incomplete", Verdict(text), stopped, reason)
+
+
+async def _until(work: asyncio.Future[Ending], stop: Stop | None) -> Ending | None:
+    """What the work came to, or None if it was stopped first."""
+    halt = asyncio.ensure_future((stop or Stop()).wait())
+    both: set[asyncio.Future[Any]] = {work, halt}
+    try:
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        for task in both:
+            task.cancel()
+        await asyncio.gather(*both, return_exceptions=True)
+
+
+def _last_path(entries: Sequence[Entry]) -> str:
+    paths = [entry.event.report_path for entry in entries if isinstance(entry.event, ev.Closed)]
+    return paths[-1] if paths else ""
+
+
+# The library's door
+
+
+async def stream(
+    question: str, *, protocol: str | protocols.Protocol | None = None, folder: Path | None = None, verbose: bool = False,
+    members: Iterable[Member] = (), seats: Mapping[str, str] | None = None, timeout: float | None = None, **options: Any,
+) -> AsyncIterator[Entry]:  # fmt: skip
+    """Convene a council and hear its events as they happen. The run is a task of its own; this only reads its queue."""
+    queue: asyncio.Queue[Entry | None] = asyncio.Queue()
+    flags = {"seats": dict(seats or {}), **({"timeout": timeout} if timeout is not None else {})}
+    convener = Convener(folder, flags=flags, members=members)
+    run = asyncio.ensure_future(_convened(convener, question, protocol, verbose, options, queue))
+    try:
+        while (entry := await queue.get()) is not None:
+            yield entry
+        await run
+    finally:
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+        await convener.close()
+
+
+async def _convened(
+    convener: Convener, question: str, protocol: str | protocols.Protocol | None, verbose: bool, options: Json,
+    queue: asyncio.Queue[Entry | None],
+) -> None:  # fmt: skip
+    try:
+        if isinstance(protocol, protocols.Protocol):
+            protocols.register(protocol)
+            protocol = protocol.name
+        plan = await convener.plan([question], options, protocol=protocol, verbose=verbose)
+        await convener.run(plan, queue.put_nowait)
+    finally:
+        queue.put_nowait(None)
+
+
+async def convene(question: str, **how: Any) -> Json:
+    """Convene a council and return its report, the object `council.report/1`. Takes what `stream` takes."""
+    minutes = Minutes()
+    async for entry in stream(question, **how):
+        minutes.hear(entry)
+    if not minutes.run:
+        raise UsageError("the council was not convened")
+    return report(minutes)
+
+
+def convene_sync(question: str, **how: Any) -> Json:
+    """`convene` for programs without an event loop."""
+    return asyncio.run(convene(question, **how))

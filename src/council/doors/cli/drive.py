@@ -1,0 +1,236 @@
+"""A command line at the wheel of one run: the view on standard error, the result on standard output, signals in between."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from council.convene import Convener, Stop
+from council.doors.cli.ask import print_json, seats_from, writable
+from council.events import Entry
+from council.minutes import Minutes
+from council.planning import Plan
+from council.render import markdown, terminal
+from council.render.replay import replayed
+from council.render.report import dump, report
+from council.rules.exits import exit_code
+from council.types import Json
+
+TICK = 0.1
+LONGEST_GAP = 5.0  # seconds of silence that a replay keeps
+
+
+class View(Protocol):
+    def catch_up(self, entries: Iterable[Entry]) -> None: ...
+    def hear(self, entry: Entry) -> None: ...
+    def tick(self, now: float) -> None: ...
+    def close(self) -> None: ...
+
+
+class NoView:
+    """Nobody is watching."""
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        pass
+
+    def hear(self, entry: Entry) -> None:
+        pass
+
+    def tick(self, now: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Lines(NoView):
+    """--jsonl: every event as one object on standard output."""
+
+    def hear(self, entry: Entry) -> None:
+        sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class Drive:
+    flags: Json
+    config: Path | None = None
+    json: bool = False
+    jsonl: bool = False
+    verbose: bool = False
+    show: str = ""
+    output: Path | None = None
+    quiet: bool = False
+    color: bool = True
+    ascii: bool = False
+
+    @classmethod
+    def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
+        settings = {"timeout": given.get("timeout"), "seats": seats_from(given.get("seat") or ()), "profile": profile}
+        plain = given.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        return cls(
+            settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),
+            bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
+            bool(given.get("quiet")), not plain, bool(given.get("ascii")),
+        )  # fmt: skip
+
+    # The jobs
+
+    def convene(self, words: list[str], owned: Json, *, protocol: str | None, verbose: bool, dry_run: bool) -> int:
+        async def job(convener: Convener) -> int:
+            plan = await convener.plan(words, owned, protocol=protocol, verbose=verbose)
+            self.verbose |= plan.verbose
+            if dry_run:
+                return self._show_plan(plan)
+            plan.protocol.load()  # refuses one that is not built, before anything is said
+            self._say(terminal.before(plan.as_json()))
+            return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))
+
+        return self.with_convener(job)
+
+    def resume(self, run: str | None, *, resend: bool) -> int:
+        async def job(convener: Convener) -> int:
+            return await self._watched(
+                lambda view, stop: convener.resume(run, view.hear, catch_up=view.catch_up, stop=stop, resend=resend)
+            )
+
+        return self.with_convener(job)
+
+    def replay(self, run: str | None, speed: float) -> int:
+        """The ledger through the same view, without a call; off a terminal nobody waits."""
+
+        async def job(convener: Convener) -> int:
+            entries = await convener.entries(run or await convener.newest())
+            view = self._view()
+            await play(entries, view, speed if sys.stderr.isatty() else 0)
+            view.close()
+            minutes = Minutes.fold(entries)
+            if not self.jsonl:
+                self._put(self._result(minutes))
+            return 0
+
+        return self.with_convener(job)
+
+    def with_convener(self, job: Callable[[Convener], Awaitable[int]]) -> int:
+        async def whole() -> int:
+            convener = Convener(flags=self.flags, config=self.config)
+            try:
+                return await job(convener)
+            finally:
+                await convener.close()
+
+        return asyncio.run(whole())
+
+    # Watching a run
+
+    async def _watched(self, work: Callable[[View, Stop], Awaitable[Minutes]]) -> int:
+        view, stop = self._view(), Stop()
+        ticking = asyncio.ensure_future(_tick(view))
+        try:
+            with _signals(stop):
+                minutes = await work(view, stop)
+        finally:
+            ticking.cancel()
+            view.close()
+        return self._finish(minutes)
+
+    def _view(self) -> View:
+        if self.jsonl:
+            return Lines()
+        if self.quiet:
+            return NoView()
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from council.render.live import LiveView
+
+            return LiveView(sys.stderr, ascii=self.ascii, color=self.color)
+        from council.render.plain import PlainView
+
+        return PlainView(sys.stderr)
+
+    # What is said before and after
+
+    def _show_plan(self, plan: Plan) -> int:
+        if self.json:
+            print_json(plan.as_json())
+        else:
+            click.echo("\n".join(terminal.before(plan.as_json())))
+        return 0
+
+    def _finish(self, minutes: Minutes) -> int:
+        if not self.jsonl:
+            self._put(self._result(minutes))
+        self._say(terminal.after(report(minutes)))
+        return exit_of(minutes)
+
+    def _result(self, minutes: Minutes) -> str:
+        if self.json:
+            return dump(report(minutes)).decode()
+        return shown(minutes, verbose=self.verbose, show=self.show)
+
+    def _put(self, text: str) -> None:
+        if self.output:
+            self.output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        else:
+            click.echo(text.rstrip("\n"))
+
+    def _say(self, lines: list[str]) -> None:
+        if not (self.quiet or self.jsonl):
+            click.echo("\n".join(lines), err=True)
+
+
+def shown(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
+    return markdown.verbose(minutes, show) if verbose else markdown.answer(minutes)
+
+
+def exit_of(minutes: Minutes) -> int:
+    status = "incomplete" if minutes.status == "running" else minutes.status
+    states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
+    return exit_code(status, minutes.stopped, states)
+
+
+async def _tick(view: View) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        view.tick(time.time())
+
+
+@contextlib.contextmanager
+def _signals(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C stops the run and keeps what it has; the second leaves at once, and the ledger still has it."""
+    loop = asyncio.get_running_loop()
+
+    def halt(number: int) -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, halt, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def play(entries: list[Entry], view: View, speed: float) -> None:
+    """Show entries at their own pace, `speed` times as fast (0: at once). Pauses between processes are left out."""
+    for earlier, entry in pairwise([entries[0], *replayed(entries)]):
+        gap = min(max(0.0, entry.at - earlier.at), LONGEST_GAP)
+        if speed and gap:
+            await asyncio.sleep(gap / speed)
+        view.hear(entry)
+        view.tick(entry.at)

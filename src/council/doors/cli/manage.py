@@ -1,0 +1,287 @@
+"""The management commands: past runs, settings, members."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from council.doors.cli.ask import print_json
+from council.doors.cli.words import BUILT, PLANNED
+from council.errors import UsageError
+from council.types import Json
+
+JSON = click.Option(["--json"], is_flag=True, help="Print one object.")
+CONFIG = click.Option(
+    ["--config"], default=None, metavar="FILE", help="Use this file in place of the project's council.toml."
+)
+RUN = click.Argument(["run"], required=False)
+
+
+def management() -> click.Group:
+    group = click.Group("council", context_settings={"help_option_names": ["-h", "--help"]})
+    for command in (_runs(), _resume(), _replay(), _report(), _models(), _doctor(), _config(), *map(_planned, PLANNED)):
+        group.add_command(command)
+    return group
+
+
+def _command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
+    return click.Command(name, callback=callback, params=[*params, JSON, CONFIG], help=help or BUILT.get(name, ""))
+
+
+def _drive(given: Json) -> Any:
+    from council.doors.cli.drive import Drive
+
+    return Drive.from_flags(given)
+
+
+# runs
+
+
+def _runs() -> click.Group:
+    group = click.Group(
+        "runs", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["runs"], callback=_runs_default
+    )
+    group.add_command(_command("list", list_runs, help="every run, unfinished ones first"))
+    flags = [
+        click.Option(["--verbose"], is_flag=True, help="Every statement in full."),
+        click.Option(
+            ["--show"], type=click.Choice(["transcript"]), help="transcript: with prompts, retries and absences."
+        ),
+    ]
+    group.add_command(_command("show", show_run, RUN, *flags, help="one run: who sat, what became of it, its answer"))
+    group.add_command(_command("fsck", check_runs, RUN, help="check the record of one run, or of all"))
+    return group
+
+
+@click.pass_context
+def _runs_default(context: click.Context, /, **given: Any) -> int | None:
+    return list_runs(**given) if context.invoked_subcommand is None else None
+
+
+def list_runs(**given: Any) -> int:
+    async def job(convener: Any) -> int:
+        rows = await convener.runs()
+        if given["json"]:
+            print_json([_row(run) for run in rows])
+        elif not rows:
+            click.echo('no runs yet: council "…" makes one')
+        else:
+            click.echo("\n".join(_line(run) for run in rows))
+        return 0
+
+    return int(_drive(given).with_convener(job))
+
+
+def _row(run: Json) -> Json:
+    setup = run["setup"]
+    return {
+        "run": run["id"], "name": run["name"], "status": _status(run), "protocol": setup["protocol"], "task": setup["question"]["task"],
+        "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
+    }  # fmt: skip
+
+
+def _status(run: Json) -> str:
+    """A run that nobody is at work on and that never ended was stopped by something that did not ask."""
+    return "stopped" if run["status"] == "running" and not run["running"] else str(run["status"])
+
+
+def _line(run: Json) -> str:
+    from council.render.clean import one_line
+
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
+    question = one_line(run["setup"]["question"]["text"], 60)
+    return f"{run['id']}  {when}  {_status(run):<10}  {run['setup']['protocol']:<13}  {question}"
+
+
+def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
+    async def job(convener: Any) -> int:
+        from council.doors.cli.drive import shown
+        from council.render import terminal
+        from council.render.report import report
+
+        minutes = await convener.minutes(run or await convener.newest())
+        if given["json"]:
+            print_json(report(minutes))
+            return 0
+        status = f"run {minutes.run} · {minutes.status} · {minutes.plan['protocol']}"
+        lines = [
+            status,
+            *terminal.before(minutes.plan),
+            "",
+            shown(minutes, verbose=bool(verbose or show), show=show or ""),
+        ]
+        click.echo("\n".join([*lines, "", *terminal.after(report(minutes))]))
+        return 0
+
+    return int(_drive(given).with_convener(job))
+
+
+def check_runs(run: str | None, **given: Any) -> int:
+    async def job(convener: Any) -> int:
+        names = [run] if run else [row["id"] for row in await convener.runs()]
+        problems = {
+            "store": [*await convener.store.check(), *(f"left behind: {name}" for name in convener.store.litter())]
+        }
+        problems |= {name: await convener.audit(name) for name in names}
+        found = {name: lines for name, lines in problems.items() if lines}
+        if given["json"]:
+            print_json({"checked": names, "problems": found})
+        else:
+            click.echo(
+                "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
+                or f"{len(names)} runs, all in order"
+            )
+        return 1 if found else 0
+
+    return int(_drive(given).with_convener(job))
+
+
+# resume, replay, report
+
+
+def _resume() -> click.Command:
+    flags = [
+        click.Option(["--no-resend"], is_flag=True, help="Do not send again what was in flight when the run stopped."),
+        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["--quiet"], is_flag=True, help="No progress on standard error."),
+        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time a seat has in a phase."),
+        click.Option(["--no-color"], is_flag=True, help="No colour."),
+        click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
+    ]
+
+    def resume(run: str | None, no_resend: bool, **given: Any) -> int:
+        return int(_drive(given).resume(run, resend=not no_resend))
+
+    return _command("resume", resume, RUN, *flags)
+
+
+def _replay() -> click.Command:
+    flags = [
+        click.Option(
+            ["--speed"],
+            type=click.FloatRange(min=0),
+            default=4.0,
+            show_default=True,
+            help="Times as fast as it was; 0: at once.",
+        ),
+        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["--no-color"], is_flag=True, help="No colour."),
+    ]
+
+    def replay(run: str | None, speed: float, **given: Any) -> int:
+        return int(_drive(given).replay(run, speed))
+
+    return _command("replay", replay, RUN, *flags)
+
+
+def _report() -> click.Command:
+    form = click.Option(
+        ["--format", "form"],
+        type=click.Choice(["md", "json"]),
+        default="md",
+        show_default=True,
+        help="How it is printed.",
+    )
+
+    def report_(run: str | None, form: str, **given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.render.markdown import document
+            from council.render.report import dump, report
+
+            minutes = await convener.minutes(run or await convener.newest())
+            as_json = form == "json" or given["json"]
+            click.echo(dump(report(minutes)).decode() if as_json else document(minutes), nl=False)
+            return 0
+
+        return int(_drive(given).with_convener(job))
+
+    return _command("report", report_, RUN, form)
+
+
+# models, doctor, config
+
+
+def _models() -> click.Command:
+    def models(**given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.doctor import members
+
+            rows = members(convener)
+            if given["json"]:
+                print_json(rows)
+            else:
+                click.echo("\n".join(f"{row['member']:<36} {row['vendor']:<10} {_ready(row)}" for row in rows))
+            return 0
+
+        return int(_drive(given).with_convener(job))
+
+    return _command("models", models)
+
+
+def _ready(row: Json) -> str:
+    return "available" if row["available"] else f"needs {row['needs']}"
+
+
+def _doctor() -> click.Command:
+    def doctor(**given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.doctor import examine, seating
+
+            rows, seats = await examine(convener), seating(convener)
+            if given["json"]:
+                print_json({"members": rows, **seats})
+            else:
+                click.echo("\n".join([*map(_examined, rows), "", *_seated(seats)]))
+            return 1 if any(row["state"] == "configured" for row in rows) else 0
+
+        return int(_drive(given).with_convener(job))
+
+    return _command("doctor", doctor)
+
+
+def _examined(row: Json) -> str:
+    rest = " · ".join(part for part in (row["detail"], row["next"]) if part)
+    return f"{row['member']:<16} {row['state']:<15} {rest}".rstrip()
+
+
+def _seated(seats: Json) -> list[str]:
+    lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
+    return ["a council now:", *lines, f"families: {seats['families']}", *(f"! {notice}" for notice in seats["notices"])]
+
+
+def _config() -> click.Command:
+    def config(origin: bool, **given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.settings import flatten
+
+            rows = flatten(convener.settings)
+            if given["json"]:
+                print_json({key: {"value": value, "origin": where} for key, value, where in rows})
+            else:
+                click.echo(
+                    "\n".join(f"{key} = {value!r}" + (f"    # {where}" if origin else "") for key, value, where in rows)
+                )
+            return 0
+
+        return int(_drive(given).with_convener(job))
+
+    return _command("config", config, click.Option(["--origin"], is_flag=True, help="Say where each value comes from."))
+
+
+def _planned(word: str) -> click.Command:
+    """A word that is reserved: it never starts a run, and says that it cannot do anything yet."""
+
+    def refuse(**given: Any) -> int:
+        raise UsageError(
+            f'the command "{word}" is planned, not built yet: nothing was done. To ask it as a question: council ask "{word} …"'
+        )
+
+    arguments = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(
+        word, callback=refuse, params=[arguments], hidden=True, context_settings=settings, add_help_option=False
+    )

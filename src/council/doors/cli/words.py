@@ -1,0 +1,89 @@
+"""What the first word means: a management command, or the beginning of a question."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+
+BUILT = {
+    "runs": "list, show or check past runs",
+    "resume": "take an unfinished run up where it stopped",
+    "replay": "watch a past run again, without a call",
+    "report": "print a run's report",
+    "models": "the members that can be seated, and whether they can be called",
+    "doctor": "check every member: configured, installed, key, endpoint",
+    "config": "the settings in force and where each comes from",
+}
+PLANNED = (
+    "fork", "watch", "cancel", "gate", "outcome", "packet", "rosters", "presets", "keys", "spend", "eval", "batch",
+    "serve", "mcp", "worker", "skill", "completion",
+)  # fmt: skip
+MANAGEMENT = (*BUILT, *PLANNED)
+VERBS = ("ask", "validate", "brainstorm", "research")
+SHORT_WITH_VALUE = ("-o",)
+
+# Flags of every council; those of single protocols are generated from their options into data/flags.json.
+COMMON: list[dict[str, Any]] = [
+    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Deliberate by this protocol, whatever the words say."},
+    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Another name for --protocol."},
+    {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Seat a member by name; repeatable. --seat chair=… seats the chair."},
+    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time a seat has in a phase, retries and fallbacks together (120)."},
+    {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
+    {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
+    {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
+    {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Stream the events, one object a line."},
+    {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not the final answer alone."},
+    {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: verbose, with prompts, retries and absences."},
+    {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
+    {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "No progress on standard error."},
+    {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "No colour."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Plain characters in the live table."},
+]  # fmt: skip
+
+
+@cache
+def owned_flags() -> list[dict[str, Any]]:
+    path = Path(__file__).parents[2] / "data" / "flags.json"
+    flags: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return flags
+
+
+def split(arguments: list[str]) -> tuple[str, list[str]]:
+    """The word that decides, and the arguments in the order its command takes them."""
+    place = _first_word(arguments)
+    if place is None:
+        return "", arguments
+    word = arguments[place]
+    if word in MANAGEMENT:
+        return word, [word, *arguments[:place], *arguments[place + 1 :]]
+    _refuse_misspelt(word, [argument for argument in arguments[place:] if not argument.startswith("-")])
+    return word, arguments
+
+
+def _first_word(arguments: list[str]) -> int | None:
+    valued = {flag["flag"] for flag in (*COMMON, *owned_flags()) if flag["kind"] != "bool"} | set(SHORT_WITH_VALUE)
+    skip = False
+    for place, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument == "--":
+            return None
+        elif argument.startswith("-") and argument != "-":
+            skip = argument in valued
+        else:
+            return place
+    return None
+
+
+def _refuse_misspelt(word: str, words: list[str]) -> None:
+    """No misspelt command ever starts a run."""
+    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.8)
+    if near and len(words) <= 2 and word not in VERBS and not Path(word).exists():
+        raise UsageError(
+            f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
+        )

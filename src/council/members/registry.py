@@ -1,0 +1,69 @@
+"""From a member's name to the member, loaded when it is first needed and shared by all seats of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from council.errors import ConfigError
+from council.members.base import Member
+from council.settings import Provider, Settings, model_id, split_member
+
+WIRES = {"openai": "council.members.wires.openai:OpenAIMember"}
+SPECIAL = {"local": "council.members.local:LocalMember", "scripted": "council.members.scripted:Scripted"}
+
+
+class Members:
+    def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path) -> None:
+        self.settings = settings
+        self.env = env
+        self.cache = cache
+        self._known: dict[str, Member] = {}
+
+    def __call__(self, name: str) -> Member:
+        if name not in self._known:
+            self._known[name] = self._make(name)
+        return self._known[name]
+
+    def add(self, member: Member) -> None:
+        """A member of the caller's own, under its own name."""
+        self._known[member.name] = member
+
+    async def close(self) -> None:
+        for member in self._known.values():
+            await member.close()
+        self._known.clear()
+
+    def _make(self, name: str) -> Member:
+        kind, _ = split_member(name)
+        if kind == "local":
+            return _load(SPECIAL[kind])(name, cache=self.cache, env=self.env)  # type: ignore[no-any-return]
+        if kind == "scripted":
+            return _load(SPECIAL[kind])(name)  # type: ignore[no-any-return]
+        if kind in self.settings.providers:
+            return self._on_wire(name, self.settings.providers[kind])
+        for entry in entry_points(group="council.members"):
+            if entry.name == kind:
+                return entry.load()(name)  # type: ignore[no-any-return]
+        raise ConfigError(f'nobody can sit as "{name}" yet: choose a member of a provider, local:… or scripted:…')
+
+    def _on_wire(self, name: str, provider: Provider) -> Member:
+        if provider.wire not in WIRES:
+            raise ConfigError(
+                f'the wire "{provider.wire}" of [providers.{provider.name}] is not built yet: use "openai"'
+            )
+        made: Member = _load(WIRES[provider.wire])(
+            name, base_url=provider.base_url, model=model_id(name), api_key=self.env.get(provider.api_key_env) or None,
+            vendor=provider.vendor, structured=provider.structured, token_field=provider.token_field,
+            connect=provider.connect, first_byte=provider.first_byte, idle=provider.idle,
+            max_connections=provider.max_connections, backoff=provider.backoff,
+        )  # fmt: skip
+        return made
+
+
+def _load(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
