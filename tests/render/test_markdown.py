@@ -55,6 +55,13 @@ def test_consensus_is_said_under_the_attack_heading() -> None:
     ]
 
 
+def test_attack_skipped_for_want_of_drafts_is_not_called_consensus() -> None:
+    story = Story(plan("adversarial")).phase("draft").said("alpha", "a").ended()
+    text = verbose(story.noted("attack skipped", "there is only one draft").closed("A.").minutes)
+    assert "Consensus detected" not in text
+    assert "_No attack was held: there is only one draft._" in text
+
+
 @pytest.mark.behaviour("000-verbose-collaborative")
 def test_collaborative_layout_has_the_headings_and_marks_of_the_seed() -> None:
     text = verbose(collaborative().minutes)

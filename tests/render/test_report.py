@@ -259,14 +259,19 @@ def test_digest_without_a_chair_is_called_a_digest() -> None:
     assert lines[1] == "the chair did not answer in verdict: failed(server): 500 from the server."
 
 
-def test_single_draft_under_adversarial_says_what_the_protocol_says() -> None:
-    story = (
-        Story(plan("adversarial"))
-        .phase("draft")
-        .said("alpha", "a")
-        .closed("A.", status="incomplete", incomplete="one draft only, nobody was there to attack it")
-    )
-    assert degraded_lines(story.minutes)[0] == "INCOMPLETE: one draft only, nobody was there to attack it."
+def test_single_draft_under_adversarial_is_said_once_in_the_words_of_the_protocol() -> None:
+    story = Story(plan("adversarial")).phase("draft").said("alpha", "a").ended()
+    story.closed("A.", status="incomplete", incomplete="one draft only, nobody was there to attack it")
+    lines = degraded_lines(story.minutes)
+    assert lines[0] == "INCOMPLETE: one draft only, nobody was there to attack it."
+    assert sum("draft" in line for line in lines) == 1
+
+
+def test_run_stopped_before_anyone_answered_says_by_what() -> None:
+    story = Story().phase("draft").asked("alpha").closed("", status="failed", stopped="interrupted")
+    assert degraded_lines(story.minutes) == [
+        "FAILED: interrupted before any seat answered; `council resume r7k2` asks again."
+    ]
 
 
 def test_failed_run_says_so_and_why_each_seat_is_missing() -> None:

@@ -79,6 +79,8 @@ def _marker(minutes: Minutes) -> list[str]:
 
 
 def _failure(minutes: Minutes) -> str:
+    if minutes.stopped in ("interrupted", "budget"):
+        return f"{minutes.stopped} before any seat answered".replace("budget", "stopped by the budget")
     if minutes.absences or not minutes.reason:
         return "no seat answered"
     return one_line(minutes.reason).rstrip(".")
@@ -121,6 +123,8 @@ def asked(minutes: Minutes) -> int:
 
 def _single_draft(minutes: Minutes) -> list[str]:
     draft = minutes.phases.get("draft")
+    if minutes.verdict.get("incomplete"):  # the protocol has said it in its own words
+        return []
     if not draft or draft.ended is None or len(draft.said) != 1 or asked(minutes) < 2:
         return []
     return [f"Only {next(iter(draft.said))} drafted: nothing was compared, the answer rests on one draft."]

@@ -15,7 +15,7 @@ __all__ = ["degraded_lines", "dump", "report"]
 
 FREE = ("local", "scripted")
 # Faults by which a provider says that it did no work; after any other one it may have sent a bill.
-NEVER_BILLED = ("net", "rate", "quota", "overload", "auth", "model", "size", "budget")
+NEVER_BILLED = ("net", "rate", "quota", "overload", "auth", "model", "size", "parameter", "script", "budget")
 IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
 LISTS = (
     "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources",
