@@ -71,7 +71,8 @@ def _complain(error: CouncilError, wants_json: bool) -> int:
     else:
         from council.render.clean import clean
 
-        print(f"council: {clean(str(error))}", file=sys.stderr)
+        line = clean(str(error))
+        print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)
     return error.exit
 
 

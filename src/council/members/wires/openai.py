@@ -44,13 +44,14 @@ class OpenAIMember:
         first_byte: float = 120.0,
         idle: float = 90.0,
         max_connections: int = 16,
+        backoff: float = 0.5,
     ) -> None:
         key = (api_key or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.endpoint = Endpoint(base_url, headers=headers, secret=key, connect=connect, limit=max_connections)
         self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
         self.structured, self.token_field, self.takes_temperature = structured, token_field, takes_temperature
-        self.first_byte, self.idle = first_byte, idle
+        self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
 
     def prepare(self, ask: Ask) -> bytes:
         body: Json = {"model": self.model, "messages": list(ask.messages), "stream": True,

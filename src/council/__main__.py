@@ -1,0 +1,3 @@
+from council.doors.cli import main
+
+main()
