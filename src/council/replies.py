@@ -66,12 +66,15 @@ class Attack(Reply):
     )
 
     def prose(self) -> str:
-        lines = [
-            f"{n}. **{i.severity}** {i.hits}: {i.flaw} Correction: {i.correction}" for n, i in enumerate(self.issues, 1)
-        ]
-        return "\n\n".join(
-            ["\n".join(lines) or "No issue found.", *filter(None, [self.case]), f"Verdict: {self.verdict}"]
-        )
+        return "\n\n".join([self.listed(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
+
+    def listed(self, name: str = "") -> str:
+        """The issues by number; under names the chair can cite if `name` is given: beta-1, beta-2."""
+        lines = []
+        for n, issue in enumerate(self.issues, 1):
+            mark = f"{name}-{n}:" if name else f"{n}."
+            lines.append(f"{mark} **{issue.severity}** {issue.hits}: {issue.flaw} Correction: {issue.correction}")
+        return "\n".join(lines) or "No issue found."
 
 
 class Point(BaseModel):
