@@ -91,7 +91,7 @@ class Council:
         if isinstance(heard, Statement):
             return heard
         lost = ChairAbsent if seat == self.roster.chair else QuorumLost
-        raise lost(f"{seat.name} did not answer in {self._phases[-1]}: {heard.state}: {heard.reason}")
+        raise lost(f"{seat.name} did not answer in {self._phase}: {heard.state}: {heard.reason}")
 
     async def poll(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
@@ -141,6 +141,12 @@ class Council:
 
     # How a seat is heard
 
+    @property
+    def _phase(self) -> str:
+        if not self._phases:
+            raise EngineError("a step was asked for outside any phase: put it under `async with council.phase(…)`")
+        return self._phases[-1]
+
     async def _one(
         self, seat: Seat, prompt: str, reply: type[Reply] | None, choices: Choices, after: Statement[Any] | None, given: dict[str, Any]
     ) -> Statement[Any] | Absence:  # fmt: skip
@@ -178,7 +184,7 @@ class Council:
 
     async def _carry_out(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(
-            step.ask.key, self._phases[-1], seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
+            step.ask.key, self._phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
         )
         self.ledger.begin(step.ask.key, print_, asked)
         outcome = await self.carry_out(step)
@@ -190,7 +196,7 @@ class Council:
         said = self._statement(step, seat, outcome)
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._phases[-1], seat.name, outcome.state, said.said, reply,
+            said.key, self._phase, seat.name, outcome.state, said.said, reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
         )  # fmt: skip
 
@@ -206,18 +212,18 @@ class Council:
         return said
 
     def _known_absence(self, key: str, seat: Seat) -> Absence | None:
-        found = self.ledger.absence(self._phases[-1], key)
+        found = self.ledger.absence(self._phase, key)
         return self._remember(Absence(seat, found["state"], found["reason"])) if found else None
 
     def _absent(self, key: str, absence: Absence, attempts: int) -> Absence:
         seat = absence.seat.name
         self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
-        self.ledger.tell(ev.WasAbsent(key, self._phases[-1], seat, absence.state, absence.reason, attempts))
+        self.ledger.tell(ev.WasAbsent(key, self._phase, seat, absence.state, absence.reason, attempts))
         return self._remember(absence)
 
     def _remember(self, absence: Absence) -> Absence:
         if absence.state in OUT_FOR_THE_RUN:
-            why = f"was {absence.state} in {self._phases[-1]}"
+            why = f"was {absence.state} in {self._phase}"
             self._out.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence
 
@@ -228,7 +234,7 @@ class Council:
         )
         if heard and len(round_) < self.quorum:
             reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
-            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phases[-1]} ({reasons})")
+            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phase} ({reasons})")
         return round_
 
     def _apart(self, seat: Seat) -> Council:
@@ -260,7 +266,7 @@ class Council:
         self.ledger.begin(key, print_, ev.Noted(kind, what))
         found = await self.effects[kind](wanted)
         outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
-        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phases[-1], what, len(found)))
+        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, len(found)))
         return outcome
 
 
