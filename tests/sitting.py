@@ -1,0 +1,100 @@
+"""A council over a real store, for tests: scripted members, prompts of its own, and `again` as another process would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from council import events as ev
+from council.calling.loop import Caller
+from council.council import Council, Effect
+from council.ledger import Ledger
+from council.members.base import Hear, Member
+from council.members.scripted import Scripted
+from council.prompting import Prompts
+from council.record import Record
+from council.store.sqlite import SqliteStore
+from council.types import Answer, Ask, Question, Roster, Seat
+
+QUESTION = Question("Tabs or spaces?")
+SAY = "{{ question }} It is your turn, {{ seat.name }}."
+CHAIR = Seat("chair", "Orchestrator", member="scripted:")
+
+
+def seated(*names: str, **more: Any) -> tuple[Seat, ...]:
+    return tuple(Seat(name, member="scripted:", **more) for name in names)
+
+
+ALPHA, BETA, GAMMA = seated("alpha", "beta", "gamma")
+ROSTER = Roster((ALPHA, BETA, GAMMA), CHAIR)
+
+
+class Double(Scripted):
+    """A member on the real seam that answers by a function of the step's key."""
+
+    def __init__(self, name: str, answer: Callable[[str], Any]) -> None:
+        super().__init__(name, {})
+        self.answer = answer
+
+    async def send(self, body: bytes, hear: Hear) -> Answer:
+        key = str(json.loads(body)["key"])
+        self.calls.append({"key": key, "body": body})
+        answer = self.answer(key)
+        if hasattr(answer, "__await__"):
+            answer = await answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Answer) else Answer(answer)
+
+
+class Sitting:
+    """One process at work on one run."""
+
+    def __init__(
+        self, store: SqliteStore, record: Record, folder: Path, members: Mapping[str, Member], *,
+        effects: Mapping[str, Effect] | None = None, roster: Roster = ROSTER, quorum: int = 1, timeout: float = 10.0,
+        context: Mapping[str, Any] | None = None, resend: bool = True,
+    ) -> None:  # fmt: skip
+        self.store, self.record, self.folder, self.members = store, record, folder, members
+        self.heard: list[ev.Entry] = []
+        self.ledger = Ledger(store, record, self.heard.append)
+        self.caller = Caller(members.__getitem__, self.ledger, lambda member: timeout, resend)
+        self.council = Council(
+            roster, QUESTION, ledger=self.ledger, prompts=Prompts(record.seed, [folder]), carry_out=self.caller,
+            effects=effects, quorum=quorum, context=context,
+        )  # fmt: skip
+
+    @property
+    def events(self) -> list[ev.Event]:
+        return [entry.event for entry in self.heard if not isinstance(entry.event, ev.PASSING)]
+
+    def told(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def again(self, members: Mapping[str, Member] | None = None, **how: Any) -> Sitting:
+        """The same run, taken up from what the store holds."""
+        return Sitting(self.store, await self.store.load(self.record.run), self.folder, members or self.members, **how)
+
+
+async def sit(
+    store: SqliteStore, folder: Path, members: Mapping[str, Member] | Member | None = None, *, run: str = "r2345",
+    seed: str = "seed", prompts: Mapping[str, str] | None = None, **how: Any,
+) -> Sitting:  # fmt: skip
+    """Open a run. Without prompts of its own it has `t/say`."""
+    for name, text in {"t/say": SAY, **(prompts or {})}.items():
+        path = folder / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    if not isinstance(members, Mapping):
+        members = {"scripted:": members or Scripted()}
+    record = Record(run, "a run", str(folder), 1.0, seed, {})
+    sitting = Sitting(store, record, folder, members, **how)
+    row = ("run", (record.name, record.folder, record.created, record.seed, "{}"))
+    await sitting.ledger.tell_safely(ev.Convened(run, record.name, {}, record.folder), row)
+    return sitting
+
+
+def an_ask(key: str = "draft/alpha", **more: Any) -> Ask:
+    return Ask(key, ({"role": "user", "content": "Tabs or spaces?"},), **more)
