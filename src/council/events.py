@@ -29,7 +29,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase began; `seats` are those who will be asked, where that is known."""
+    """A phase began."""
 
     type: ClassVar[str] = "phase"
     phase: str

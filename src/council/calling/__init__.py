@@ -1,0 +1,1 @@
+"""Carrying a step out: the one retry loop and its table."""

@@ -1,0 +1,1 @@
+"""Views of a run, all folded from its events or its minutes."""
