@@ -1,0 +1,365 @@
+"""Write the documentation that is made from the code: python scripts/make_docs.py. With --check: say what is stale.
+
+docs/cli.md comes from the click commands, docs/events.md from the event classes, docs/protocols.md from scripted runs of
+the protocols themselves, and the file tree of README.md from the first sentence of every module.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import dataclasses
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council import events as ev
+from council import protocols
+from council.convene import Convener
+from council.doors.cli.ask import convening
+from council.doors.cli.manage import management
+from council.doors.cli.words import BUILT, COMMON, PLANNED, owned_flags
+from council.errors import UsageError
+from council.members.scripted import Scripted
+from council.minutes import Minutes
+from council.planning import Plan
+from council.render.mermaid import mermaid
+from council.rules import exits
+from council.types import Json
+
+ROOT = Path(__file__).parents[1]
+MADE = "<!-- Made by scripts/make_docs.py: change the code it is made from, not this page. -->"
+TREE = ("<!-- tree -->", "<!-- /tree -->")
+
+
+# The command line
+
+EXITS = {
+    exits.COMPLETE: "the last step of the protocol was done, whoever was absent (the report says who)",
+    exits.FAILED: "nothing was said at all, or something broke",
+    exits.USAGE: "wrong words, flags or files; nothing was spent",
+    exits.PARTIAL: "incomplete: the chair is gone (the answer is a digest of the statements), or too few seats were left",
+    exits.NO_ACCESS: "nobody could answer, and every reason is a key, a login or a quota",
+    exits.BUDGET: "stopped by the budget; `council resume` goes on",
+    exits.GATED: "complete, and what `--fail-on` asks for was found",
+    exits.INTERRUPTED: "interrupted; `council resume` goes on",
+}
+
+
+def cli_page() -> str:
+    sections = [
+        "# The command line",
+        MADE,
+        "Flags may stand anywhere before `--`. A first word that is one of the commands below is that command; all else convenes.",
+        "## Convening",
+        "```text\ncouncil [FLAGS] [ask|validate|brainstorm|research] WORDS…\n```",
+        *_convening_sections(),
+        "## Commands",
+        "Every command has `-h` and `--help`. Where a command takes a RUN and none is given, it is the newest one of this folder; "
+        "`resume` takes the newest unfinished one, and `runs fsck` checks all there are.",
+        *(part for word in BUILT for part in _command_sections(_commands()[word], f"council {word}")),
+        "## Exit codes",
+        _table(("code", "what happened"), [(str(code), what) for code, what in sorted(EXITS.items())]),
+        "## Words that are reserved",
+        "These are commands to come. They never start a run: each says that it is not built yet, and how to ask it as a question.",
+        ", ".join(f"`{word}`" for word in PLANNED),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _commands() -> Mapping[str, click.Command]:
+    return management().commands
+
+
+def _convening_sections() -> list[str]:
+    options = {option.name: option for option in convening().params if isinstance(option, click.Option)}
+    common = [options[flag["name"]] for flag in COMMON]
+    sections = ["### Flags of every council", _flag_table(common)]
+    for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
+        own = [options[flag["name"]] for flag in owned_flags() if flag["owners"][0] == protocol]
+        sections += [f"### Flags of {protocol}", _reach(protocol), _flag_table(own)]
+    return sections
+
+
+def _reach(protocol: str) -> str:
+    state = "" if protocols.find(protocol).built else " It is planned, not built yet: `--dry-run` shows its plan."
+    return f"One of these chooses the protocol {protocol}.{state}"
+
+
+def _command_sections(command: click.Command, path: str, level: int = 3) -> list[str]:
+    arguments = [argument.make_metavar(click.Context(command)) for argument in _of(command, click.Argument)]
+    usage = " ".join([path, *arguments, *(["[FLAGS]"] if command.params else [])])
+    sections = [f"{'#' * level} {path}", _sentence(command.help or ""), f"```text\n{usage}\n```"]
+    if options := _of(command, click.Option):
+        sections.append(_flag_table(options))
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            sections += _command_sections(inner, f"{path} {name}", level + 1)
+    return sections
+
+
+def _of(command: click.Command, kind: type[Any]) -> list[Any]:
+    return [parameter for parameter in command.params if isinstance(parameter, kind)]
+
+
+def _flag_table(options: Iterable[click.Option]) -> str:
+    rows = [(", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts)), _value(option), _help(option)) for option in options]  # fmt: skip
+    return _table(("flag", "value", "what it does"), rows)
+
+
+def _value(option: click.Option) -> str:
+    if option.is_flag:
+        return ""
+    if isinstance(option.type, click.Choice):
+        return " or ".join(f"`{choice}`" for choice in option.type.choices)
+    return option.metavar or option.type.name.upper().removesuffix(" RANGE")
+
+
+def _help(option: click.Option) -> str:
+    if not option.help:
+        raise UsageError(f'the flag "{option.opts[0]}" has no help text, so it cannot be documented: write one')
+    return option.help + (f" Default: {option.default}." if option.show_default else "")
+
+
+# The events
+
+
+def events_page() -> str:
+    sections = [
+        "# The events",
+        MADE,
+        "Everything that can be seen of a run is one of these, in order. `council --jsonl` and `council replay --jsonl` print them, one "
+        "object a line; `council.stream` yields them; the terminal, the report and the diagrams are folds over them.",
+        f"Each line begins with `seq` (its number in the run), `at` (seconds since the epoch) and `type`:\n\n```json\n{_example()}\n```",
+        f"The types {_passing()} are shown and never kept: they have `seq` 0, and a replay makes the pieces of an answer anew.",
+        _table(
+            ("type", "class", "what happened"),
+            [(f"`{tag}`", f"`{kind.__name__}`", _doc(kind)) for tag, kind in ev.BY_TAG.items()],
+        ),
+        *(f"## {tag}\n\n{_doc(kind)}\n\n{_fields(kind)}" for tag, kind in ev.BY_TAG.items()),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _example() -> str:
+    entry = ev.Entry(12, 1767225600.0, ev.Noted("leading position: beta", "it names its evidence"))
+    return json.dumps(entry.as_json(), ensure_ascii=False)
+
+
+def _passing() -> str:
+    return " and ".join(f"`{kind.type}`" for kind in ev.PASSING)
+
+
+def _fields(kind: type[Any]) -> str:
+    comments = _field_comments(kind.__name__)
+    rows = [(f"`{part.name}`", f"`{part.type}`", comments.get(part.name, "")) for part in dataclasses.fields(kind)]
+    return _table(("field", "type", ""), rows)
+
+
+def _field_comments(name: str) -> dict[str, str]:
+    """What stands behind a field in the source: the one place where it is said."""
+    source = Path(ev.__file__).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    (body,) = [node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name]
+    fields = [node for node in body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return {field.target.id: lines[field.lineno - 1].partition("  # ")[2] for field in fields if isinstance(field.target, ast.Name)}  # fmt: skip
+
+
+def _doc(kind: type[Any]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+# The protocols
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A protocol on the page: what is said of it, and the runs that are drawn (a caption, what the chair's triage says)."""
+
+    name: str
+    paragraph: str
+    runs: tuple[tuple[str, Json], ...] = (("", {}),)
+
+
+SHOWN = (
+    Shown(
+        "collaborative",
+        "For building something: plans, designs, ideas. The seats answer apart, so that nobody leans on the first voice in the room; then each reads the "
+        "other two and writes again; then the chair writes the answer from what emerged, ruling where the seats still differ. It is what the council "
+        "does when the words ask for nothing else, or begin with `collaborative council:`.",
+    ),
+    Shown(
+        "adversarial",
+        "For choosing and checking: which is better, is this true, what is wrong with it. The seats answer apart. The chair's triage names the leading draft "
+        "and holds the drafts against four criteria; only if all four are met is there consensus, and the attack is skipped. Otherwise everyone but the leader's author tries to "
+        "break the leading draft, and the chair rules on every point. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
+        "computed from the points that landed. Words such as “which is better” choose it, and so does the prefix `adversarial council:`.",
+        (
+            ("Where the drafts differ, the leader's author sits out and the others attack:", {}),
+            ("Where the triage finds consensus on all four counts, nobody attacks:", {"triage/chair": {"agree": True}}),
+        ),
+    ),
+    Shown(
+        "triad",
+        "For a quick second and third look. The seats answer apart, each with a section that doubts its own answer, and the chair merges them once. "
+        "Half the calls of the other two and two waves instead of three or four; nobody reads another's draft. Choose it with `--protocol triad`.",
+    ),
+)  # fmt: skip
+
+
+def protocols_page() -> str:
+    planned = [
+        (f"`{name}`", protocols.find(name).summary) for name in protocols.known() if not protocols.find(name).built
+    ]
+    sections = [
+        "# The protocols",
+        MADE,
+        "Seats, phases and calls are read off each protocol's rehearsal; the diagrams are scripted runs, folded. "
+        "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
+        *(part for shown in SHOWN for part in asyncio.run(_protocol_sections(shown))),
+        "## To come",
+        "Planned, not built yet. `--dry-run` shows their plans; a run of one is refused before anything is spent.",
+        _table(("protocol", "in short"), planned),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+async def _protocol_sections(shown: Shown) -> list[str]:
+    runs = [(caption, *await _scripted_run(shown.name, script)) for caption, script in shown.runs]
+    plan = runs[0][1]
+    drawings = ["\n\n".join([caption, f"```mermaid\n{mermaid(minutes)}```"]).strip() for caption, _, minutes in runs]
+    return [f"## {shown.name}", shown.paragraph, _seat_table(plan), _phase_table(plan), *drawings]
+
+
+async def _scripted_run(name: str, script: Json) -> tuple[Plan, Minutes]:
+    """A real run by scripted members, in a folder and a store of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
+        seats = {seat.name: "scripted:" for seat in (*protocols.find(name).seats, protocols.CHAIR)}
+        convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
+        try:
+            plan = await convener.plan(["What should we do?"], protocol=name)
+            return plan, await convener.run(plan, lambda entry: None)
+        finally:
+            await convener.close()
+
+
+def _seat_table(plan: Plan) -> str:
+    chair = [plan.roster.chair] if plan.roster.chair else []
+    rows = [(seat.name, seat.role, seat.perspective) for seat in (*plan.roster.seats, *chair)]
+    return _table(("seat", "title", "strength"), rows)
+
+
+def _phase_table(plan: Plan) -> str:
+    rows = [(phase["name"], str(phase["calls"]), "yes" if phase["parallel"] else "") for phase in plan.phases]
+    low, high = plan.calls
+    calls = f"{low} calls" if low == high else f"{low} to {high} calls"
+    return _table(("phase", "calls", "at once"), rows) + f"\n\nIn all {calls}; the critical path is one call per phase."
+
+
+# The file tree
+
+FOLDERS = {
+    "src/council/data/prompts": "Every prompt: one folder per protocol, one file per phase (and per seat where they differ).",
+    "src/council/data/layouts": "How a run is printed in full, one file per protocol.",
+    "src/council/data/schemas": "The plan, the report and the error as JSON Schema.",
+    "src/council/data/models.toml": "The one place where names of models live.",
+    "src/council/data/triggers.toml": "Which words choose a protocol, a task, a domain.",
+    "tests": "Sentences of behaviour; behaviours.toml says which demand each one proves.",
+    "docs": "Reference made from the code, and how to write a protocol.",
+    "benchmarks": "What it costs, as ratios that can be repeated.",
+    "scripts": "What makes the generated files.",
+}
+
+
+def tree() -> str:
+    """The package's rooms with a line each, then the folders that are not code."""
+    lines = ["src/council/", *_room(ROOT / "src" / "council", 1), "  data/"]
+    for place, what in FOLDERS.items():
+        name = Path(place).name + ("" if Path(place).suffix else "/")
+        lines.append(_line(name, what, 2 if place.startswith("src/") else 0))
+    return "\n".join(["```text", *lines, "```"])
+
+
+def _room(folder: Path, depth: int) -> list[str]:
+    """The modules of a package, then the packages in it."""
+    lines = _modules(folder, depth)
+    for inner in sorted(folder.glob("*/__init__.py")):
+        lines += [_line(f"{inner.parent.name}/", _first_sentence(inner), depth), *_room(inner.parent, depth + 1)]
+    return lines
+
+
+def _modules(folder: Path, depth: int) -> list[str]:
+    return [_line(path.name, _first_sentence(path), depth) for path in sorted(folder.glob("*.py")) if path.name not in ("__init__.py", "__main__.py")]  # fmt: skip
+
+
+def _line(name: str, what: str, depth: int) -> str:
+    return f"{'  ' * depth + name:<24} {what}".rstrip()
+
+
+def _first_sentence(path: Path) -> str:
+    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    if not doc:
+        raise UsageError(f'"{path.relative_to(ROOT)}" has no docstring: say in one sentence what it is for')
+    return _sentence(doc.split("\n\n")[0])
+
+
+def _sentence(text: str) -> str:
+    """The first one, capital letter and full stop included."""
+    sentence = " ".join(text.split()).partition(". ")[0].rstrip(".")
+    return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+
+
+def readme() -> str:
+    before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(TREE[0])
+    _, end, after = rest.partition(TREE[1])
+    if not (start and end):
+        raise UsageError(f"README.md has no place for the file tree: put {TREE[0]} and {TREE[1]} where it belongs")
+    return f"{before}{start}\n{tree()}\n{end}{after}"
+
+
+# All of it
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [[cell.replace("|", "\\|").strip() for cell in row] for row in (head, *rows)]
+    filled = [number for number in range(len(head)) if number == 0 or any(row[number] for row in cells[1:])]
+    shown = ["| " + " | ".join(row[number] for number in filled) + " |" for row in cells]
+    return "\n".join([shown[0], "|" + "---|" * len(filled), *shown[1:]])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/cli.md": cli_page,
+    "docs/events.md": events_page,
+    "docs/protocols.md": protocols_page,
+    "README.md": readme,
+}
+
+
+def stale() -> list[str]:
+    """The pages that do not say what the code says."""
+    return [name for name, page in PAGES.items() if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != page()]  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description="Write the documentation that is made from the code.")
+    options.add_argument("--check", action="store_true", help="write nothing; exit 1 and name what is stale")
+    if not options.parse_args(argv).check:
+        for name, page in PAGES.items():
+            (ROOT / name).parent.mkdir(exist_ok=True)
+            (ROOT / name).write_text(page(), encoding="utf-8")
+        return 0
+    if names := stale():
+        print(f"stale: {', '.join(names)}; run python scripts/make_docs.py", file=sys.stderr)
+    return 1 if names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
