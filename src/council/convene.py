@@ -132,11 +132,11 @@ class Convener:
             return await self._work(ledger, stop, resend=resend)
 
     def _again(self, record: Record) -> Minutes:
-        """A finished run is shown again; its report is written again if somebody deleted it."""
+        """A finished run is shown again; its report is written again if it was deleted, or a crash left it out."""
         minutes = Minutes.fold(record.entries)
         minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
         path = Path(record.folder) / minutes.report_path
-        if minutes.report_path and not path.exists() and path.parent.is_dir():
+        if minutes.report_path and path.parent.is_dir() and filing.unwritten(path, record.run):
             filing.file(path, document(Minutes.fold(record.entries)))
         return minutes
 
@@ -191,7 +191,7 @@ class Convener:
             return known
         question = question_from(record.setup)
         kind = record.setup["protocol"] if question.task == "ask" else question.task
-        path = filing.reserve(folder, kind, question.target or question.text, record.created)
+        path = filing.reserve(folder, kind, question.target or question.text, record.created, record.run)
         return os.path.relpath(path, record.folder)
 
     # Looking back

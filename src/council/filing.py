@@ -49,17 +49,37 @@ def open_folder(root: Path, name: str) -> Path:
     return folder
 
 
-def reserve(folder: Path, kind: str, about: str, at: float) -> Path:
-    """A name nobody has yet: <date>-<kind>-<slug>.md, then -2, -3."""
+def reserve(folder: Path, kind: str, about: str, at: float, run: str) -> Path:
+    """A name nobody has yet: <date>-<kind>-<slug>.md, then -2, -3. A run that crashed finds the one it held."""
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slug(kind)}-{slug(about)}"
     n = 1
     while True:
         path = folder / (f"{stem}.md" if n == 1 else f"{stem}-{n}.md")
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600))
-            return path
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
         except FileExistsError:
+            if _holds(path, _placeholder(run)):
+                return path
             n += 1
+        else:
+            with os.fdopen(handle, "wb") as out:
+                out.write(_placeholder(run))
+            return path
+
+
+def unwritten(path: Path, run: str) -> bool:
+    """Whether the report of a run is not there, or its place is held and nothing more."""
+    return not path.exists() or _holds(path, b"") or _holds(path, _placeholder(run))
+
+
+def _placeholder(run: str) -> bytes:
+    return f"The report of run {run} will stand here.\n".encode()
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size != len(content):
+        return False
+    return path.read_bytes() == content
 
 
 def file(path: Path, text: str) -> None:
