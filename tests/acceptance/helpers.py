@@ -1,0 +1,247 @@
+"""A table to try councils at: the real command, a fake endpoint, and a cast whose words are the same in every run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from council import events as ev
+from council.convene import Convener
+from council.doors.cli import run as command
+from tests.fake_provider import FakeProvider, Gate, Reply, Seen
+
+Json = dict[str, Any]
+SEATS = ("alpha", "beta", "gamma")
+EVERYONE = (*SEATS, "chair")
+PHASES = {
+    "collaborative": {"draft": SEATS, "improve": SEATS, "synthesise": ("chair",)},
+    "adversarial": {"draft": SEATS, "triage": ("chair",), "attack": ("beta", "gamma"), "verdict": ("chair",)},
+    "triad": {"draft": SEATS, "merge": ("chair",)},
+}
+QUESTION = "Should the archive move to cold storage?"
+TYPED = {"Triage": "triage", "Attack": "attack", "Ruling": "verdict"}
+
+
+# What is said at the table
+
+
+def mark(seat: str, phase: str) -> str:
+    """A token that stands in one statement and nowhere else."""
+    return f"mark-{seat}-{phase}-mark"
+
+
+@dataclass
+class Cast:
+    """Answers by seat and phase. `instead` puts replies in their place: by "beta" or "beta/attack", one or several in turn."""
+
+    seat_of: dict[str, str] = field(default_factory=lambda: {seat: seat for seat in EVERYONE})
+    leader: str = "alpha"
+    consensus: bool = False
+    instead: dict[str, Reply | list[Reply]] = field(default_factory=dict)
+
+    def __call__(self, seen: Seen) -> Reply:
+        seat, phase = self.who(seen)
+        for name in (f"{seat}/{phase}", seat):
+            other = self.instead.get(name)
+            if isinstance(other, Reply):
+                return other
+            if other:
+                return other.pop(0)
+        return Reply(text=self.words(seat, phase, seen))
+
+    def who(self, seen: Seen) -> tuple[str, str]:
+        seat = self.seat_of.get(seen.model, seen.model)
+        wanted = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        if wanted:
+            return seat, TYPED[wanted]
+        if seat == "chair":
+            return seat, "synthesise" if any(mark(name, "improve") in seen.prompt for name in SEATS) else "merge"
+        return seat, "improve" if any(mark(name, "draft") in seen.prompt for name in SEATS) else "draft"
+
+    def words(self, seat: str, phase: str, seen: Seen) -> str:
+        typed = {"triage": self.triage, "attack": self.attack, "verdict": self.ruling}
+        if phase in typed and seen.schema is not None:
+            return json.dumps(typed[phase](seat, seen.schema))
+        return f"The {phase} of {seat}: {mark(seat, phase)}."
+
+    def triage(self, seat: str, schema: Json) -> Json:
+        criteria = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")
+        told = {"leader": self.leader, "reason": mark(seat, "triage"), "agreed": ["it costs"], "contested": ["when"]}
+        return told | dict.fromkeys(criteria, self.consensus)
+
+    def attack(self, seat: str, schema: Json) -> Json:
+        issue = {"severity": "MAJOR", "hits": "the cost", "flaw": mark(seat, "attack"), "correction": "count it"}
+        return {"issues": [issue], "case": "", "verdict": "MODIFIED"}
+
+    def ruling(self, seat: str, schema: Json) -> Json:
+        issues = schema["properties"]["points"]["items"]["properties"]["issue"].get("enum", [])
+        points = [{"issue": issue, "landed": True, "why": "it is so"} for issue in issues]
+        told = {"answer": f"The answer: {mark(seat, 'verdict')}.", "assessment": "Little is left open."}
+        return {"points": points, "outcome": "MODIFIED" if points else "SURVIVED", **told}
+
+
+# The table
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Json:
+        value: Json = json.loads(self.out)
+        return value
+
+
+class Table:
+    """One folder to convene in, one data folder, one endpoint."""
+
+    def __init__(self, folder: Path, provider: FakeProvider) -> None:
+        self.folder = folder
+        self.provider = provider
+        self.cast = Cast()
+        provider.answer = self.cast
+        self.configure()
+
+    @property
+    def data(self) -> Path:
+        return Path(os.environ["COUNCIL_DATA"])
+
+    def configure(self, *, base_url: str = "", more: str = "", **fallbacks: Sequence[str]) -> None:
+        """council.toml: each seat on a model of its own name, and nobody in its place unless the test says so."""
+        url = base_url or self.provider.base_url
+        lines = ["[providers.sim]", 'wire = "openai"', f'base_url = "{url}"', "backoff = 0.01", ""]
+        for seat in EVERYONE:
+            lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "sim:{seat}"']
+            lines += [f"fallback = {json.dumps(list(fallbacks.get(seat, ())))}", ""]
+        (self.folder / "council.toml").write_text("\n".join([*lines, more]), encoding="utf-8")
+
+    # Speaking to the command
+
+    def process(self, *arguments: str) -> subprocess.Popen[str]:
+        """`council …` as a process of its own, in a group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def council(self, *arguments: str) -> Done:
+        return ended(self.process(*arguments))
+
+    # What the endpoint and the ledger know
+
+    def hold(self, phase: str, *seats: str) -> Gate:
+        """Keep the requests of a phase open (of these seats only, if any are named)."""
+        return self.provider.hold(
+            lambda seen: self.cast.who(seen)[1] == phase and (not seats or self.cast.who(seen)[0] in seats)
+        )
+
+    def asked(self, since: int = 0) -> list[str]:
+        """`phase/seat` of every request after the first `since`, in order."""
+        return ["/".join(reversed(self.cast.who(seen))) for seen in self.provider.log[since:]]
+
+    def prompt(self, key: str) -> str:
+        phase, _, seat = key.partition("/")
+        (seen,) = (seen for seen in self.provider.log if self.cast.who(seen) == (seat, phase))
+        return seen.prompt
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        if not (path := self.data / "council.db").exists():
+            return []
+        db = sqlite3.connect(path)
+        try:
+            return db.execute(query, values).fetchall()
+        finally:
+            db.close()
+
+    def runs(self) -> list[str]:
+        """The ids of this folder's runs, oldest first."""
+        try:
+            return [
+                run for (run,) in self.rows("SELECT id FROM runs WHERE folder = ? ORDER BY rowid", str(self.folder))
+            ]
+        except sqlite3.DatabaseError:
+            return []
+
+    def reports(self) -> list[Path]:
+        return sorted((self.folder / ".agents" / "council").glob("*.md"))
+
+
+class Terminal:
+    """The command without the cost of a process: the same function that `council` calls."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    def __call__(self, *arguments: str) -> Done:
+        self._read()
+        code = command(list(arguments))
+        said = self._read()
+        return Done(code, said.out, said.err)
+
+
+def ended(process: subprocess.Popen[str]) -> Done:
+    out, err = process.communicate(timeout=60)
+    return Done(process.returncode, out, err)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """kill -9, and wait until it is gone."""
+    os.killpg(process.pid, signal.SIGKILL)
+    assert ended(process).code == -signal.SIGKILL
+
+
+def until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
+    """Block until a condition holds that only the ledger or the process table can tell."""
+    pause, end = threading.Event(), time.monotonic() + within
+    while not true():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {within} s")
+        pause.wait(0.005)
+
+
+# Comparing reports
+
+VARIES = ("run", "calls", "seconds", "attempts")
+
+
+def settled(report: Json) -> Json:
+    """What must be equal in two runs of one question: all but run id, times, attempts and calls."""
+    kept = {key: value for key, value in report.items() if key not in VARIES}
+    kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
+    kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
+    return kept
+
+
+# A process that kills itself, for every boundary there is
+
+
+def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool) -> None:
+    """Convene or resume in this process and kill -9 it as event `seq` is told, before its rows are written."""
+    import asyncio
+
+    def listen(entry: ev.Entry) -> None:
+        if entry.seq == seq:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def work() -> None:
+        convener = Convener(folder, env)
+        if resume:
+            await convener.resume(None, listen)
+        else:
+            await convener.run(await convener.plan([QUESTION], protocol=protocol), listen)
+        await convener.close()
+
+    asyncio.run(work())

@@ -1,0 +1,209 @@
+"""kill -9 in every phase of every protocol, then `council resume`: nothing is lost, nothing is bought twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from council import filing
+from tests.acceptance.helpers import PHASES, QUESTION, Done, Json, Table, Terminal, ended, kill, mark, settled, until
+from tests.fake_provider import FakeProvider
+
+EVERY_PHASE = [(protocol, phase) for protocol, phases in PHASES.items() for phase in phases]
+TOGETHER = [(protocol, phase) for protocol, phase in EVERY_PHASE if len(PHASES[protocol][phase]) > 1]
+
+
+@cache
+def undisturbed(protocol: str, folder: Path) -> Json:
+    """The report of a run that nobody killed."""
+    folder.mkdir(exist_ok=True)
+    with FakeProvider() as provider:
+        done = Table(folder, provider).council("--json", "--protocol", protocol, QUESTION)
+    assert done.code == 0, done.err
+    return settled(done.json)
+
+
+@pytest.fixture(scope="session")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("calm")
+
+
+def before(protocol: str, phase: str) -> list[str]:
+    """The keys of the phases before this one."""
+    names = list(PHASES[protocol])
+    return [f"{name}/{seat}" for name in names[: names.index(phase)] for seat in PHASES[protocol][name]]
+
+
+def keys(protocol: str, phase: str) -> list[str]:
+    return [f"{phase}/{seat}" for seat in PHASES[protocol][phase]]
+
+
+def resumed(table: Table, since: int, again: list[str], protocol: str) -> Done:
+    """Resume, and see that of all that was asked before only `again` was asked again, with the same bytes."""
+    first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
+    done = table.council("resume", "--json")
+    assert done.code == 0, done.err
+    sent = table.asked(since)
+    every = [key for phase in PHASES[protocol] for key in keys(protocol, phase)]
+    assert sorted(key for key in sent if key in first) == sorted(again)
+    assert sorted({*first, *sent}) == sorted(every)
+    assert len(set(sent)) == len(sent)
+    for key, seen in zip(sent, table.provider.log[since:], strict=True):
+        assert first.get(key, seen.raw) == seen.raw
+    assert done.json["calls"] == {"made": len(sent), "replayed": 7 - len(sent) if len(every) == 7 else 4 - len(sent),
+                                  "in_doubt": len(again)}  # fmt: skip
+    return done
+
+
+def looks_clean(council: Terminal) -> None:
+    done = council("runs", "fsck")
+    assert (done.code, done.err) == (0, ""), done.out
+
+
+@pytest.mark.behaviour("40-kill-resume-every-phase", "40-resume-byte-identical", "40-in-doubt-counted", "40-fsck")
+@pytest.mark.parametrize(("protocol", "phase"), EVERY_PHASE)
+def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
+    table: Table, council: Terminal, calm: Path, protocol: str, phase: str
+) -> None:
+    gate = table.hold(phase)
+    process = table.process("--json", "--protocol", protocol, QUESTION)
+    gate.wait(count=len(PHASES[protocol][phase]))
+    kill(process)
+    gate.release()
+    done = resumed(table, len(table.provider.log), keys(protocol, phase), protocol)
+    assert settled(done.json) == undisturbed(protocol, calm / protocol)
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-committed-never-bought-again")
+@pytest.mark.parametrize(("protocol", "phase"), TOGETHER)
+def test_killed_in_the_middle_of_a_phase_only_the_open_request_is_sent_again(
+    table: Table, council: Terminal, calm: Path, protocol: str, phase: str
+) -> None:
+    late = PHASES[protocol][phase][-1]
+    gate = table.hold(phase, late)
+    process = table.process("--json", "--protocol", protocol, QUESTION)
+    gate.wait()
+    answered = before(protocol, phase) + keys(protocol, phase)[:-1]
+    until(lambda: len(table.rows("SELECT key FROM results")) == len(answered), "the other answers are kept")
+    kill(process)
+    gate.release()
+    done = resumed(table, len(table.provider.log), [f"{phase}/{late}"], protocol)
+    assert settled(done.json) == undisturbed(protocol, calm / protocol)
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-in-doubt-counted")
+@pytest.mark.parametrize(("protocol", "phase"), [("collaborative", "improve"), ("adversarial", "verdict")])
+def test_an_answer_that_came_but_was_not_kept_is_in_doubt(
+    table: Table, council: Terminal, calm: Path, protocol: str, phase: str
+) -> None:
+    gate = table.hold(phase)
+    process = table.process("--json", "--protocol", protocol, QUESTION)
+    held = gate.wait(count=len(PHASES[protocol][phase]))
+    writer = sqlite3.connect(table.data / "council.db")
+    writer.execute("BEGIN IMMEDIATE")  # from here on the process can keep nothing
+    gate.release()
+    until(lambda: all(seen.ended for seen in held), "the answers have left the endpoint")
+    kill(process)
+    writer.close()
+    done = resumed(table, len(table.provider.log), keys(protocol, phase), protocol)
+    assert settled(done.json) == undisturbed(protocol, calm / protocol)
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-kill-during-resume")
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial"])
+def test_killed_again_while_it_is_resumed(table: Table, council: Terminal, calm: Path, protocol: str) -> None:
+    first, _, second, *_ = PHASES[protocol]
+    for phase, words in ((first, ("--protocol", protocol, QUESTION)), (first, ("resume",)), (second, ("resume",))):
+        gate = table.hold(phase)
+        process = table.process("--json", *words)
+        gate.wait(count=len(PHASES[protocol][phase]))
+        kill(process)
+        gate.release()
+    sent = len(table.provider.log)
+    done = resumed(table, sent, keys(protocol, second), protocol)
+    assert settled(done.json) == undisturbed(protocol, calm / protocol)
+    assert [table.asked().count(key) for key in keys(protocol, first)] == [3, 3, 3]
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-one-owner")
+def test_of_two_resumes_the_second_is_refused_and_sends_nothing(table: Table, council: Terminal) -> None:
+    gate = table.hold("draft")
+    process = table.process("--json", QUESTION)
+    gate.wait(count=3)
+    (run,) = table.runs()
+    while_it_runs = council("resume", run)
+    kill(process)
+    first = table.process("resume", "--json", run)
+    gate.wait(count=6)
+    second = council("resume", run)
+    by_default = council("resume", "--json")
+    assert len(table.provider.log) == 6
+    for refused in (while_it_runs, second):
+        assert refused.code == 1
+        assert refused.out == ""
+        assert refused.err.count("\n") == 1
+        assert f"run {run} is at work in another process" in refused.err
+    assert by_default.json["exit"] == 1
+    gate.release()
+    assert ended(first).code == 0
+    assert len(table.provider.log) == 10
+
+
+@pytest.mark.behaviour("40-replay-asks-nobody", "40-resume-complete-asks-nobody")
+def test_a_finished_run_is_replayed_and_resumed_without_a_request(table: Table, council: Terminal) -> None:
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    (run,) = table.runs()
+    sent = len(table.provider.log)
+    answer = council("report", "--format", "json", run)
+    assert answer.json == done.json
+    replayed = council("replay", "--json")
+    assert (replayed.code, replayed.json) == (0, done.json)
+    events = [json.loads(line) for line in council("replay", "--jsonl", run).out.splitlines()]
+    assert [event["seq"] for event in events if event["seq"]] == list(range(1, events[-1]["seq"] + 1))
+    again = council("resume", "--json", run)
+    assert again.code == 0
+    assert again.json == done.json | {"calls": {"made": 0, "replayed": 7, "in_doubt": 0}}
+    assert mark("chair", "verdict") in council("resume", run).out
+    assert len(table.provider.log) == sent
+    none_left = council("resume")
+    assert (none_left.code, none_left.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.behaviour("40-resume-rewrites-report")
+@pytest.mark.parametrize("left", ["nothing", "an empty file", "a held place"])
+def test_resume_files_a_report_that_a_crash_left_unwritten(table: Table, council: Terminal, left: str) -> None:
+    council(QUESTION)
+    (path,) = table.reports()
+    (run,) = table.runs()
+    text = path.read_text()
+    path.unlink()
+    if left == "an empty file":
+        path.touch()
+    elif left == "a held place":
+        assert filing.reserve(path.parent, "collaborative", QUESTION, time.time(), run) == path
+    assert council("resume", run).code == 0
+    assert path.read_text() == text
+
+
+@pytest.mark.behaviour("40-no-resend")
+def test_no_resend_leaves_the_open_seat_in_doubt(table: Table, council: Terminal) -> None:
+    gate = table.hold("draft", "beta")
+    process = table.process("--protocol", "triad", QUESTION)
+    gate.wait()
+    until(lambda: len(table.rows("SELECT key FROM results")) == 2, "the other drafts are kept")
+    kill(process)
+    gate.release()
+    done = council("resume", "--no-resend", "--json")
+    assert done.code == 0
+    assert table.asked()[3:] == ["merge/chair"]
+    assert [(row["seat"], row["state"]) for row in done.json["degraded"] if row["seat"]] == [("beta", "in_doubt")]
+    looks_clean(council)
