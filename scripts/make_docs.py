@@ -209,7 +209,7 @@ SHOWN = (
     Shown(
         "triad",
         "For a quick second and third look. The seats answer apart, each with a section that doubts its own answer, and the chair merges them once. "
-        "Half the calls of the other two and two waves instead of three or four; nobody reads another's draft. Choose it with `--protocol triad`.",
+        "Four calls, one after the other only once; no seat reads another's draft. Choose it with `--protocol triad`.",
     ),
 )  # fmt: skip
 

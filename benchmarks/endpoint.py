@@ -1,0 +1,137 @@
+"""A lean chat-completions endpoint in a process of its own, so that what is measured is the client.
+
+The model's name says how it answers, its fields joined by "-": `sim-300ms` waits before the first byte, `sim-0ms-500w`
+answers in 500 words (one event each). Typed replies are made from the schema; `-agree` says true to every question.
+Hand-written HTTP/1.1: about a tenth of the work of a framework. GET /log tells when each request came and ended, POST /reset
+forgets them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from council.members.scripted import instance
+
+LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
+WORDS = "the council weighs what it costs and what it gives before it says which way to go and why".split()
+EVENTS_A_CHUNK = 8  # a fast provider sends several events in one packet
+
+
+class Answering(asyncio.Protocol):
+    log: list[dict[str, float]] = []  # noqa: RUF012  # one log for all connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport, self.buffer = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while (head := self.buffer.find(b"\r\n\r\n")) >= 0:
+            found = LENGTH.search(self.buffer, 0, head + 2)
+            end = head + 4 + (int(found[1]) if found else 0)
+            if len(self.buffer) < end:
+                return
+            request, self.buffer = self.buffer[:end], self.buffer[end:]
+            self.handle(request[: request.find(b"\r\n")], request[head + 4 :])
+
+    def handle(self, line: bytes, body: bytes) -> None:
+        if b"/chat/completions" in line:
+            asked = json.loads(body)
+            delay, words, agree = behaviour(asked["model"])
+            seen = {"arrived": time.monotonic(), "ended": 0.0}
+            self.log.append(seen)
+            asyncio.get_running_loop().call_later(delay, self.answer, said(asked, words, agree), seen)
+            return
+        if b"/reset" in line:
+            self.log.clear()
+        self.plain(json.dumps(self.log).encode())
+
+    def plain(self, body: bytes) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        self.transport.write(head % len(body) + body)
+
+    def answer(self, chunks: tuple[bytes, ...], seen: dict[str, float]) -> None:
+        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for chunk in chunks:
+            self.transport.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        seen["ended"] = time.monotonic()
+        self.transport.write(b"0\r\n\r\n")
+
+
+@lru_cache
+def behaviour(model: str) -> tuple[float, int, bool]:
+    """Seconds before the answer, words of it, and whether it agrees."""
+    fields = model.split("-")[1:]
+    numbers = {field.lstrip("0123456789"): int(re.sub(r"\D", "", field) or 0) for field in fields}
+    return numbers.get("ms", 0) / 1000, numbers.get("w", 60), "agree" in fields
+
+
+def said(asked: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
+    wanted = asked.get("response_format")
+    if wanted is None:
+        return events(" ".join(WORDS[n % len(WORDS)] for n in range(words)))
+    return events(json.dumps(instance(wanted["json_schema"]["schema"], agree, "as it is")))
+
+
+@lru_cache
+def events(text: str) -> tuple[bytes, ...]:
+    """An answer as server-sent events, several to a chunk."""
+    deltas: list[Any] = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in re.findall(r"\s*\S+", text)]  # fmt: skip
+    deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    deltas.append({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": len(text.split())}})
+    lines = [
+        b"data: "
+        + json.dumps({"id": "sim", "object": "chat.completion.chunk", "created": 1, "model": "sim", **delta}).encode()
+        + b"\n\n"
+        for delta in deltas
+    ]
+    lines.append(b"data: [DONE]\n\n")
+    return tuple(b"".join(lines[n : n + EVENTS_A_CHUNK]) for n in range(0, len(lines), EVENTS_A_CHUNK))
+
+
+class Endpoint:
+    """The endpoint as the one who started it sees it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.base_url = f"{address}/v1"
+
+    def log(self) -> list[dict[str, float]]:
+        with urllib.request.urlopen(f"{self.address}/log") as answer:
+            found: list[dict[str, float]] = json.load(answer)
+            return found
+
+    def reset(self) -> None:
+        urllib.request.urlopen(f"{self.address}/reset", data=b"").close()
+
+
+@contextmanager
+def endpoint() -> Iterator[Endpoint]:
+    """Start it as a process, stop it at the end."""
+    process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        yield Endpoint(process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def serve() -> None:
+    server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=4096)
+    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())
