@@ -163,10 +163,14 @@ class SqliteStore:
 
 def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-    path.chmod(0o600)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    _migrate(db, path)
+    try:
+        path.chmod(0o600)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db, path)
+    except BaseException:
+        db.close()  # or its lock would outlive it
+        raise
     return db
 
 
@@ -211,6 +215,8 @@ def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | N
     try:
         result = work(db)
     except Exception as error:
+        if not db.in_transaction:  # a full disk has taken everything back already
+            raise
         db.execute("ROLLBACK TO job")
         db.execute("RELEASE job")
         return None, error
