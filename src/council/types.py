@@ -10,6 +10,12 @@ T = TypeVar("T")
 Json = dict[str, Any]
 Message = dict[str, str]
 
+
+def sound(text: str) -> str:
+    """Halves of a character that came apart are joined, one that stays alone is replaced: it could be neither kept nor sent."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 OK_STATES = ("ok", "ok_repaired")
 OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)")
 

@@ -14,7 +14,7 @@ from council.calling.table import TABLE
 from council.errors import Fault
 from council.members.base import Member
 from council.record import Attempt
-from council.types import Answer, Ask, Json, Outcome, Step, Usage
+from council.types import Answer, Ask, Json, Outcome, Step, Usage, sound
 
 LONGEST_WAIT = 30.0
 DOUBLED_FROM = 2048  # what "twice the output" means where no cap was set
@@ -129,11 +129,12 @@ class Series:
             body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
         attempt = await self.caller.journal.intend(self.key, self.step.seat, member.name, body, why)
         try:
-            return attempt, await member.send(
-                body, lambda piece: self.caller.journal.murmur(self.key, self.step.seat, piece)
+            answer = await member.send(
+                body, lambda piece: self.caller.journal.murmur(self.key, self.step.seat, sound(piece))
             )
         except Fault as fault:
-            return attempt, fault
+            return attempt, Fault(fault.kind, sound(fault.detail), said=sound(fault.said), retry_after=fault.retry_after)
+        return attempt, replace(answer, text=sound(answer.text))
 
     def _record(
         self,
