@@ -199,7 +199,8 @@ class Entry:
 
 
 def payload(event: Event) -> Json:
-    return asdict(event)
+    """Its fields as they are; unlike `asdict` this copies nothing, for whoever writes them down at once."""
+    return {name: getattr(event, name) for name in event.__slots__}
 
 
 def from_payload(tag: str, body: Json) -> Event:

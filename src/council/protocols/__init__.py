@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -106,6 +107,7 @@ def find(name: str) -> Protocol:
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(known())}')
 
 
+@cache
 def _installed() -> Any:
-    """Protocols that other packages bring, as entry points of the group `council.protocols`."""
+    """Protocols that other packages bring, as entry points of the group `council.protocols`. Finding them reads every package's files."""
     return entry_points(group="council.protocols")
