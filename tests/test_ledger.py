@@ -1,0 +1,216 @@
+"""The ledger: append-once, found by key, told as it is written."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.errors import DuplicateKey, LedgerMismatch
+from council.ledger import Ledger, fingerprint
+from council.record import Record
+from council.store.sqlite import SqliteStore
+from council.types import Outcome
+from tests.sitting import an_ask
+
+pytestmark = pytest.mark.anyio
+RUN = "r2345"
+ASKED = ev.Asked("draft/alpha", "draft", "alpha", "scripted:")
+STATED = ev.Stated("draft/alpha", "draft", "alpha", "ok", "Tabs.", None, "scripted:", {}, 1, 0.1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "store")
+    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def heard() -> list[ev.Entry]:
+    return []
+
+
+@pytest.fixture
+def ledger(store: SqliteStore, heard: list[ev.Entry]) -> Ledger:
+    return Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}), heard.append)
+
+
+async def taken_up(store: SqliteStore) -> Ledger:
+    return Ledger(store, await store.load(RUN))
+
+
+def live(store: SqliteStore) -> list[tuple[Any, ...]]:
+    db = sqlite3.connect(store.path)
+    try:
+        return db.execute("SELECT key, text FROM live").fetchall()
+    finally:
+        db.close()
+
+
+# Fingerprints
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": ({"role": "user", "content": "Spaces?"},)}, {"schema": {"type": "object"}}, {"temperature": 0.2},
+        {"max_tokens": 600},
+    ],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_whatever_changes_the_request_changes_its_fingerprint(change: dict[str, Any]) -> None:
+    assert fingerprint(replace(an_ask(), **change), "m") != fingerprint(an_ask(), "m")
+
+
+def test_another_member_is_another_fingerprint_and_another_key_is_not() -> None:
+    assert fingerprint(an_ask(), "m") != fingerprint(an_ask(), "n")
+    assert fingerprint(an_ask("a"), "m") == fingerprint(an_ask("b"), "m")
+
+
+# Steps
+
+
+@pytest.mark.behaviour("40-ledger-mismatch")
+async def test_a_known_step_is_found_by_its_fingerprint_and_refused_under_another(
+    store: SqliteStore, ledger: Ledger
+) -> None:
+    ledger.begin("draft/alpha", "print", ASKED)
+    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    again = await taken_up(store)
+    assert again.find("draft/alpha", "print") == Outcome("ok", "Tabs.")
+    assert again.calls["replayed"] == 1
+    with pytest.raises(LedgerMismatch, match="fork"):
+        again.find("draft/alpha", "another print")
+
+
+async def test_a_step_that_began_without_a_result_is_not_found_and_may_begin_again(
+    store: SqliteStore, ledger: Ledger
+) -> None:
+    ledger.begin("draft/alpha", "print", ASKED)
+    again = await taken_up(store)
+    assert again.find("draft/alpha", "print") is None
+    with pytest.raises(LedgerMismatch):
+        again.find("draft/alpha", "another print")
+    again.begin("draft/alpha", "print", ASKED)
+    await again.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3]
+
+
+@pytest.mark.behaviour("40-duplicate-key")
+def test_a_key_is_claimed_once_in_a_process(ledger: Ledger) -> None:
+    ledger.claim("draft/alpha")
+    with pytest.raises(DuplicateKey, match='the key "draft/alpha"'):
+        ledger.claim("draft/alpha")
+
+
+async def test_a_lenient_ledger_takes_results_by_key_alone(store: SqliteStore, ledger: Ledger) -> None:
+    ledger.begin("draft/alpha", "print", ASKED)
+    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    lenient = Ledger(store, await store.load(RUN), strict=False)
+    assert lenient.find("draft/alpha", "other words") == Outcome("ok", "Tabs.")
+
+
+# Phases
+
+
+@pytest.mark.behaviour("40-absence-is-an-outcome")
+async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
+    gone = {"seat": "beta", "state": "refused", "reason": "no"}
+    assert ledger.absence("draft", "draft/beta") is None
+    await ledger.end_phase("draft", {"draft/beta": gone})
+    again = await taken_up(store)
+    assert again.absence("draft", "draft/beta") == gone
+    assert again.absence("draft", "draft/alpha") is None
+
+
+async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]) -> None:
+    await ledger.end_phase("draft", {})
+    await ledger.end_phase("draft", {})
+    again = await taken_up(store)
+    await again.end_phase("draft", {})
+    assert [entry.event for entry in (await store.load(RUN)).entries] == [ev.PhaseEnded("draft", [])]
+    assert len(heard) == 1
+
+
+# Attempts
+
+
+@pytest.mark.behaviour("40-resend-byte-identical")
+async def test_an_intent_is_on_disk_with_its_bytes_before_anything_is_sent(store: SqliteStore, ledger: Ledger) -> None:
+    attempt = await ledger.intend("draft/alpha", "alpha", "m", b'{"exact": "bytes"}', "")
+    db = sqlite3.connect(store.path)  # another reader, as after a crash
+    assert db.execute("SELECT key, n, member, body FROM intents").fetchall() == [
+        ("draft/alpha", 1, "m", b'{"exact": "bytes"}')
+    ]
+    db.close()
+    assert (attempt.n, attempt.result, ledger.calls["made"]) == (1, None, 1)
+
+
+async def test_attempts_are_numbered_on_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
+    first = await ledger.intend("draft/alpha", "alpha", "m", b"1", "")
+    ledger.settle("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
+    await ledger.intend("draft/alpha", "alpha", "m", b"2", "retry: net")
+    again = await taken_up(store)
+    assert [attempt.result is None for attempt in again.attempts("draft/alpha")] == [False, True]
+    assert (await again.intend("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
+    assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
+
+
+# The end
+
+
+async def test_the_end_the_status_and_the_report_are_kept_together(store: SqliteStore, ledger: Ledger) -> None:
+    closed = ev.Closed("complete", {"answer": "Tabs."}, dict(ledger.calls))
+    await ledger.close(closed, lambda entries: f"{len(entries)} events")
+    record = await store.load(RUN)
+    assert (record.status, record.report, record.entries[-1].event) == ("complete", "1 events", closed)
+
+
+# What streams
+
+
+@pytest.mark.behaviour("40-live-table")
+async def test_a_stream_is_shown_piece_by_piece_and_written_ten_times_a_second(
+    store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]
+) -> None:
+    seen: list[str] = []
+    store._db.set_trace_callback(seen.append)
+    started = time.time()
+    for n in range(2000):
+        ledger.murmur("draft/alpha", "alpha", f"{n} ")
+    took = time.time() - started
+    await store.runs()
+    writes = sum("INTO live" in line for line in seen)
+    assert 1 <= writes <= 1 + took / 0.1
+    assert len(heard) == 2000
+    assert heard[-1] == ev.Entry(0, heard[-1].at, ev.Delta("draft/alpha", "alpha", "1999 "))
+    assert (await store.load(RUN)).entries == []
+
+
+@pytest.mark.behaviour("40-live-table")
+async def test_what_streamed_is_cleared_when_the_statement_is_complete(store: SqliteStore, ledger: Ledger) -> None:
+    ledger.murmur("draft/alpha", "alpha", "Ta")
+    ledger.murmur("draft/beta", "beta", "Spa")
+    await store.runs()
+    assert live(store) == [("draft/alpha", "Ta"), ("draft/beta", "Spa")]
+    ledger.begin("draft/alpha", "print", ASKED)
+    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.hush("draft/beta")
+    await store.runs()
+    assert live(store) == []
+
+
+async def test_what_streams_after_a_failed_attempt_starts_anew(store: SqliteStore, ledger: Ledger) -> None:
+    ledger.murmur("draft/alpha", "alpha", "half an ans")
+    ledger.hush("draft/alpha")
+    ledger.murmur("draft/alpha", "alpha", "whole")
+    await store.runs()
+    assert live(store) == [("draft/alpha", "whole")]
