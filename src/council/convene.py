@@ -265,8 +265,15 @@ def _cut_short(council: Council, cause: str, stopped: str, reason: str) -> Endin
     """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
-    text = digest(cause, council.positions, list(council.stances.items()))
+    positions, stances = (_in_order(council, said) for said in (council.positions, council.stances))
+    text = digest(cause, positions, list(stances.items()))
     return Ending("incomplete", Verdict(text), stopped, reason)
+
+
+def _in_order(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:
+    """In seating order, not in that of arrival, which is chance."""
+    place = {seat.name: n for n, seat in enumerate(council.members)}
+    return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
 
 
 async def _until(work: asyncio.Future[Ending], stop: Stop | None) -> Ending | None:

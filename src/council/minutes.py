@@ -133,7 +133,13 @@ class Minutes:
 
     @property
     def absences(self) -> list[Missed]:
-        return [missed for phase in self.phases.values() for missed in phase.absent.values()]
+        """By phase, then in seating order: who gave up first is chance, and two reports of one run must not differ by it."""
+        place = {seat.name: n for n, seat in enumerate(self.everyone)}
+        return [
+            missed
+            for phase in self.phases.values()
+            for missed in sorted(phase.absent.values(), key=lambda missed: place[missed.seat])
+        ]
 
     @property
     def heard(self) -> int:
