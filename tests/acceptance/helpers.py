@@ -42,7 +42,7 @@ def mark(seat: str, phase: str) -> str:
 
 @dataclass
 class Cast:
-    """Answers by seat and phase. `instead` puts replies in their place: by "beta" or "beta/attack", one or several in turn."""
+    """Answers by seat and phase. `instead` puts replies in their place by model ("beta", "beta/attack"): one, or several in turn."""
 
     seat_of: dict[str, str] = field(default_factory=lambda: {seat: seat for seat in EVERYONE})
     leader: str = "alpha"
@@ -51,7 +51,7 @@ class Cast:
 
     def __call__(self, seen: Seen) -> Reply:
         seat, phase = self.who(seen)
-        for name in (f"{seat}/{phase}", seat):
+        for name in (f"{seen.model}/{phase}", seen.model):
             other = self.instead.get(name)
             if isinstance(other, Reply):
                 return other

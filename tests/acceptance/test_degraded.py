@@ -1,0 +1,286 @@
+"""When members fail the council still ends, and says above the answer what is missing."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from council.convene import Convener
+from council.council import Council
+from council.protocols import EXPLORERS, Protocol, register
+from council.types import Seat, Verdict
+from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark
+from tests.fake_provider import Reply
+
+BROKEN = Reply(status=500)
+LOCKED = Reply(status=401, error={"error": {"message": "invalid key", "code": "invalid_api_key"}})
+BROKE = Reply(status=429, error={"error": {"message": "no credit left", "code": "insufficient_quota"}})
+NONSENSE = Reply(wrong_schema=True)
+LAST = {"collaborative": "synthesise", "adversarial": "verdict", "triad": "merge"}
+
+
+def missing(report: Json) -> list[tuple[str, str, str]]:
+    return [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]]
+
+
+def above(done: Done, words: str) -> list[str]:
+    """The lines over the first that holds `words`."""
+    lines = done.out.splitlines()
+    return lines[: next(n for n, line in enumerate(lines) if words in line)]
+
+
+def shown(table: Table, council: Terminal) -> Done:
+    """The answer of the newest run as it was printed on standard output."""
+    done = council("replay")
+    assert done.code == 0
+    return done
+
+
+@pytest.mark.behaviour("40-500-retried-twice", "10-absent-listed-above-answer", "00-exit-complete-degraded")
+@pytest.mark.parametrize("protocol", LAST)
+def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
+    table: Table, council: Terminal, protocol: str
+) -> None:
+    table.cast.instead["beta"] = BROKEN
+    done = council("--protocol", protocol, QUESTION)
+    assert done.code == 0
+    lines = above(done, mark("chair", LAST[protocol]))
+    assert any(line.startswith("! beta did not answer in draft: failed(server): 500") for line in lines)
+    assert "2 of 3 seats" in "\n".join(lines)
+    report = council("report", "--format", "json").json
+    assert report["status"] == "complete"
+    assert missing(report) == [("beta", "draft", "failed(server)")]
+    assert report["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
+    assert table.asked().count("draft/beta") == len(table.provider.requests("beta")) == 3
+    assert mark("beta", "draft") not in table.prompt(f"{LAST[protocol]}/chair")
+    (path,) = table.reports()
+    text = path.read_text()
+    assert text.index("> beta did not answer in draft") < text.index("## Answer")
+
+
+@pytest.mark.behaviour("40-hang-timed-out")
+def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(table: Table, council: Terminal) -> None:
+    table.cast.instead["gamma"] = Reply(hang=True)
+    done = council("--timeout", "1", "--json", QUESTION)
+    assert done.code == 0
+    assert missing(done.json) == [("gamma", "draft", "timed_out")]
+    assert table.asked().count("draft/gamma") == len(table.provider.requests("gamma")) == 1
+    assert "! gamma did not answer in draft: timed_out: no answer within 1 s" in shown(table, council).out
+
+
+@pytest.mark.behaviour("40-schema-twice-absent", "40-repair-turn")
+def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council: Terminal) -> None:
+    table.cast.instead["gamma/attack"] = NONSENSE
+    done = council("--protocol", "adversarial", "--json", QUESTION)
+    assert (done.code, done.json["status"], done.json["outcome"]) == (0, "complete", "MODIFIED")
+    assert missing(done.json) == [("gamma", "attack", "failed(schema)")]
+    first, repair = (seen for seen in table.provider.requests("gamma") if table.cast.who(seen)[1] == "attack")
+    assert repair.body["messages"][:2] == first.body["messages"]
+    assistant, user = repair.body["messages"][2:]
+    assert assistant["role"] == "assistant" and "unexpected" in assistant["content"]
+    assert user["role"] == "user" and "issues: Field required" in user["content"]
+    lines = above(shown(table, council), mark("chair", "verdict"))
+    (line,) = (line for line in lines if line.startswith("! gamma did not answer"))
+    assert line.startswith("! gamma did not answer in attack: failed(schema): issues: Field required")
+    assert line.endswith("what it said before stands.")
+
+
+@pytest.mark.behaviour("40-repair-turn")
+def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(table: Table, council: Terminal) -> None:
+    table.cast.instead["chair/triage"] = [NONSENSE]
+    done = council("--protocol", "adversarial", "--jsonl", QUESTION)
+    assert done.code == 0
+    assert '"state": "ok_repaired"' in done.out
+    repair = table.provider.requests("chair")[1].body["messages"]
+    assert "leader: Field required" in repair[-1]["content"]
+    assert [table.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
+
+
+@pytest.mark.behaviour("10-chair-names-absent-seat")
+def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(table: Table, council: Terminal) -> None:
+    table.cast.instead |= {"beta": BROKEN, "chair/triage": [Reply(text=_naming(table, "beta"))]}
+    table.cast.leader = "gamma"
+    done = council("--protocol", "adversarial", "--json", QUESTION)
+    assert done.code == 0
+    first, second, _ = table.provider.requests("chair")
+    assert first.schema and first.schema["properties"]["leader"]["enum"] == ["alpha", "gamma"]
+    assert '"beta" is not one of alpha, gamma' in second.body["messages"][-1]["content"]
+    assert [key for key in table.asked() if key.startswith("attack/")] == ["attack/alpha"]
+
+
+def _naming(table: Table, leader: str) -> str:
+    return json.dumps(table.cast.triage("chair", {}) | {"leader": leader})
+
+
+@pytest.mark.behaviour("00-fallback-shown")
+def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Terminal) -> None:
+    table.configure(beta=["sim:spare"])
+    table.cast.seat_of["spare"] = "beta"
+    table.cast.instead["beta"] = BROKEN
+    done = council("--json", "--protocol", "triad", QUESTION)
+    assert done.code == 0
+    beta = done.json["seats"][1]
+    assert (beta["model"], beta["served_by"], beta["state"]) == ("sim:beta", "sim:spare", "ok")
+    assert beta["attempts"] == 4
+    assert missing(done.json) == []
+    assert "draft beta ok" in done.err and "served by sim:spare" in done.err
+    (path,) = table.reports()
+    assert "| sim:beta | sim:spare | ok |" in path.read_text()
+    assert mark("beta", "draft") in table.prompt("merge/chair")
+
+
+@pytest.mark.behaviour("10-no-chair-digest", "00-exit-incomplete", "40-resume-after-chair")
+@pytest.mark.parametrize(
+    ("protocol", "phase"),
+    [("collaborative", "synthesise"), ("adversarial", "triage"), ("adversarial", "verdict"), ("triad", "merge")],
+)
+@pytest.mark.parametrize("death", [BROKEN, LOCKED], ids=["500", "401"])
+def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
+    table: Table, council: Terminal, protocol: str, phase: str, death: Reply
+) -> None:
+    table.cast.instead[f"chair/{phase}"] = death
+    dead = council("--protocol", protocol, "--json", QUESTION)
+    assert (dead.code, dead.json["status"], dead.json["outcome"]) == (3, "incomplete", None)
+    answer = dead.json["answer"]
+    assert answer.startswith("## No chair: digest of statements\n")
+    assert all(f"### {seat.capitalize()}" in answer for seat in SEATS)
+    lines = above(shown(table, council), "## No chair")
+    assert lines[0].startswith("! INCOMPLETE: no chair could be had")
+    assert any(line.startswith(f"! the chair did not answer in {phase}: failed(") for line in lines)
+    (path,) = table.reports()
+    assert path.read_text().startswith("# INCOMPLETE: ")
+    sent = len(table.provider.log)
+    del table.cast.instead[f"chair/{phase}"]
+    alive = council("resume", "--json")
+    assert (alive.code, alive.json["status"], missing(alive.json)) == (0, "complete", [])
+    assert not [key for key in table.asked(sent) if key.startswith(("draft/", "improve/"))]
+    assert mark("chair", LAST[protocol]) in alive.json["answer"]
+    assert alive.json["report_path"] == dead.json["report_path"]
+    assert not path.read_text().startswith("# INCOMPLETE")
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("00-exit-failed", "00-exit-no-access")
+@pytest.mark.parametrize(
+    ("faults", "code"),
+    [((LOCKED,) * 3, 4), ((LOCKED, BROKE, BROKE), 4), ((BROKEN,) * 3, 1), ((LOCKED, LOCKED, BROKEN), 1)],
+    ids=["401", "401 and quota", "500", "401 and 500"],
+)
+def test_without_a_single_statement_the_run_failed(
+    table: Table, council: Terminal, faults: tuple[Reply, ...], code: int
+) -> None:
+    table.cast.instead |= dict(zip(SEATS, faults, strict=True))
+    done = council("--json", QUESTION)
+    assert (done.code, done.json["status"], done.json["answer"]) == (code, "failed", "")
+    assert [seat for seat, *_ in missing(done.json)] == list(SEATS)
+    assert not table.provider.requests("chair")
+    assert shown(table, council).out.startswith("! FAILED: no seat answered")
+    assert council("runs", "fsck").code == 0
+    table.cast.instead.clear()
+    again = council("resume", "--json")
+    assert (again.code, again.json["status"], missing(again.json)) == (0, "complete", [])
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-net-unreachable")
+def test_an_endpoint_that_cannot_be_reached_is_exit_1(table: Table, council: Terminal) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        table.configure(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        done = council("--json", QUESTION)
+    assert (done.code, done.json["status"]) == (1, "failed")
+    assert missing(done.json) == [(seat, "draft", "failed(net)") for seat in SEATS]
+    assert all(seat["attempts"] == 5 for seat in done.json["seats"])
+
+
+@pytest.mark.behaviour("10-one-draft-collaborative")
+def test_one_draft_goes_straight_to_the_synthesis(table: Table, council: Terminal) -> None:
+    table.cast.instead |= {"alpha": LOCKED, "gamma": LOCKED}
+    done = council("--json", "--protocol", "collaborative", QUESTION)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    assert missing(done.json) == [("alpha", "draft", "failed(auth)"), ("gamma", "draft", "failed(auth)")]
+    assert len(table.provider.log) == 4
+    assert mark("beta", "draft") in table.provider.log[-1].prompt
+    lines = above(shown(table, council), mark("chair", "merge"))
+    assert "! Only beta drafted: nothing was compared, the answer rests on one draft." in lines
+
+
+@pytest.mark.behaviour("10-one-draft-adversarial")
+def test_one_draft_has_no_outcome(table: Table, council: Terminal) -> None:
+    table.cast.instead |= {"alpha": BROKEN, "gamma": LOCKED}
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert (done.json["outcome"], done.json["confidence"]) == (None, None)
+    assert mark("chair", "verdict") in done.json["answer"]
+    lines = above(shown(table, council), mark("chair", "verdict"))
+    assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested by anyone."
+    assert sorted(set(table.asked())) == ["draft/alpha", "draft/beta", "draft/gamma", "verdict/chair"]
+
+
+@pytest.mark.behaviour("10-two-drafts")
+def test_of_two_drafts_one_attacks_and_two_improve_each_other(table: Table, council: Terminal) -> None:
+    table.cast.instead["gamma"] = LOCKED
+    assert council("--protocol", "adversarial", QUESTION).code == 0
+    assert [key for key in table.asked() if key.startswith("attack/")] == ["attack/beta"]
+    table.provider.forget()
+    assert council("--protocol", "collaborative", QUESTION).code == 0
+    assert sorted(key for key in table.asked() if key.startswith("improve/")) == ["improve/alpha", "improve/beta"]
+    assert all(mark(seat, "draft") in table.prompt("improve/alpha") for seat in ("alpha", "beta"))
+
+
+@pytest.mark.behaviour("10-absent-improver-keeps-draft")
+def test_an_improver_that_is_absent_keeps_its_draft(table: Table, council: Terminal) -> None:
+    table.cast.instead["beta/improve"] = BROKEN
+    done = council("--json", QUESTION)
+    assert (done.code, missing(done.json)) == (0, [("beta", "improve", "failed(server)")])
+    prompt = table.prompt("synthesise/chair")
+    assert mark("beta", "draft") in prompt
+    assert mark("alpha", "draft") not in prompt and mark("alpha", "improve") in prompt
+
+
+@pytest.mark.behaviour("00-exit-incomplete")
+def test_quorum_lost_after_some_statements_is_incomplete(table: Table, council: Terminal) -> None:
+    table.cast.instead |= {"beta/attack": BROKEN, "gamma/attack": NONSENSE}
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    assert (done.code, done.json["status"], done.json["outcome"]) == (3, "incomplete", None)
+    assert done.json["answer"].startswith("## Quorum lost: digest of statements\n")
+    table.cast.instead.clear()
+    again = council("resume", "--json")
+    assert (again.code, again.json["outcome"]) == (0, "MODIFIED")
+    assert table.asked().count("draft/alpha") == table.asked().count("triage/chair") == 1
+    assert council("runs", "fsck").code == 0
+
+
+async def twice(council: Council) -> Verdict:
+    """Everyone is asked in two phases, whatever became of the first."""
+    for phase in ("first", "second"):
+        async with council.phase(phase):
+            heard = await council.poll(council.members, "twice/say")
+    return Verdict(", ".join(heard))
+
+
+@pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")
+@pytest.mark.anyio
+async def test_who_is_out_is_not_asked_in_later_phases_and_who_stumbled_is(table: Table) -> None:
+    (prompts := table.folder / "prompts" / "twice").mkdir(parents=True)
+    (prompts / "say.md").write_text("Say something.")
+    seats = (*EXPLORERS, Seat("delta"))
+    register(Protocol("twice", twice, seats, chair=None, prompts=prompts.parent))
+    table.configure(more='[seats.delta]\nmodel = "sim:delta"\nfallback = []\n')
+    table.cast.instead |= {"alpha": Reply(hang=True), "beta": [BROKEN] * 3, "gamma": LOCKED}
+    convener = Convener(flags={"timeout": 1.0})
+    try:
+        minutes = await convener.run(await convener.plan([QUESTION], protocol="twice"), lambda entry: None)
+    finally:
+        await convener.close()
+    assert {seat: len(table.provider.requests(seat)) for seat in (*SEATS, "delta")} == {
+        "alpha": 1, "beta": 4, "gamma": 1, "delta": 2,
+    }  # fmt: skip
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", "beta, delta")
+    second = minutes.phases["second"].absent
+    assert {seat: (missed.state, missed.reason) for seat, missed in second.items()} == {
+        "alpha": ("timed_out", "out since it was timed_out in first"),
+        "gamma": ("failed(auth)", "out since it was failed(auth) in first"),
+    }
