@@ -25,7 +25,13 @@ from council.types import Message, Round, Seat, Statement
 
 SHIPPED = Path(__file__).parent / "data" / "prompts"
 FRONT = "+++\n"
-KNOWN_FRONT = {"role", "ask", "words", "material", "tokens"}
+KNOWN_FRONT: dict[str, tuple[type, str]] = {
+    "role": (str, "a text"),
+    "ask": (str, "a text"),
+    "words": (int, "a whole number"),
+    "tokens": (int, "a whole number"),
+    "material": (list, "a list of expressions"),
+}
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE = 90  # words of another's statement that a small member is shown
@@ -131,9 +137,7 @@ def load(path: Path) -> Prompt:
     text = path.read_text(encoding="utf-8")
     try:
         front, body = _split(text)
-        unknown = front.keys() - KNOWN_FRONT
-        if unknown:
-            raise PromptError(f'the prompt "{path.name}" has the unknown front matter key "{min(unknown)}"')
+        _check(front, path.name)
         sources = [
             body,
             front.get("role", ""),
@@ -150,6 +154,15 @@ def load(path: Path) -> Prompt:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
 
 
+def _check(front: dict[str, Any], name: str) -> None:
+    for key, value in front.items():
+        if key not in KNOWN_FRONT:
+            raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
+        kind, what = KNOWN_FRONT[key]
+        if not isinstance(value, kind):
+            raise PromptError(f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}')
+
+
 def _split(text: str) -> tuple[dict[str, Any], str]:
     if not text.startswith(FRONT):
         return {}, text
@@ -164,7 +177,7 @@ def _pieces(value: Any) -> list[tuple[str, str]]:
     if isinstance(value, Round):
         return [piece for statement in value.values() for piece in _pieces(statement)]
     if isinstance(value, str):
-        return [("", _shorten(value))] if value else []
+        return [("", _shorten(visible(value)))] if value else []
     return [piece for item in value for piece in _pieces(item)]
 
 
