@@ -51,7 +51,7 @@ class Plan:
             "seats": [_seat_json(seat) for seat in self.roster.seats],
             "chair": _seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": None, "warnings": [*self.warnings, *self.notices], "notices": list(self.notices),
+            "packet": self.packet.as_json(), "cost": None, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -95,7 +95,7 @@ async def make_plan(
     if not protocol.built:
         return _preview(intent, protocol, question, settings, env)
     options = _options(protocol, intent)
-    roster, notices = _seated(protocol, protocol.seats, protocol.chair, settings, env)
+    roster, notices, advice = _seated(protocol, protocol.seats, protocol.chair, settings, env)
     roster = Roster(tuple(_sized(seat, member) for seat in roster.seats), roster.chair and _sized(roster.chair, member))
     contested = await rehearse(protocol, roster, question, options, agree=False)
     agreed = await rehearse(protocol, roster, question, options, agree=True)
@@ -103,7 +103,7 @@ async def make_plan(
     calls = sorted((_calls(agreed), _calls(contested)))
     return Plan(
         protocol, intent.why, question, options, roster, phases, (calls[0], calls[1]), len(roster.seats),
-        intent.verbose, notices=notices,
+        intent.verbose, warnings=advice, notices=notices,
     )  # fmt: skip
 
 
@@ -113,10 +113,10 @@ def _preview(
     """The plan of a protocol that is not built yet: for looking at, not for running."""
     options = parse_options(intent.protocol, intent.task, intent.options)
     shape = shape_of(protocol.name, intent.task, options)
-    roster, notices = _seated(protocol, shape.seats, shape.chair, settings, env)
+    roster, notices, advice = _seated(protocol, shape.seats, shape.chair, settings, env)
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, shape.phases, shape.calls, shape.agents,
-        intent.verbose, warnings=shape.warnings, notices=notices,
+        intent.verbose, warnings=(*shape.warnings, *advice), notices=notices,
     )  # fmt: skip
 
 
@@ -129,10 +129,10 @@ def _options(protocol: Protocol, intent: Intent) -> Json:
 
 def _seated(
     protocol: Protocol, seats: Sequence[Seat], chair: Seat | None, settings: Settings, env: Mapping[str, str]
-) -> tuple[Roster, tuple[str, ...]]:
+) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
     seating = seat_council([seat.name for seat in seats], settings, env, spread=protocol.spread)
     taken = tuple(_taken(seat, place) for seat, place in zip(seats, seating.seats, strict=True))
-    return Roster(taken, _taken(chair, seating.chair) if chair else None), seating.notices
+    return Roster(taken, _taken(chair, seating.chair) if chair else None), seating.notices, seating.advice
 
 
 def _taken(seat: Seat, place: Place) -> Seat:

@@ -35,7 +35,7 @@ KNOWN_FRONT: dict[str, tuple[type, str]] = {
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE = 90  # words of another's statement that a small member is shown
-TOKENS_PER_WORD = 2.5  # generous: a small member that rambles is cut here
+TOKENS_PER_WORD = 2.0  # generous: a small member that rambles is cut here
 
 _jinja = jinja2.Environment(
     undefined=jinja2.StrictUndefined,

@@ -199,10 +199,16 @@ def test_with_nothing_configured_everyone_sits_on_the_embedded_model_and_that_is
     assert {(place.member, place.vendor, place.fallbacks) for place in (*seating.seats, seating.chair)} == {
         ("local:smollm2", "local", ())
     }
-    said = seating.notices[0]
-    assert "\n" not in said
-    for word in ("local:smollm2", "machinery", "ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
-        assert word in said
+    assert (
+        seating.notices[0]
+        == "The council sits on the embedded model local:smollm2, which shows the machinery, not good judgement."
+    )
+
+
+def test_who_sits_on_the_embedded_model_is_told_how_to_get_a_better_one() -> None:
+    (advice,) = seat_council(NAMES, settings_with({}), {}).advice
+    for word in ("ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
+        assert word in advice
 
 
 @pytest.mark.behaviour("00-members-not-spread")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -133,7 +134,9 @@ class Series:
                 body, lambda piece: self.caller.journal.murmur(self.key, self.step.seat, sound(piece))
             )
         except Fault as fault:
-            return attempt, Fault(fault.kind, sound(fault.detail), said=sound(fault.said), retry_after=fault.retry_after)
+            return attempt, Fault(
+                fault.kind, sound(fault.detail), said=sound(fault.said), retry_after=fault.retry_after
+            )
         return attempt, replace(answer, text=sound(answer.text))
 
     def _record(
@@ -196,12 +199,22 @@ def _judged(answer: Answer | Fault, step: Step) -> Answer:
     if not answer.text.strip():
         raise Fault("empty", "the answer was empty")
     step.read(answer.text)
-    return answer
+    return replace(answer, text=_sentences(answer.text)) if answer.finish == "length" else answer
 
 
 def _whole(answer: Answer, step: Step) -> bool:
     """A small member's free text is cut on purpose; a typed reply counts only if it can be read."""
     return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
+
+
+def _sentences(text: str) -> str:
+    """Up to the last sentence that is whole; all of it, if none is."""
+    ends = [
+        found.end()
+        for found in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)
+        if not text[: found.start()].rstrip()[-1:].isdigit()
+    ]
+    return text[: ends[-1]] if ends else text
 
 
 def _wait(member: Member, fault: Fault, time: int) -> float:

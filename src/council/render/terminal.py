@@ -17,7 +17,7 @@ def before(plan: Json) -> list[str]:
         *_packet(plan.get("packet") or {}),
         *_price(plan.get("cost")),
         _calls(plan.get("calls") or {}),
-        *(f"! {one_line(line)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
+        *(f"! {one_line(line, 400)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
     ]
 
 

@@ -13,10 +13,10 @@ from council.settings import SeatSetting, Settings, catalogue, split_member
 __all__ = ["LOCAL", "Candidate", "Place", "Seating", "available", "resolve", "seat_council", "tier_member", "vendor_of"]
 
 LOCAL = Candidate("local:smollm2", "local")
-LOCAL_ONLY = (
-    f"No provider is configured: the council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement. "
-    "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY), "
-    "give a larger model as local:/path/model.gguf, or set OLLAMA_HOST."
+LOCAL_ONLY = f"The council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement."
+BETTER = (
+    "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
+    "or seat a larger model: --seat alpha=local:/path/model.gguf"
 )
 TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in order
 STAYS = ("local", "scripted", "human")  # chosen to stay with it: nobody else's model is put in its place
@@ -37,7 +37,8 @@ class Place:
 class Seating:
     seats: tuple[Place, ...]
     chair: Place
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # what a reader of the answer must know
+    advice: tuple[str, ...] = ()  # what whoever convenes could do about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def seat_council(
     seated = table.spread(wishes) if spread else table.gather(wishes, everyone)
     head = table.chair(chair, everyone, spread)
     places = tuple(table.place(wish, seated[wish.name], seated.values()) for wish in wishes)
-    return Seating(places, head, (*table.notice((*places, head)), *(_shared_notices(places) if spread else ())))
+    alone = table.notice((*places, head))
+    return Seating(places, head, (*alone, *(_shared_notices(places) if spread else ())), (BETTER,) if alone else ())
 
 
 def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
@@ -198,4 +200,4 @@ def _shared_notices(places: Sequence[Place]) -> list[str]:
 
 def _lenses(names: Sequence[str], vendor: str) -> str:
     who = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{who} share the family {vendor}: they are lenses on one model, and their agreement counts for less than that of different families."
+    return f"{who} share the family {vendor}: they are lenses on one model, not independent minds."
