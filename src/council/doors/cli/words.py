@@ -24,6 +24,7 @@ PLANNED = (
     "serve", "mcp", "worker", "skill", "completion",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck")  # of `runs`
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 
@@ -81,9 +82,10 @@ def _first_word(arguments: list[str]) -> int | None:
 
 
 def _refuse_misspelt(word: str, words: list[str]) -> None:
-    """No misspelt command ever starts a run."""
-    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.8)
-    if near and len(words) <= 2 and word not in VERBS and not Path(word).exists():
+    """No misspelt command ever starts a run. A longer sentence is a question, unless it goes on as a command does."""
+    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.75 if len(word) > 3 else 0.66)
+    command = len(words) <= 2 or words[1] in SUBCOMMANDS
+    if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
             f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
         )
