@@ -69,6 +69,12 @@ class Convener:
             self._store = SqliteStore(data_folder(self.env))
         return self._store
 
+    def open(self) -> SqliteStore:
+        """Find out whether a run and its report can be kept, before anything is said or spent."""
+        store = self.store
+        filing.open_folder(self.folder, self.settings.report_dir)
+        return store
+
     async def close(self) -> None:
         await self.members.close()
         if self._store:
@@ -94,8 +100,7 @@ class Convener:
     async def run(self, plan: Plan, listen: Listener, *, stop: Stop | None = None) -> Minutes:
         """Convene the council of a plan. Events go to `listen`; `stop` interrupts it and leaves it resumable."""
         plan.protocol.load()
-        filing.open_folder(self.folder, self.settings.report_dir)
-        store = self.store
+        store = self.open()
         await self._make_ready(plan.roster, listen)
         now = time.time()
         run = "r" + "".join(secrets.choice(ALPHABET) for _ in range(5))

@@ -95,6 +95,7 @@ class Drive:
             if dry_run:
                 return self._show_plan(plan)
             plan.protocol.load()  # refuses one that is not built, before anything is said
+            convener.open()
             self._say(terminal.before(plan.as_json()))
             return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))
 
