@@ -1,0 +1,222 @@
+"""Bad input: one clear line on standard error, the right exit code, nothing asked, nothing recorded, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from council.convene import Convener
+from council.council import Council
+from council.doors.cli.words import PLANNED
+from council.errors import EngineError, PromptError
+from council.protocols import EXPLORERS, Protocol, register
+from council.types import Verdict
+from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
+
+
+def refused(table: Table, done: Done, code: int, *words: str) -> None:
+    """One line that says what it says, and nothing else happened."""
+    assert (done.code, done.out) == (code, ""), done.err
+    assert done.err.count("\n") == 1 and done.err.endswith("\n"), done.err
+    assert "Traceback" not in done.err and "fault of council itself" not in done.err
+    for word in words:
+        assert word in done.err
+    assert table.provider.log == []
+    assert table.runs() == []
+    assert table.reports() == []
+
+
+@pytest.mark.behaviour("00-exit-usage", "002-bad-input-one-line")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("",), ()),
+        (("   ",), ()),
+        (("ask",), ()),
+        (("adversarial council:",), ()),
+        (("--protocol", "triad", "show debate"), ()),
+        (("--frobnicate", QUESTION), ("--frobnicate",)),
+        (("--protcol", "triad", QUESTION), ("--protcol", "--protocol")),
+        (("--protocol", "tribunal", QUESTION), ('"tribunal"', "collaborative")),
+        (("--mode", "tribunal", QUESTION), ('"tribunal"',)),
+        (("--protocol", "triad", "--mode", "adversarial", QUESTION), ("triad", "adversarial")),
+        (("--flow", "debate", "--quick", QUESTION), ("advisors", "judges")),
+        (("--protocol", "triad", "--rounds", "2", QUESTION), ("triad", "advisors")),
+        (("--timeout", "soon", QUESTION), ("--timeout", "soon")),
+        (("--timeout", "-1", QUESTION), ("timeout",)),
+        (("--seat", "alpha", QUESTION), ("NAME=MEMBER",)),
+        (("--seat", "alpha=nowhere:m1", QUESTION), ('"nowhere"',)),
+        (("--seat", "alpha=unheard-of", QUESTION), ('"unheard-of"',)),
+        (("--config", "missing.toml", QUESTION), ("missing.toml",)),
+        (("resume", "r99999"), ("r99999",)),
+        (("resume", "one", "two"), ()),
+        (("runs", "frobnicate"), ("frobnicate", "council ask")),
+        (("replay",), ()),
+    ],
+)
+def test_wrong_words_and_flags_are_refused(
+    table: Table, council: Terminal, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refused(table, council(*arguments), 2, *words)
+
+
+@pytest.mark.behaviour("00-config-unknown-key")
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("[budgt]\nmax_cost = 1", ('"budgt"', '"budget"')),
+        ("[budget]\nmax_csot = 1", ('"budget.max_csot"', '"budget.max_cost"')),
+        ('[providers.other]\nbase_ulr = "http://127.0.0.1:1/v1"', ("base_ulr", "base_url")),
+        ('[providers.other]\napi_key = "sk-1"', ("api_key", "secret")),
+        ('[seats.delta]\nmodle = "sim:m"', ("modle", "model")),
+        ("timeout = never", ("council.toml",)),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_nearest_known_one(
+    table: Table, council: Terminal, more: str, words: tuple[str, ...]
+) -> None:
+    table.configure(more=more)
+    refused(table, council(QUESTION), 2, "council.toml", *words)
+
+
+@pytest.mark.behaviour("00-unknown-provider")
+def test_an_unknown_provider_is_refused(table: Table, council: Terminal) -> None:
+    path = table.folder / "council.toml"
+    path.write_text(path.read_text().replace('"sim:beta"', '"smi:beta"'))
+    refused(table, council(QUESTION), 2, '"smi"', '"smi:beta"')
+
+
+@pytest.mark.behaviour("40-unwritable-data-folder")
+@pytest.mark.parametrize("where", ["data", "data/deeper"])
+def test_a_data_folder_that_cannot_be_is_refused(
+    table: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "data").write_text("a file in its place")
+    monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / where))
+    done = council(QUESTION)
+    monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / "elsewhere"))
+    refused(table, done, 1, "COUNCIL_DATA", str(tmp_path / where))
+
+
+@pytest.mark.behaviour("40-unwritable-report-folder", "40-no-symlinked-agents")
+@pytest.mark.parametrize("obstacle", ["file", "link", "inner link", "inner file"])
+def test_a_report_folder_that_cannot_be_written_is_refused_before_anything_is_spent(
+    table: Table, council: Terminal, tmp_path: Path, obstacle: str
+) -> None:
+    agents = table.folder / ".agents"
+    place = agents / "council" if "inner" in obstacle else agents
+    place.parent.mkdir(exist_ok=True)
+    if "link" in obstacle:
+        (tmp_path / "elsewhere").mkdir()
+        place.symlink_to(tmp_path / "elsewhere")
+    else:
+        place.write_text("")
+    done = council(QUESTION)
+    refused(table, done, 1, ".agents")
+    assert not list(tmp_path.glob("elsewhere/*"))
+
+
+@pytest.mark.behaviour("40-corrupt-database")
+@pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",), ("replay",), ("runs", "fsck")])
+def test_a_corrupt_database_is_named(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+    table.data.mkdir()
+    rubbish = os.urandom(4096)
+    (table.data / "council.db").write_bytes(rubbish)
+    done = council(*arguments)
+    refused(table, done, 1, "council.db", "damaged", "COUNCIL_DATA")
+    assert (table.data / "council.db").read_bytes() == rubbish
+
+
+@pytest.mark.behaviour("40-newer-database")
+@pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",)])
+def test_a_newer_database_is_left_alone(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+    table.data.mkdir()
+    with sqlite3.connect(table.data / "council.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    done = council(*arguments)
+    assert table.rows("PRAGMA user_version") == [(99,)]
+    assert table.rows("SELECT name FROM sqlite_master") == []
+    (table.data / "council.db").unlink()
+    refused(table, done, 1, "newer", "99", "COUNCIL_DATA")
+
+
+@pytest.mark.behaviour("10-template-checked-first")
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("Tell {{ question }} of {{ weather }}.", "weather"), ("Tell {{ question.colour }}.", "colour"), ("{% if %}", "late")],
+    ids=["a missing variable", "a missing attribute", "broken syntax"],
+)  # fmt: skip
+async def test_a_broken_template_fails_before_the_first_call(table: Table, text: str, words: str) -> None:
+    async def two_steps(council: Council) -> Verdict:
+        async with council.phase("draft"):
+            await council.poll(council.members, "late/fine")
+        async with council.phase("late"):
+            heard = await council.poll(council.members, "late/late")
+        return Verdict(", ".join(heard))
+
+    (prompts := table.folder / "prompts" / "late").mkdir(parents=True)
+    (prompts / "fine.md").write_text("Tell {{ question }}.")
+    (prompts / "late.md").write_text(text)
+    name = f"late-{words}"
+    register(Protocol(name, two_steps, EXPLORERS, chair=None, prompts=prompts.parent))
+    convener = Convener()
+    with pytest.raises((PromptError, EngineError), match=words) as raised:
+        await convener.plan([QUESTION], protocol=name)
+    await convener.close()
+    assert raised.value.exit == 2
+    assert "\n" not in str(raised.value) and "late.md" in str(raised.value)
+    assert (table.provider.log, table.runs()) == ([], [])
+
+
+@pytest.mark.behaviour("00-planned-protocols")
+@pytest.mark.parametrize("protocol", ["advisors", "judges", "general", "ranking", "quick"])
+def test_a_protocol_that_is_only_planned_does_not_run(table: Table, council: Terminal, protocol: str) -> None:
+    refused(table, council("--protocol", protocol, QUESTION), 2, f'"{protocol}"', "planned")
+
+
+@pytest.mark.behaviour("00-planned-commands")
+@pytest.mark.parametrize("word", PLANNED)
+def test_a_command_that_is_only_planned_says_so(table: Table, council: Terminal, word: str) -> None:
+    refused(table, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
+
+
+@pytest.mark.behaviour("00-misspelt-never-runs")
+@pytest.mark.parametrize(
+    "words",
+    ["rusn", "runz", "run", "resum", "resume-", "Resume", "replya r2abcd", "reprot", "model", "docter", "confg", "mpc",
+     "keyz", "sevre", "gates", "runz show r2abcd", "rnus fsck", "--json runz", "cancell r2abcd", "forkk r2abcd"],
+)  # fmt: skip
+def test_a_misspelt_command_never_starts_a_run(table: Table, council: Terminal, words: str) -> None:
+    done = council(*words.split())
+    assert done.code == 2
+    assert "did you mean" in done.out + done.err and "council ask" in done.out + done.err
+    assert (table.provider.log, table.runs()) == ([], [])
+
+
+@pytest.mark.behaviour("00-misspelt-never-runs")
+def test_a_sentence_that_begins_like_a_command_is_still_a_question(table: Table, council: Terminal) -> None:
+    assert council("models of growth compared", "--dry-run").code == 0
+    assert council("reports", "should", "be", "short", "--dry-run").code == 0
+    assert council("ask", "runz", "--dry-run").code == 0
+    assert table.provider.log == []
+
+
+@pytest.mark.behaviour("002-bad-input-one-line")
+def test_a_real_process_shows_no_traceback_either(table: Table) -> None:
+    table.data.mkdir()
+    (table.data / "council.db").write_bytes(b"rubbish" * 1000)
+    done = table.council(QUESTION)
+    refused(table, done, 1, "damaged")
+    refused(table, table.council("--protocol", "judges", QUESTION), 2, "planned")
+
+
+@pytest.mark.behaviour("00-bare-usage")
+def test_bare_council_prints_a_short_usage(table: Table, council: Terminal) -> None:
+    done = council()
+    assert (done.code, done.out, table.provider.log) == (2, "", [])
+    assert "council --help" in done.err

@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM leave a run that can be resumed and a report that says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, mark
+
+
+@pytest.mark.behaviour("00-exit-interrupted", "40-interrupt-resumable")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("phase", ["draft", "improve"])
+def test_an_interrupted_run_is_marked_incomplete_and_resumes(
+    table: Table, council: Terminal, number: signal.Signals, phase: str
+) -> None:
+    gate = table.hold(phase)
+    process = table.process("--protocol", "collaborative", QUESTION)
+    held = gate.wait(count=3)
+    os.killpg(process.pid, number)
+    done = ended(process)
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert done.out.startswith("! INCOMPLETE: interrupted before the last step; `council resume ")
+    (run,) = table.runs()
+    assert f"resume: council resume {run}" in done.err
+    stopped = council("report", "--format", "json", run).json
+    assert stopped["status"] == "incomplete"
+    (path,) = table.reports()
+    assert stopped["report_path"] == str(path.relative_to(table.folder))
+    assert path.read_text().startswith("# INCOMPLETE: ")
+    assert [mark(seat, "draft") in path.read_text() for seat in SEATS] == [phase == "improve"] * 3
+    assert council("runs", "fsck").code == 0
+    gate.release()
+    sent = len(table.provider.log)
+    resumed = council("resume", "--json")
+    assert (resumed.code, resumed.json["status"]) == (0, "complete")
+    assert resumed.json["report_path"] == stopped["report_path"]
+    assert resumed.json["calls"]["in_doubt"] == 3
+    again = {seen.model: seen.raw for seen in table.provider.log[sent : sent + 3]}
+    assert again == {seen.model: seen.raw for seen in held}
+    assert table.asked().count("draft/alpha") == (2 if phase == "draft" else 1)
+    assert [path] == table.reports()
+    assert "INCOMPLETE" not in path.read_text()
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("00-json-whatever-status", "00-exit-interrupted")
+def test_an_interrupted_run_prints_its_report_object_all_the_same(table: Table) -> None:
+    gate = table.hold("triage")
+    process = table.process("--json", "--protocol", "adversarial", QUESTION)
+    gate.wait()
+    os.killpg(process.pid, signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.json["status"], done.json["calls"]["made"]) == (130, "incomplete", 4)
+    assert done.json["answer"].startswith("## Interrupted: digest of statements\n")
