@@ -1,0 +1,50 @@
+"""What a council without a chair still ends with."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.rules.digest import EXCERPT, digest
+from council.types import Outcome, Seat, Statement
+
+
+def said(name: str, text: str, role: str = "") -> Statement[None]:
+    return Statement(Seat(name, role), f"draft/{name}", text, None, Outcome("ok", text))
+
+
+def test_the_heading_says_that_there_was_no_chair_and_that_nobody_weighed_it() -> None:
+    text = digest("No chair", {"alpha": said("alpha", "Tabs.", "Deep Explorer")}, [])
+    assert text.startswith("## No chair: digest of statements\n")
+    assert "No one has weighed these statements against each other." in text
+    assert text.endswith("### Alpha (Deep Explorer)\n\nTabs.")
+
+
+def test_every_position_has_a_heading_of_its_own_and_a_seat_without_a_role_no_brackets() -> None:
+    text = digest("Quorum lost", {"alpha": said("alpha", "Tabs."), "beta": said("beta", "Spaces.")}, [])
+    assert "### Alpha\n\nTabs.\n\n### Beta\n\nSpaces." in text
+    assert "Tally" not in text
+
+
+def test_a_long_statement_is_cut_at_a_word_and_marked() -> None:
+    words = [f"w{n}" for n in range(EXCERPT + 1)]
+    text = digest("No chair", {"alpha": said("alpha", " ".join(words))}, [])
+    assert text.endswith(f"{words[EXCERPT - 1]} …")
+    exact = digest("No chair", {"alpha": said("alpha", " ".join(words[:-1]))}, [])
+    assert exact.endswith(words[EXCERPT - 1])
+
+
+@pytest.mark.parametrize(
+    ("tally", "dissent"),
+    [
+        ([("alpha", "PASS"), ("beta", "PASS"), ("gamma", "FAIL")], ["- Gamma: FAIL"]),
+        ([("alpha", "PASS"), ("beta", "FAIL")], []),  # a tie has no majority
+        ([("alpha", "PASS"), ("beta", "PASS")], []),
+        ([("a", "P"), ("b", "P"), ("c", "P"), ("d", "F"), ("e", "W")], ["- D: F", "- E: W"]),
+    ],
+)
+def test_the_tally_lists_everyone_and_dissent_those_in_the_minority(
+    tally: list[tuple[str, str]], dissent: list[str]
+) -> None:
+    text = digest("No chair", {}, tally)
+    assert all(f"- {seat.capitalize()}: {stance}" in text for seat, stance in tally)
+    assert text.partition("### Dissent\n\n")[2].splitlines() == dissent

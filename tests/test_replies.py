@@ -1,0 +1,167 @@
+"""Typed replies: the schema that is sent, the words that come back, and what is said when they do not fit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.errors import Fault
+from council.replies import SMALL_LIST, SMALL_STRING, Attack, Reply, Ruling, Triage, read, schema_of, unfence
+
+ALL = (Triage, Attack, Ruling)
+TRIAGE: dict[str, Any] = {
+    "leader": "beta", "reason": "It is tested.", "agreed": ["a"], "contested": [], "same_conclusion": True,
+    "no_critical_flag": True, "no_contradiction": True, "mostly_high": True,
+}  # fmt: skip
+RULING: dict[str, Any] = {"points": [], "outcome": "SURVIVED", "answer": "Tabs.", "assessment": "Little contested."}
+
+
+def objects(node: Any) -> list[dict[str, Any]]:
+    if isinstance(node, list):
+        return [found for item in node for found in objects(item)]
+    if not isinstance(node, dict):
+        return []
+    own = [node] if node.get("type") == "object" else []
+    return own + [found for value in node.values() for found in objects(value)]
+
+
+# The schema that is sent
+
+
+@pytest.mark.behaviour("house-strict-schemas")
+@pytest.mark.parametrize("reply", ALL)
+@pytest.mark.parametrize("small", [False, True])
+def test_a_schema_is_strict_all_the_way_down(reply: type[Reply], small: bool) -> None:
+    schema = schema_of(reply, {}, small=small)
+    for node in objects(schema):
+        assert node["additionalProperties"] is False
+        assert node["required"] == list(node["properties"])
+    assert not {"$ref", "$defs", "default"} & set(json.dumps(schema).replace('"', " ").split())
+
+
+def test_names_are_limited_to_those_present_at_any_depth() -> None:
+    assert schema_of(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
+    points = schema_of(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
+    assert points["items"]["properties"]["issue"]["enum"] == ["beta-1"]
+
+
+def test_a_small_member_is_given_an_end_to_every_string_and_list() -> None:
+    properties = schema_of(Triage, {"leader": ["alpha"]}, small=True)["properties"]
+    assert properties["reason"]["maxLength"] == SMALL_STRING
+    assert (properties["agreed"]["maxItems"], properties["agreed"]["items"]["maxLength"]) == (SMALL_LIST, SMALL_STRING)
+    assert "maxLength" not in schema_of(Triage, {})["properties"]["reason"]
+
+
+@pytest.mark.behaviour("000-attack-severity", "000-attack-stance", "000-verdict-outcome")
+def test_the_words_of_the_seed_are_the_only_ones_a_reply_may_use() -> None:
+    attack = schema_of(Attack, {})["properties"]
+    assert attack["issues"]["items"]["properties"]["severity"]["enum"] == ["FATAL", "MAJOR", "MINOR"]
+    assert attack["verdict"]["enum"] == ["STAND", "MODIFIED", "REJECTED"]
+    assert schema_of(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
+
+
+# The words that come back
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "```json\n{}\n```", "```\n{}\n```", "  \n```JSON\n{}\n```\n "],
+    ids=["bare", "json", "plain", "spaced"],
+)
+def test_a_fence_that_encloses_the_whole_message_is_taken_off(around: str) -> None:
+    assert read(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
+
+
+@pytest.mark.parametrize("around", ["Here you are: {}", "{} I hope this helps", "Sure!\n```json\n{}\n```"])
+def test_words_around_the_object_are_not_guessed_away(around: str) -> None:
+    with pytest.raises(Fault) as caught:
+        read(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
+    assert caught.value.kind == "schema"
+
+
+def test_a_fault_names_the_field_and_keeps_what_was_said() -> None:
+    said = json.dumps({key: value for key, value in TRIAGE.items() if key != "leader"})
+    with pytest.raises(Fault) as caught:
+        read(Triage, said, {})
+    assert (caught.value.kind, caught.value.detail, caught.value.said) == ("schema", "leader: Field required", said)
+
+
+def test_extra_fields_are_ignored_when_they_come_back() -> None:
+    assert read(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
+
+
+@pytest.mark.behaviour("10-chair-names-a-present-seat")
+@pytest.mark.parametrize(
+    ("reply", "value", "choices", "words"),
+    [
+        (Triage, TRIAGE, {"leader": ["alpha", "gamma"]}, 'leader: "beta" is not one of alpha, gamma'),
+        (
+            Ruling, RULING | {"points": [{"issue": "delta-9", "landed": True, "why": "x"}]}, {"issue": ["beta-1"]},
+            'issue: "delta-9" is not one of beta-1',
+        ),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_at_the_table_is_a_fault(
+    reply: type[Reply], value: Any, choices: dict[str, list[str]], words: str
+) -> None:
+    with pytest.raises(Fault, match=words):
+        read(reply, json.dumps(value), choices)
+
+
+@pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
+@pytest.mark.parametrize("points", [[], [{"issue": "beta-1", "landed": False, "why": "no"}]])
+def test_overturned_without_a_landed_point_is_a_fault(points: list[Any]) -> None:
+    with pytest.raises(Fault, match="OVERTURNED needs at least one attack point that landed"):
+        read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {})
+
+
+def test_overturned_on_a_landed_point_is_read() -> None:
+    points = [{"issue": "beta-1", "landed": True, "why": "yes"}]
+    assert read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {}).outcome == "OVERTURNED"
+
+
+@given(st.text(max_size=300))
+def test_whatever_a_member_says_it_is_a_reply_or_a_fault(text: str) -> None:
+    for reply in ALL:
+        try:
+            read(reply, text, {"leader": ["alpha"]})
+        except Fault as fault:
+            assert fault.kind == "schema"
+
+
+@given(st.text(max_size=100))
+def test_unfencing_never_fails_and_never_adds(text: str) -> None:
+    assert unfence(text) in text
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000])
+def test_a_hostile_reply_is_a_fault_and_no_crash(deep: str) -> None:
+    with pytest.raises(Fault):
+        read(Triage, deep, {"leader": ["alpha"]})
+
+
+# How a person reads them
+
+
+def test_a_triage_reads_as_leader_reason_and_points() -> None:
+    assert Triage(**TRIAGE).prose() == "Leading position: Beta\nReason: It is tested.\nAgreed: a"
+
+
+def test_an_attack_numbers_its_issues_and_ends_in_its_verdict() -> None:
+    issue = {"severity": "MAJOR", "hits": "claim 1", "flaw": "wrong.", "correction": "right."}
+    attack = Attack(issues=[issue], case="Mine is tested.", verdict="MODIFIED")  # type: ignore[list-item]
+    lines = attack.prose().split("\n\n")
+    assert "**MAJOR** claim 1: wrong. Correction: right." in lines[0]
+    assert lines[1:] == ["Mine is tested.", "Verdict: MODIFIED"]
+
+
+def test_an_attack_that_found_nothing_says_so() -> None:
+    assert Attack(issues=[], case="", verdict="STAND").prose() == "No issue found.\n\nVerdict: STAND"
+
+
+def test_a_ruling_reads_as_its_answer() -> None:
+    assert Ruling(**RULING).prose() == "Tabs."

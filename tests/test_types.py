@@ -1,0 +1,83 @@
+"""The values everyone speaks of: rounds and their readers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.types import Absence, Outcome, Round, Seat, Statement, Usage, sound
+
+ALPHA, BETA, GAMMA = Seat("alpha"), Seat("beta"), Seat("gamma")
+
+
+def said(seat: Seat, text: str = "") -> Statement[None]:
+    return Statement(seat, f"draft/{seat.name}", text, None, Outcome("ok", text))
+
+
+DRAFTS: Round[None] = Round([said(ALPHA, "a"), said(BETA, "b"), said(GAMMA, "c")])
+
+
+def test_a_round_is_a_mapping_in_seating_order() -> None:
+    assert list(DRAFTS) == ["alpha", "beta", "gamma"]
+    assert (len(DRAFTS), DRAFTS["beta"].text, "delta" in DRAFTS) == (3, "b", False)
+    assert DRAFTS.seats == (ALPHA, BETA, GAMMA)
+
+
+def test_own_is_the_seats_own_statement_and_others_are_all_but_it() -> None:
+    assert DRAFTS.own(BETA).text == "b"
+    assert [statement.text for statement in DRAFTS.others(BETA)] == ["a", "c"]
+
+
+def test_others_of_a_seat_that_did_not_speak_are_all() -> None:
+    assert len(DRAFTS.others(Seat("chair"))) == 3
+
+
+@pytest.mark.behaviour("000-leader-sits-out")
+def test_seats_but_leaves_one_out_and_keeps_the_order() -> None:
+    assert DRAFTS.seats_but("beta") == (ALPHA, GAMMA)
+    assert DRAFTS.seats_but("nobody") == DRAFTS.seats
+
+
+@pytest.mark.behaviour("10-absent-improver-keeps-its-draft")
+def test_the_silent_keep_their_draft_when_a_round_is_revised() -> None:
+    gone = Absence(BETA, "timed_out", "no answer")
+    later: Round[None] = Round([said(GAMMA, "c2"), said(ALPHA, "a2")], [gone])
+    revised = DRAFTS.revised(later)
+    assert [(name, revised[name].text) for name in revised] == [("alpha", "a2"), ("beta", "b"), ("gamma", "c2")]
+    assert revised.absent == {"beta": gone}
+    assert [statement.text for statement in DRAFTS.values()] == ["a", "b", "c"]
+
+
+def test_an_empty_round_is_false() -> None:
+    assert not Round()
+    assert Round().absent == {}
+
+
+def test_an_outcome_survives_json() -> None:
+    outcome = Outcome("ok_repaired", "text", "why", "m", Usage(1, 2, 3), 2, 0.5)
+    assert Outcome.from_json(outcome.as_json()) == outcome
+
+
+@pytest.mark.parametrize(
+    ("state", "ok"), [("ok", True), ("ok_repaired", True), ("truncated", False), ("in_doubt", False)]
+)
+def test_only_the_ok_states_count(state: str, ok: bool) -> None:
+    assert Outcome(state).ok is ok
+
+
+def test_usage_adds_up() -> None:
+    assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"), [("plain é 🙂", "plain é 🙂"), ("\ud83d\ude42", "🙂"), ("a\ud83db", "a\ufffdb"), ("", "")]
+)
+def test_halves_of_a_character_are_joined_or_replaced(text: str, mended: str) -> None:
+    assert sound(text) == mended
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_sound_text_can_always_be_kept(text: str) -> None:
+    assert sound(text).encode() is not None
+    assert sound(sound(text)) == sound(text)
