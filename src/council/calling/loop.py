@@ -84,7 +84,7 @@ class Series:
         for name in self.step.chain:
             why = f"fallback: {self.step.chain[0]} {failed[0].state}" if failed else ""
             outcome = await self._with(self.caller.member(name), why, last=name == self.step.chain[-1])
-            if outcome.ok or (outcome.state == "in_doubt" and not self.caller.resend):
+            if outcome.ok or self._stays(outcome.state):
                 return outcome
             failed.append(outcome)
         reasons = [
@@ -103,18 +103,22 @@ class Series:
                 said = _judged(answer, self.step)
             except Fault as fault:
                 faults[fault.kind] += 1
-                row = TABLE[fault.kind]
-                given_up = faults[fault.kind] > row.retries
+                row, known = TABLE[fault.kind], attempt.result is not None
+                given_up = faults[fault.kind] > (0 if self._stays(row.state) else row.retries)
                 wait = None if given_up else (_wait(member, fault, faults[fault.kind]) if row.waits else 0.0)
-                self._record(attempt, answer, fault, wait, given_up=given_up and last)
+                self._record(attempt, answer, fault, wait, given_up=given_up and (last or self._stays(row.state)))
                 if given_up:
                     return Outcome(row.state, reason=fault.detail)
                 ask, why = self._next(ask, fault)
-                if wait:
+                if wait and not known:
                     await asyncio.sleep(wait)
             else:
                 self._record(attempt, answer, None, None)
                 return Outcome("ok_repaired" if faults["schema"] else "ok", said.text, served_by=member.name)
+
+    def _stays(self, state: str) -> bool:
+        """What may have been paid for is left in doubt where nothing may be sent twice."""
+        return state == "in_doubt" and not self.caller.resend
 
     async def _attempt(self, member: Member, ask: Ask, why: str) -> tuple[Attempt, Answer | Fault]:
         body = member.prepare(ask)
