@@ -1,0 +1,391 @@
+"""The one retry loop: every row of the table, fallbacks, deadlines, and what a resumed series does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.calling.loop import Caller
+from council.calling.table import TABLE
+from council.errors import Fault
+from council.ledger import Ledger
+from council.members.base import Member
+from council.record import Record
+from council.store.sqlite import SqliteStore
+from council.types import Answer, Ask, Outcome, Step, Usage
+from tests.sitting import Double, an_ask
+
+pytestmark = pytest.mark.anyio
+RUN, KEY = "r2345", "draft/alpha"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "store")
+    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def ledger(store: SqliteStore) -> Ledger:
+    return Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}))
+
+
+def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask | None = None) -> Step:
+    def mend(said: str, words: str) -> Ask:
+        return replace(an_ask(KEY), messages=({"role": "user", "content": f"{said} → {words}"},))
+
+    return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend)
+
+
+def telling(name: str, *answers: Any) -> Double:
+    """A member that gives these answers in turn, the last one for ever."""
+    left = list(answers)
+    return Double(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
+
+
+async def call(ledger: Ledger, the_step: Step, *members: Member, **how: Any) -> Outcome:
+    by_name = {member.name: member for member in members}
+    return await Caller(by_name.__getitem__, ledger, **{"timeout": lambda member: 10.0, **how})(the_step)
+
+
+def told(ledger: Ledger, kind: type[Any]) -> list[Any]:
+    return [entry.event for entry in ledger.record.entries if isinstance(entry.event, kind)]
+
+
+def fault(kind: str, **more: Any) -> Fault:
+    return Fault(kind, f"a {kind} fault", **more)
+
+
+# The table
+
+
+@pytest.mark.behaviour("40-retry-table")
+@pytest.mark.parametrize("kind", [kind for kind in TABLE if kind != "doubt"])
+async def test_a_member_that_keeps_failing_is_asked_as_often_as_its_row_says(ledger: Ledger, kind: str) -> None:
+    member = telling("one", fault(kind))
+    outcome = await call(ledger, step(), member)
+    row = TABLE[kind]
+    assert len(member.calls) == 1 + row.retries
+    assert (outcome.state, outcome.ok, outcome.attempts) == (row.state, False, 1 + row.retries)
+    assert outcome.reason == f"a {kind} fault"
+    assert [event.kind for event in told(ledger, ev.Faulted)] == [kind] * (1 + row.retries)
+
+
+@pytest.mark.behaviour("40-retry-table")
+def test_the_table_says_what_the_specification_says() -> None:
+    spec = {
+        "net": (4, "failed(net)"), "rate": (6, "failed(rate)"), "quota": (0, "failed(quota)"),
+        "overload": (6, "failed(overload)"), "server": (2, "failed(server)"), "cut": (1, "in_doubt"),
+        "stall": (1, "timed_out"), "empty": (1, "degenerate"), "length": (1, "truncated"), "refused": (0, "refused"),
+        "schema": (1, "failed(schema)"), "model": (0, "failed(model)"), "auth": (0, "failed(auth)"),
+    }  # fmt: skip
+    assert {kind: (TABLE[kind].retries, TABLE[kind].state) for kind in spec} == spec
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TABLE if TABLE[kind].retries])
+async def test_a_member_that_recovers_on_its_last_retry_is_ok(ledger: Ledger, kind: str) -> None:
+    member = telling("one", *[fault(kind)] * TABLE[kind].retries, "Tabs.")
+    outcome = await call(ledger, step(), member)
+    assert (outcome.ok, outcome.text, outcome.served_by) == (True, "Tabs.", "one")
+    assert outcome.attempts == 1 + TABLE[kind].retries
+
+
+async def test_each_kind_of_fault_has_retries_of_its_own(ledger: Ledger) -> None:
+    member = telling("one", fault("server"), fault("net"), fault("server"), fault("net"), "Tabs.")
+    assert (await call(ledger, step(), member)).attempts == 5
+
+
+@pytest.mark.parametrize(("kind", "finish"), [("refused", "refused"), ("length", "length")])
+async def test_how_an_answer_ended_is_judged_like_a_fault(ledger: Ledger, kind: str, finish: str) -> None:
+    outcome = await call(ledger, step(), telling("one", Answer("so far", finish)))
+    assert (outcome.state, outcome.text) == (TABLE[kind].state, "")
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+async def test_an_empty_answer_is_asked_again_with_other_settings(ledger: Ledger, text: str) -> None:
+    seen: list[Ask] = []
+
+    class Noting(Double):
+        def prepare(self, ask: Ask) -> bytes:
+            seen.append(ask)
+            return super().prepare(ask)
+
+    assert (await call(ledger, step(), Noting("one", lambda key: text))).state == "degenerate"
+    assert [ask.temperature for ask in seen] == [None, 0.7]
+
+
+@pytest.mark.parametrize(("cap", "doubled"), [(None, 4096), (600, 1200)])
+async def test_a_typed_answer_that_was_cut_is_asked_again_at_twice_the_length(
+    ledger: Ledger, cap: int | None, doubled: int
+) -> None:
+    seen: list[int | None] = []
+
+    class Noting(Double):
+        def prepare(self, ask: Ask) -> bytes:
+            seen.append(ask.max_tokens)
+            return super().prepare(ask)
+
+    ask = an_ask(KEY, schema={"type": "object"}, max_tokens=cap)
+    outcome = await call(ledger, step(ask=ask), Noting("one", lambda key: Answer('{"half', "length")))
+    assert (outcome.state, seen) == ("truncated", [cap, doubled])
+
+
+async def test_free_text_that_was_capped_on_purpose_counts(ledger: Ledger) -> None:
+    outcome = await call(ledger, step(ask=an_ask(KEY, max_tokens=200)), telling("one", Answer("So far", "length")))
+    assert (outcome.state, outcome.text) == ("ok", "So far")
+
+
+@pytest.mark.behaviour("40-repair-turn")
+async def test_a_reply_that_does_not_fit_gets_one_repair_turn(ledger: Ledger) -> None:
+    def read(text: str) -> None:
+        if text != "good":
+            raise Fault("schema", "it is bad", said=text)
+
+    member = telling("one", "bad", "good")
+    outcome = await call(ledger, step(read=read), member)
+    assert (outcome.state, outcome.text, outcome.attempts) == ("ok_repaired", "good", 2)
+    assert json.loads(member.calls[1]["body"])["messages"][0]["content"] == "bad → it is bad"
+    assert [event.why for event in told(ledger, ev.Attempted)] == ["", "repair: the reply did not fit its form"]
+    twice = await call(ledger, replace(step(read=read), ask=an_ask("improve/alpha")), telling("one", "bad"))
+    assert (twice.state, twice.reason) == ("failed(schema)", "it is bad")
+
+
+async def test_usage_of_every_answer_is_counted_also_of_those_not_accepted(ledger: Ledger) -> None:
+    member = telling("one", Answer("", usage=Usage(10, 1)), Answer("Tabs.", usage=Usage(10, 5, 2)))
+    assert (await call(ledger, step(), member)).usage == Usage(20, 6, 2)
+
+
+# Waiting
+
+
+@pytest.mark.parametrize(
+    ("kind", "retry_after", "waits"),
+    [("server", None, True), ("rate", 0.0, False), ("cut", None, False), ("stall", None, False)],
+)
+async def test_some_faults_wait_before_the_next_attempt(
+    ledger: Ledger, kind: str, retry_after: float | None, waits: bool
+) -> None:
+    member = telling("one", fault(kind, retry_after=retry_after), "Tabs.")
+    member.backoff = 0.002
+    await call(ledger, step(), member)
+    (event,) = told(ledger, ev.Faulted)
+    assert event.wait is not None
+    assert (event.wait > 0) is waits
+    assert event.wait <= 0.002
+
+
+async def test_a_retry_after_is_taken_at_its_word_up_to_the_longest_wait(ledger: Ledger) -> None:
+    member = telling("one", fault("rate", retry_after=3600.0))
+    await call(ledger, step(), member, timeout=lambda name: 0.05)
+    (event,) = told(ledger, ev.Faulted)
+    assert event.wait == 30.0
+
+
+# Fallbacks
+
+
+@pytest.mark.behaviour("000-model-fallback")
+async def test_a_fallback_is_asked_when_the_requested_member_is_used_up(ledger: Ledger) -> None:
+    one, two = telling("one", fault("server")), telling("two", "Tabs.")
+    outcome = await call(ledger, step("one", "two"), one, two)
+    assert (outcome.ok, outcome.served_by, outcome.attempts) == (True, "two", 4)
+    assert told(ledger, ev.Attempted)[-1].why == "fallback: one failed(server)"
+
+
+async def test_the_seat_keeps_the_state_of_the_member_that_was_asked_for(ledger: Ledger) -> None:
+    members = (telling("one", fault("quota")), telling("two", fault("net")), telling("three", fault("auth")))
+    outcome = await call(ledger, step("one", "two", "three"), *members)
+    assert outcome.state == "failed(quota)"
+    assert outcome.reason == "a quota fault; then two: a net fault; then three: a auth fault"
+
+
+@pytest.mark.behaviour("000-model-fallback")
+async def test_a_refusal_is_no_end_while_there_is_a_fallback(ledger: Ledger) -> None:
+    outcome = await call(ledger, step("one", "two"), telling("one", Answer("no", "refused")), telling("two", "Tabs."))
+    assert (outcome.state, outcome.served_by) == ("ok", "two")
+
+
+# The deadline
+
+
+@pytest.mark.behaviour("00-timeout-for-a-phase")
+async def test_attempts_retries_and_fallbacks_together_have_the_seats_time(ledger: Ledger) -> None:
+    hanging = Double("one", lambda key: asyncio.Event().wait())
+    outcome = await call(ledger, step("one", "two"), hanging, telling("two", "never"), timeout=lambda name: 0.05)
+    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.05 s", 1)
+    (attempt,) = ledger.attempts(KEY)
+    assert attempt.result is not None
+    assert (attempt.result["fault"], attempt.result["given_up"]) == ("stall", True)
+
+
+async def test_the_requested_member_decides_how_long_a_seat_has(ledger: Ledger) -> None:
+    hanging = Double("one", lambda key: asyncio.Event().wait())
+    seconds = {"one": 0.05, "two": 60.0}
+    assert (await call(ledger, step("one", "two"), hanging, timeout=seconds.__getitem__)).state == "timed_out"
+
+
+# Streams
+
+
+async def test_what_a_failed_attempt_had_streamed_is_void(ledger: Ledger, store: SqliteStore) -> None:
+    class Streaming(Double):
+        async def send(self, body: bytes, hear: Any) -> Answer:
+            hear("half an ans")
+            return await super().send(body, hear)
+
+    await call(ledger, step(), Streaming("one", lambda key: fault("cut")))
+    await store.runs()
+    assert store._db.execute("SELECT * FROM live").fetchall() == []
+
+
+@pytest.mark.parametrize("text", ["a\ud83d", "\ud83d\ude42"])
+async def test_broken_characters_do_not_break_the_ledger(ledger: Ledger, store: SqliteStore, text: str) -> None:
+    outcome = await call(ledger, step(), telling("one", Fault("server", text, said=text), text))
+    assert outcome.text.encode()
+    kept = (await store.load(RUN)).attempts[KEY]
+    assert kept[-1].result == ledger.attempts(KEY)[-1].result
+    await store.write(RUN, [])  # nothing that was queued has failed
+
+
+# Another process takes the series up
+
+
+async def taken_up(store: SqliteStore) -> Ledger:
+    return Ledger(store, await store.load(RUN))
+
+
+class Hanging(Double):
+    """Says these things in turn; the request after that stays open, and `reached` says so."""
+
+    def __init__(self, name: str, *answers: Any) -> None:
+        self.reached = asyncio.Event()
+        left = list(answers)
+        super().__init__(name, lambda key: left.pop(0) if left else self.hang())
+
+    async def hang(self) -> None:
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+async def broken_off(ledger: Ledger, the_step: Step, hanging: Hanging, *others: Member) -> None:
+    """Cut the process down while a request is open."""
+    task = asyncio.ensure_future(call(ledger, the_step, hanging, *others))
+    await hanging.reached.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.behaviour("40-committed-never-bought-again")
+async def test_an_answer_that_was_kept_but_not_accepted_is_not_bought_again(ledger: Ledger, store: SqliteStore) -> None:
+    first = await call(ledger, step(), telling("one", fault("server"), Answer("Tabs.", usage=Usage(5, 1))))
+    again = await taken_up(store)
+    never = telling("one", "never")
+    second = await call(again, step(), never)
+    assert never.calls == []
+    assert replace(second, seconds=0) == replace(first, seconds=0)
+    assert again.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
+
+
+@pytest.mark.behaviour("40-resend-byte-identical")
+async def test_a_request_in_doubt_is_sent_again_byte_for_byte(ledger: Ledger, store: SqliteStore) -> None:
+    dead = Hanging("one", fault("server"))
+    await broken_off(ledger, step(), dead)
+    again = await taken_up(store)
+    changed = replace(step(), ask=replace(an_ask(KEY), messages=({"role": "user", "content": "other bytes"},)))
+    member = telling("one", "Tabs.")
+    outcome = await call(again, changed, member)
+    assert member.calls[0]["body"] == dead.calls[-1]["body"]
+    assert (outcome.text, outcome.attempts) == ("Tabs.", 3)
+    assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
+    (attempted,) = [event for event in told(again, ev.Attempted) if event.n == 3]
+    assert attempted.why == "sent again: the process had stopped before an answer was kept"
+
+
+async def test_a_series_goes_on_where_it_was_broken_off(ledger: Ledger, store: SqliteStore) -> None:
+    await broken_off(ledger, step(), Hanging("one", fault("server"), fault("server")))
+    again = await taken_up(store)
+    member = telling("one", fault("server"))
+    assert (await call(again, step(), member)).state == "failed(server)"
+    assert len(member.calls) == 1  # two of the three were used up before
+
+
+async def test_a_fallback_is_replayed_as_the_fallbacks_answer(ledger: Ledger, store: SqliteStore) -> None:
+    first = await call(ledger, step("one", "two"), telling("one", fault("auth")), telling("two", "Tabs."))
+    again = await taken_up(store)
+    one, two = telling("one", "never"), telling("two", "never")
+    second = await call(again, step("one", "two"), one, two)
+    assert (one.calls, two.calls) == ([], [])
+    assert (second.text, second.served_by) == (first.text, first.served_by) == ("Tabs.", "two")
+
+
+async def test_a_request_in_doubt_after_a_fallback_goes_to_the_fallback(ledger: Ledger, store: SqliteStore) -> None:
+    await broken_off(ledger, step("one", "two"), Hanging("two"), telling("one", fault("auth")))
+    again = await taken_up(store)
+    one, two = telling("one", "never"), telling("two", "Tabs.")
+    assert (await call(again, step("one", "two"), one, two)).served_by == "two"
+    assert (len(one.calls), len(two.calls)) == (0, 1)
+
+
+async def test_replaying_known_faults_does_not_wait_again(ledger: Ledger, store: SqliteStore) -> None:
+    await broken_off(ledger, step(), Hanging("one", fault("server"), fault("server")))
+    again = await taken_up(store)
+    member = telling("one", "Tabs.")
+    member.backoff = 60.0
+    outcome = await call(again, step(), member, timeout=lambda name: 5.0)
+    assert outcome.state == "ok"
+
+
+async def test_a_series_that_was_given_up_is_asked_anew(ledger: Ledger, store: SqliteStore) -> None:
+    await call(ledger, step("one", "two"), telling("one", fault("server")), telling("two", fault("auth")))
+    again = await taken_up(store)
+    one, two = telling("one", fault("server"), fault("server"), "Tabs."), telling("two", "never")
+    outcome = await call(again, step("one", "two"), one, two)
+    assert (outcome.state, outcome.served_by, outcome.attempts) == ("ok", "one", 7)
+    assert again.calls == {"made": 3, "replayed": 0, "in_doubt": 0}
+
+
+async def test_a_seat_that_ran_out_of_time_is_asked_anew(ledger: Ledger, store: SqliteStore) -> None:
+    hanging = Double("one", lambda key: asyncio.Event().wait())
+    await call(ledger, step(), hanging, timeout=lambda name: 0.05)
+    again = await taken_up(store)
+    assert (await call(again, step(), telling("one", "Tabs."))).text == "Tabs."
+    assert again.calls["in_doubt"] == 0
+
+
+@pytest.mark.behaviour("40-no-resend")
+async def test_no_resend_leaves_the_seat_in_doubt_and_sends_nothing(ledger: Ledger, store: SqliteStore) -> None:
+    await broken_off(ledger, step("one", "two"), Hanging("one"))
+    again = await taken_up(store)
+    one, two = telling("one", "never"), telling("two", "never")
+    outcome = await call(again, step("one", "two"), one, two, resend=False)
+    assert (outcome.state, one.calls, two.calls) == ("in_doubt", [], [])
+    assert "--no-resend was given" in outcome.reason
+    assert again.calls == {"made": 0, "replayed": 0, "in_doubt": 1}
+
+
+@pytest.mark.behaviour("40-no-resend")
+@pytest.mark.parametrize("chain", [("one",), ("one", "two")])
+async def test_a_seat_left_in_doubt_may_be_asked_anew_later(
+    ledger: Ledger, store: SqliteStore, chain: tuple[str, ...]
+) -> None:
+    await broken_off(ledger, step(*chain), Hanging("one"))
+    await call(await taken_up(store), step(*chain), telling("one", "never"), telling("two", "never"), resend=False)
+    one, two = telling("one", "Tabs."), telling("two", "never")
+    outcome = await call(await taken_up(store), step(*chain), one, two)
+    assert (outcome.text, outcome.served_by, len(one.calls), two.calls) == ("Tabs.", "one", 1, [])
+
+
+@pytest.mark.behaviour("40-no-resend")
+async def test_no_resend_also_holds_within_a_run_for_what_may_have_been_paid(ledger: Ledger) -> None:
+    member = telling("one", fault("cut"), "never")
+    outcome = await call(ledger, step(), member, resend=False)
+    assert (outcome.state, len(member.calls)) == ("in_doubt", 1)
