@@ -29,6 +29,7 @@ PHASES = {
     "triad": {"draft": SEATS, "merge": ("chair",)},
 }
 QUESTION = "Should the archive move to cold storage?"
+Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
 TYPED = {"Triage": "triage", "Attack": "attack", "Ruling": "verdict"}
 
 
@@ -42,21 +43,24 @@ def mark(seat: str, phase: str) -> str:
 
 @dataclass
 class Cast:
-    """Answers by seat and phase. `instead` puts replies in their place by model ("beta", "beta/attack"): one, or several in turn."""
+    """Answers by seat and phase. `instead` puts others in their place by model ("beta", "beta/attack"): one, several in turn,
+    or what a function makes of the request (None: the usual words)."""
 
     seat_of: dict[str, str] = field(default_factory=lambda: {seat: seat for seat in EVERYONE})
     leader: str = "alpha"
     consensus: bool = False
-    instead: dict[str, Reply | list[Reply]] = field(default_factory=dict)
+    instead: dict[str, Instead] = field(default_factory=dict)
 
     def __call__(self, seen: Seen) -> Reply:
         seat, phase = self.who(seen)
         for name in (f"{seen.model}/{phase}", seen.model):
             other = self.instead.get(name)
-            if isinstance(other, Reply):
+            if isinstance(other, list):
+                other = other.pop(0) if other else None
+            elif callable(other):
+                other = other(seen)
+            if other is not None:
                 return other
-            if other:
-                return other.pop(0)
         return Reply(text=self.words(seat, phase, seen))
 
     def who(self, seen: Seen) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import pytest
 
 from council import filing
 from tests.acceptance.helpers import PHASES, QUESTION, Done, Json, Table, Terminal, ended, kill, mark, settled, until
-from tests.fake_provider import FakeProvider
+from tests.fake_provider import FakeProvider, Reply
 
 EVERY_PHASE = [(protocol, phase) for protocol, phases in PHASES.items() for phase in phases]
 TOGETHER = [(protocol, phase) for protocol, phase in EVERY_PHASE if len(PHASES[protocol][phase]) > 1]
@@ -206,4 +206,41 @@ def test_no_resend_leaves_the_open_seat_in_doubt(table: Table, council: Terminal
     assert done.code == 0
     assert table.asked()[3:] == ["merge/chair"]
     assert [(row["seat"], row["state"]) for row in done.json["degraded"] if row["seat"]] == [("beta", "in_doubt")]
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-absence-replays", "40-unfinished-phase-asks-absent-again")
+@pytest.mark.parametrize("finished", [True, False], ids=["finished", "unfinished"])
+def test_an_absence_stands_when_its_phase_has_ended_and_is_asked_again_when_not(
+    table: Table, council: Terminal, finished: bool
+) -> None:
+    table.cast.instead["beta"] = Reply(status=500)
+    gate = table.hold("merge") if finished else table.hold("draft", "gamma")
+    process = table.process("--protocol", "triad", QUESTION)
+    gate.wait()
+    until(lambda: table.rows("SELECT seq FROM events WHERE type = 'absence'"), "the absence is kept")
+    kill(process)
+    gate.release()
+    table.cast.instead.clear()
+    sent = len(table.provider.log)
+    done = council("resume", "--json")
+    assert done.code == 0
+    assert ("draft/beta" in table.asked(sent)) is not finished
+    assert [row["seat"] for row in done.json["degraded"] if row["seat"]] == (["beta"] if finished else [])
+    looks_clean(council)
+
+
+@pytest.mark.behaviour("40-resume-byte-identical", "40-repair-turn")
+def test_a_repair_turn_that_was_open_is_sent_again_and_not_what_it_repairs(table: Table, council: Terminal) -> None:
+    table.cast.instead["chair/triage"] = [Reply(wrong_schema=True)]
+    gate = table.provider.hold(lambda seen: len(seen.body["messages"]) == 4)
+    process = table.process("--protocol", "adversarial", QUESTION)
+    (held,) = gate.wait()
+    kill(process)
+    gate.release()
+    sent = len(table.provider.log)
+    done = council("resume", "--json")
+    assert (done.code, done.json["calls"]["in_doubt"]) == (0, 1)
+    assert table.provider.log[sent].raw == held.raw
+    assert table.asked(sent).count("triage/chair") == 1
     looks_clean(council)

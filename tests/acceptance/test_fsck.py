@@ -1,0 +1,128 @@
+"""The negative control: a record that was tampered with must not pass."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, mark
+
+Damage = Callable[[sqlite3.Connection], object]
+
+
+def sql(statement: str) -> Damage:
+    return lambda db: db.execute(statement)
+
+
+def changed_verdict(db: sqlite3.Connection) -> None:
+    """Another answer in the last event and in the report, as somebody would who wants it to look right."""
+    old, new = mark("chair", "verdict"), mark("chair", "forgery")
+    db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE type = 'closed'", (old, new))
+    db.execute("UPDATE runs SET report = replace(report, ?, ?)", (old, new))
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a result is gone, its event is left": (
+        sql("DELETE FROM results WHERE key = 'draft/beta'"), 'the statement "draft/beta" has no result'
+    ),
+    "a result nobody spoke of": (
+        sql("UPDATE results SET key = 'draft/delta' WHERE key = 'draft/beta'"), 'the result "draft/delta" has no step'
+    ),
+    "a gap in the events": (sql("DELETE FROM events WHERE seq = 5"), "the events have a gap: number 5 is missing"),
+    "a changed report": (
+        sql("UPDATE runs SET report = replace(report, 'MODIFIED', 'SURVIVED')"),
+        "the report rebuilt from the ledger is not the one that was kept",
+    ),
+    "a changed verdict": (changed_verdict, "the verdict recomputed from the statements is not the one that was kept"),
+    "a changed ruling": (
+        sql("UPDATE results SET body = replace(body, 'MODIFIED', 'SURVIVED') WHERE key = 'verdict/chair'"),
+        "the verdict recomputed from the statements is not the one that was kept",
+    ),
+    "an intent is gone": (
+        sql("DELETE FROM intents WHERE key = 'attack/gamma'"), 'the result "attack/gamma" has no intent with an answer'
+    ),
+    "an answer is gone": (
+        sql("DELETE FROM settled WHERE key = 'draft/alpha'"), 'the result "draft/alpha" has no intent with an answer'
+    ),
+    "asked again after its result": (
+        sql("INSERT INTO intents SELECT run, key, 2, member, body, at FROM intents WHERE key = 'draft/alpha'"),
+        '"draft/alpha" was asked again after its result was kept',
+    ),
+    "a step is gone": (sql("DELETE FROM steps WHERE key = 'draft/alpha'"), 'the result "draft/alpha" has no step'),
+    "the end of a phase is gone": (
+        sql("DELETE FROM phases WHERE phase = 'draft'"), 'the end of the phase "draft" is told of or kept, but not both'
+    ),
+    "a status without an end": (
+        sql("DELETE FROM events WHERE type = 'closed'"), "the run is called complete, but its last event is not its end"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("40-fsck-negative-control")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_broken_ledger_is_reported(table: Table, council: Terminal, damage: str) -> None:
+    assert council("--protocol", "adversarial", QUESTION).code == 0
+    assert council("runs", "fsck").code == 0
+    sent = len(table.provider.log)
+    (run,) = table.runs()
+    break_it, told = DAMAGES[damage]
+    with sqlite3.connect(table.data / "council.db") as db:
+        break_it(db)
+    db.close()
+    done = council("runs", "fsck")
+    assert done.code == 1
+    assert f"{run}: {told}" in done.out.splitlines()
+    named = council("runs", "fsck", run, "--json")
+    assert (named.code, told in named.json["problems"][run]) == (1, True)
+    assert len(table.provider.log) == sent
+
+
+@pytest.mark.behaviour("40-fsck-negative-control")
+def test_fsck_finds_the_one_broken_run_among_good_ones(table: Table, council: Terminal) -> None:
+    for _ in range(3):
+        council("--protocol", "triad", QUESTION)
+    broken = table.runs()[1]
+    with sqlite3.connect(table.data / "council.db") as db:
+        db.execute("DELETE FROM events WHERE run = ? AND seq = 3", (broken,))
+    db.close()
+    done = council("runs", "fsck", "--json")
+    assert (done.code, list(done.json["problems"]), len(done.json["checked"])) == (1, [broken], 3)
+    (table.data / "draft.tmp").touch()
+    assert "left behind: draft.tmp" in council("runs", "fsck", "--json").json["problems"]["store"]
+
+
+@pytest.mark.behaviour("40-fsck-negative-control")
+def test_the_crash_suite_would_notice_a_call_bought_twice(table: Table, council: Terminal) -> None:
+    """Throw the answers of a finished run away: resume asks again, which is what the crash tests look for."""
+    council("--json", "--protocol", "triad", QUESTION)
+    with sqlite3.connect(table.data / "council.db") as db:
+        for name in ("results", "settled"):
+            db.execute(f"DELETE FROM {name} WHERE key LIKE 'draft/%'")
+        db.execute("UPDATE runs SET status = 'running'")
+    db.close()
+    sent = len(table.provider.log)
+    council("resume", "--json")
+    assert sorted(table.asked(sent)) == [f"draft/{seat}" for seat in SEATS]
+    assert council("runs", "fsck").code == 1
+
+
+@pytest.mark.behaviour("40-ledger-mismatch")
+def test_a_run_whose_words_have_changed_is_not_resumed(table: Table, council: Terminal) -> None:
+    from tests.fake_provider import Reply
+
+    table.cast.instead["chair"] = Reply(status=500)
+    assert council("--protocol", "triad", QUESTION).code == 3
+    with sqlite3.connect(table.data / "council.db") as db:
+        (setup,) = db.execute("SELECT setup FROM runs").fetchone()
+        setup = json.loads(setup)
+        setup["question"]["text"] = "Another question?"
+        db.execute("UPDATE runs SET setup = ?", (json.dumps(setup),))
+    db.close()
+    sent = len(table.provider.log)
+    done = council("resume", "--json")
+    assert (done.code, done.json["schema"]) == (1, "council.error/1")
+    assert "council fork" in done.json["error"]
+    assert len(table.provider.log) == sent
