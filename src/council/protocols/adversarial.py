@@ -34,7 +34,7 @@ async def adversarial(council: Council) -> Verdict:
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts,
             issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
-            reply=Ruling, choices={"issue": list(issues)} if issues else {},
+            reply=Ruling, choices={"issue": list(issues)} if issues else {"outcome": ["SURVIVED", "MODIFIED"]},
         )  # fmt: skip
     return verdict_from(ruling.reply, attacks)
 
