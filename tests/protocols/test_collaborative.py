@@ -1,0 +1,126 @@
+"""Collaborative and the triad: who is given what, and what becomes of the silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.convene import Convener
+from council.members.scripted import Scripted
+from council.minutes import Minutes
+
+pytestmark = pytest.mark.anyio
+SEATS = {"alpha": "scripted:", "beta": "scripted:", "gamma": "scripted:", "chair": "scripted:"}
+QUESTION = "Plan our offsite."
+NAMES = ("alpha", "beta", "gamma")
+SCRIPT = {
+    **{f"draft/{name}": {"text": f"FIRST OF {name}"} for name in NAMES},
+    **{f"improve/{name}": {"text": f"SECOND OF {name}"} for name in NAMES},
+    "synthesise/chair": {"text": "Go to the sea."},
+    "merge/chair": {"text": "Go to the hills."},
+}
+
+
+async def run(script: dict[str, Any], protocol: str = "collaborative") -> tuple[Minutes, Scripted]:
+    member = Scripted(script=SCRIPT | script)
+    convener = Convener(Path.cwd(), flags={"seats": SEATS}, members=[member])
+    try:
+        plan = await convener.plan([QUESTION], protocol=protocol)
+        return await convener.run(plan, lambda entry: None), member
+    finally:
+        await convener.close()
+
+
+def asked(member: Scripted) -> list[str]:
+    return [call["key"] for call in member.calls]
+
+
+def words_for(member: Scripted, key: str) -> str:
+    return next(str(call["messages"][-1]["content"]) for call in member.calls if call["key"] == key)
+
+
+@pytest.mark.behaviour("000-phases-collaborative")
+async def test_draft_improve_synthesise_in_seven_calls() -> None:
+    minutes, member = await run({})
+    assert list(minutes.phases) == ["draft", "improve", "synthesise"]
+    assert [key.split("/")[0] for key in asked(member)] == ["draft"] * 3 + ["improve"] * 3 + ["synthesise"]
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", "Go to the sea.")
+
+
+@pytest.mark.behaviour("000-improve-given")
+async def test_an_improver_gets_its_own_draft_both_others_and_its_strength() -> None:
+    _, member = await run({})
+    strengths = {
+        "alpha": "depth and exploration",
+        "beta": "practical grounding",
+        "gamma": "elegance and alternative angles",
+    }
+    for name, strength in strengths.items():
+        words = words_for(member, f"improve/{name}")
+        assert all(f"FIRST OF {other}" in words for other in NAMES)
+        assert (QUESTION in words, strength in words) == (True, True)
+        assert words.index(f"FIRST OF {name}") == min(words.index(f"FIRST OF {other}") for other in NAMES)
+
+
+@pytest.mark.behaviour("000-improve-never-skipped")
+async def test_the_improve_round_is_held_even_when_all_drafts_are_the_same() -> None:
+    _, member = await run({f"draft/{name}": {"text": "The same."} for name in NAMES})
+    assert [key for key in asked(member) if key.startswith("improve")] == [f"improve/{name}" for name in NAMES]
+
+
+@pytest.mark.behaviour("000-synthesis-given")
+async def test_the_chair_gets_the_three_improved_versions_and_no_draft() -> None:
+    _, member = await run({})
+    words = words_for(member, "synthesise/chair")
+    assert all(f"SECOND OF {name}" in words for name in NAMES)
+    assert "FIRST OF" not in words
+
+
+@pytest.mark.behaviour("10-absent-improver-keeps-its-draft")
+async def test_an_improver_that_is_absent_keeps_its_draft() -> None:
+    _, member = await run({"improve/beta": {"fail": "server"}})
+    words = words_for(member, "synthesise/chair")
+    assert [part in words for part in ("SECOND OF alpha", "FIRST OF beta", "SECOND OF gamma")] == [True] * 3
+
+
+async def test_two_drafts_improve_each_other() -> None:
+    _, member = await run({"draft/gamma": {"fail": "auth"}})
+    assert [key for key in asked(member) if key.startswith("improve")] == ["improve/alpha", "improve/beta"]
+    assert "FIRST OF beta" in words_for(member, "improve/alpha")
+
+
+@pytest.mark.behaviour("10-one-draft-goes-to-the-synthesis")
+async def test_one_draft_goes_straight_to_the_synthesis() -> None:
+    minutes, member = await run({f"draft/{name}": {"fail": "server"} for name in ("alpha", "beta")})
+    assert asked(member)[-1] == "synthesise/chair"
+    assert not [key for key in asked(member) if key.startswith("improve")]
+    assert minutes.notes[0].what == "improve skipped"
+    assert minutes.status == "complete"
+
+
+@pytest.mark.behaviour("00-status-chair-gone")
+async def test_without_a_chair_the_council_ends_in_a_digest_and_never_in_one_seats_words() -> None:
+    minutes, _ = await run({"synthesise/chair": {"fail": "auth"}})
+    assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
+    answer = minutes.verdict["answer"]
+    assert answer.startswith("## No chair: digest of statements")
+    assert all(f"SECOND OF {name}" in answer for name in NAMES)
+
+
+@pytest.mark.behaviour("00-status-nobody")
+async def test_no_statement_at_all_is_a_failed_run_without_an_answer() -> None:
+    minutes, _ = await run({f"draft/{name}": {"fail": "auth"} for name in NAMES})
+    assert (minutes.status, minutes.stopped, minutes.verdict["answer"]) == ("failed", "quorum", "")
+
+
+@pytest.mark.behaviour("000-triad-four-calls")
+async def test_the_triad_drafts_apart_and_merges_once() -> None:
+    minutes, member = await run({}, "triad")
+    assert list(minutes.phases) == ["draft", "merge"]
+    assert len(asked(member)) == 4
+    words = words_for(member, "merge/chair")
+    assert all(f"FIRST OF {name}" in words for name in NAMES)
+    assert "## Self-Critique" in words_for(member, "draft/alpha")
+    assert minutes.verdict["answer"] == "Go to the hills."
