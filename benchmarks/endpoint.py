@@ -18,12 +18,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import cycle, islice
 from typing import Any
 
 from council.members.scripted import instance
 
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
-WORDS = "the council weighs what it costs and what it gives before it says which way to go and why".split()
+SENTENCE = "the council weighs what it costs and what it gives before it says which way to go and why"
 EVENTS_A_CHUNK = 8  # a fast provider sends several events in one packet
 
 
@@ -61,7 +62,9 @@ class Answering(asyncio.Protocol):
         self.transport.write(head % len(body) + body)
 
     def answer(self, chunks: tuple[bytes, ...], seen: dict[str, float]) -> None:
-        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        self.transport.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         for chunk in chunks:
             self.transport.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
         seen["ended"] = time.monotonic()
@@ -79,7 +82,7 @@ def behaviour(model: str) -> tuple[float, int, bool]:
 def said(asked: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
     wanted = asked.get("response_format")
     if wanted is None:
-        return events(" ".join(WORDS[n % len(WORDS)] for n in range(words)))
+        return events(" ".join(islice(cycle(SENTENCE.split()), words)))
     return events(json.dumps(instance(wanted["json_schema"]["schema"], agree, "as it is")))
 
 

@@ -1,0 +1,188 @@
+"""Documentation cannot lie: what is generated is fresh, what is shown runs, what is linked is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+from scripts import make_docs
+
+from council import events as ev
+from council.council import Council
+from council.doors.cli.ask import convening
+from council.doors.cli.manage import management
+from council.doors.cli.words import BUILT, PLANNED
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+def fences(text: str, info: str) -> list[str]:
+    return [found["body"] for found in FENCE.finditer(text) if found["info"] == info]
+
+
+def prose(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+@cache
+def tracked() -> list[Path]:
+    """The files of the repository; outside of one, whatever lies in its folders."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        names = [ROOT / name for name in listed.stdout.split("\0") if name]
+    else:
+        names = [path for part in ("src", "tests", "docs", "scripts", "benchmarks", ".ci") for path in (ROOT / part).rglob("*")]  # fmt: skip
+    return [path for path in names if path.is_file() and path.suffix not in (".png", ".gif", ".pyc")]
+
+
+# What is generated
+
+
+def test_generated_pages_say_what_the_code_says() -> None:
+    assert make_docs.stale() == [], "run python scripts/make_docs.py"
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    def inside(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+        yield path, command
+        if isinstance(command, click.Group):
+            for name, inner in command.commands.items():
+                yield from inside(f"{path} {name}", inner)
+
+    yield "council", convening()
+    for name, command in management().commands.items():
+        yield from inside(f"council {name}", command)
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()))
+def test_every_command_and_flag_is_documented(path: str, command: click.Command) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    if command.hidden:
+        assert path.split()[1] in PLANNED
+        assert f"`{path.split()[1]}`" in page
+        return
+    assert path == "council" or f"# {path}\n" in page
+    for option in (option for option in command.params if isinstance(option, click.Option)):
+        assert option.help, f"{path} {option.opts[0]} has no help"
+        assert f"`{option.opts[-1]}`" in page
+
+
+def test_every_management_word_is_a_command() -> None:
+    assert set(management().commands) == {*BUILT, *PLANNED}
+
+
+@pytest.mark.parametrize("kind", ev.BY_TAG.values(), ids=list(ev.BY_TAG))
+def test_an_event_speaks_only_of_fields_it_has(kind: type[ev.Event]) -> None:
+    named = re.findall(r"`(\w+)`", kind.__doc__ or "")
+    assert kind.__doc__
+    assert set(named) <= set(kind.__slots__)
+
+
+# What is shown runs
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """The files of the page about writing a protocol, installed as pip would."""
+    folder = tmp_path / "second-opinion"
+    for found in FENCE.finditer(PROTOCOL_PAGE):
+        if title := re.search(r'title="([^"]+)"', found["info"]):
+            path = folder / title[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(found["body"], encoding="utf-8")
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    info = folder / "second_opinion-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = project["entry-points"]["council.protocols"]
+    lines = [f"{name} = {place}" for name, place in points.items()]
+    (info / "entry_points.txt").write_text("\n".join(["[council.protocols]", *lines, ""]))
+    return folder
+
+
+def shell(command: str, folder: Path) -> str:
+    env = {**os.environ, "PATH": COMMANDS, "PYTHONPATH": str(folder)}
+    done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_newcomers_protocol_runs_as_the_page_shows(example: Path) -> None:
+    for block in fences(PROTOCOL_PAGE, "console"):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *shown = step.splitlines()
+            printed = iter(shell(command, example).splitlines())
+            for line in (line for line in shown if line != "…"):
+                assert any(line == said.strip() for said in printed), f'"{line}" is not what `{command}` printed'
+
+
+def test_a_newcomers_tests_pass_as_the_page_shows(example: Path) -> None:
+    assert "4 passed" in shell(f'"{sys.executable}" -m pytest -q -p no:cacheprovider --rootdir . test_second_opinion.py', example)  # fmt: skip
+
+
+def test_the_protocol_of_the_page_is_as_short_as_promised() -> None:
+    (module,) = fences(PROTOCOL_PAGE, 'python title="second_opinion/__init__.py"')
+    assert len([line for line in module.splitlines() if line.strip()]) <= 24
+
+
+def test_every_verb_on_the_page_is_one_and_every_verb_is_on_the_page() -> None:
+    public = {name for name in vars(Council) if not name.startswith("_")}
+    rows = set(re.findall(r"^\| `[^`]*council\.(\w+)\(", PROTOCOL_PAGE, re.MULTILINE))
+    assert rows == public - {"members", "chair"}
+
+
+# The README and every page
+
+
+def test_the_readmes_two_commands_are_single_lines() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = fences(readme, "sh")
+    assert [block.count("\n") for block in blocks] == [1, 1]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_relative_links_lead_somewhere(page: str) -> None:
+    here = ROOT / page
+    for link in LINK.findall(prose(here.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, heading = link.partition("#")
+        target = (here.parent / path) if path else here
+        assert target.exists(), f"{page} links to {link}"
+        assert not heading or heading in headings(target), f"{page} links to {link}"
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as a forge makes them."""
+    titles = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+# Built from pieces, so that this file is not what it looks for.
+MACHINE = re.compile("|".join(rf"(?<![\w.]){re.escape('/' + folder)}/" for folder in ("wo" + "rk", "ho" + "me", "ro" + "ot", "Us" + "ers")))  # fmt: skip
+REGISTRY = re.compile("|".join(re.escape(host) for host in ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.")))
+
+
+def test_no_file_knows_the_machine_it_was_written_on() -> None:
+    assert [(path.name, found[0]) for path in tracked() if (found := MACHINE.search(text_of(path)))] == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    assert [(path.name, found[0]) for path in tracked() if (found := REGISTRY.search(text_of(path)))] == []
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
