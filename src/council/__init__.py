@@ -1,1 +1,65 @@
-"""Council: convene several language models around one question."""
+"""Council: convene several language models around one question.
+
+    report = await council.convene("Which queue should we use?")        # or council.convene_sync(…)
+    async for entry in council.stream("Which queue should we use?"): …
+
+What stands here is the public surface. Each name is loaded when it is first used, so that `import council` costs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from council.convene import Convener, convene, convene_sync, stream
+    from council.council import Council
+    from council.errors import CouncilError, Fault, UsageError
+    from council.events import Entry, Event
+    from council.members.base import Member
+    from council.minutes import Minutes
+    from council.protocols import Protocol, register
+    from council.replies import Reply
+    from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
+
+__all__ = [
+    "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
+    "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",
+    "convene_sync", "register", "stream",
+]  # fmt: skip
+
+_PLACES = {
+    "council.convene": ("Convener", "convene", "convene_sync", "stream"),
+    "council.council": ("Council",),
+    "council.errors": ("CouncilError", "Fault", "UsageError"),
+    "council.events": ("Entry", "Event"),
+    "council.members.base": ("Member",),
+    "council.minutes": ("Minutes",),
+    "council.protocols": ("Protocol", "register"),
+    "council.replies": ("Reply",),
+    "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),
+}
+_WHERE = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f'council has no "{name}": {", ".join(__all__)} are its names')
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """`council.convene` is the function, also after somebody has imported the module of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _WHERE and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
