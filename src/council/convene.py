@@ -32,7 +32,7 @@ from council.render.report import dump, report
 from council.rules.digest import digest
 from council.settings import cache_folder, data_folder, is_reasoning, load_settings
 from council.store.sqlite import SqliteStore
-from council.types import Json, Outcome, Roster, Step, Verdict
+from council.types import Json, Outcome, Roster, Step, Verdict, sound
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 Stop = asyncio.Event
@@ -92,6 +92,7 @@ class Convener:
         verbose: bool = False,
     ) -> Plan:
         known = protocols.known()
+        words = [sound(word) for word in words]
         intent = read_intent(words, flags or {}, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
         return await make_plan(intent, self.settings, self.env, self.members)
 
