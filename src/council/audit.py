@@ -65,8 +65,12 @@ def _phases(record: Record) -> Iterator[str]:
 
 
 def _report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
-    closed = record.entries and isinstance(record.entries[-1].event, ev.Closed)
-    if closed and report(record.entries) != record.report:
+    last = record.entries[-1].event if record.entries else None
+    if not isinstance(last, ev.Closed):
+        if record.status != "running":
+            yield f"the run is called {record.status}, but its last event is not its end"
+        return
+    if report(record.entries) != record.report:
         yield "the report rebuilt from the ledger is not the one that was kept"
-    if record.status != "running" and not closed:
-        yield f"the run is called {record.status}, but its last event is not its end"
+    if record.status != last.status:
+        yield f"the run is called {record.status}, but its end says {last.status}"
