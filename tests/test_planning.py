@@ -1,0 +1,213 @@
+"""From what is meant to a plan: rehearsed, so that it cannot lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from council import events as ev
+from council import protocols
+from council.convene import Convener
+from council.council import Council
+from council.errors import EngineError, PromptError, UsageError
+from council.members.scripted import Scripted
+from council.planning import Plan, question_from, rehearse, roster_from
+from council.protocols import Protocol
+from council.types import Question, Roster, Seat, Verdict
+
+pytestmark = pytest.mark.anyio
+SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
+KEYS = [
+    "schema", "task", "protocol", "why", "question", "target", "options", "seats", "chair", "phases", "calls", "agents",
+    "packet", "cost", "warnings",
+]  # fmt: skip
+
+
+@pytest.fixture
+async def convener() -> AsyncIterator[Convener]:
+    convener = Convener(Path.cwd(), flags={"seats": SEATS})
+    yield convener
+    await convener.close()
+
+
+async def planned(convener: Convener, words: str = "Tabs or spaces?", **how: Any) -> Plan:
+    return await convener.plan([words], how.pop("flags", None), **how)
+
+
+def phases(plan: Plan) -> list[tuple[str, int, bool]]:
+    return [(phase["name"], phase["calls"], phase["parallel"]) for phase in plan.phases]
+
+
+# What is built is rehearsed
+
+
+@pytest.mark.behaviour("000-phases-collaborative", "000-phases-adversarial", "000-triad-four-calls", "000-cost-table")
+@pytest.mark.parametrize(
+    ("protocol", "shape", "calls"),
+    [
+        ("collaborative", [("draft", 3, True), ("improve", 3, True), ("synthesise", 1, False)], (7, 7)),
+        ("adversarial", [("draft", 3, True), ("triage", 1, False), ("attack", 2, True), ("verdict", 1, False)], (5, 7)),
+        ("triad", [("draft", 3, True), ("merge", 1, False)], (4, 4)),
+    ],
+)
+async def test_phases_and_calls_are_those_the_protocol_makes(
+    convener: Convener, protocol: str, shape: list[tuple[str, int, bool]], calls: tuple[int, int]
+) -> None:
+    plan = await planned(convener, protocol=protocol)
+    assert (phases(plan), plan.calls, plan.agents) == (shape, calls, 3)
+
+
+@pytest.mark.behaviour("000-same-seats-both-modes")
+async def test_both_modes_sit_on_the_same_members() -> None:
+    env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x", "GEMINI_API_KEY": "x", "GOOGLE_API_KEY": "x"}
+    convener = Convener(Path.cwd(), env)
+    settled = [
+        [(seat.name, seat.member, seat.fallbacks) for seat in plan.roster.seats]
+        for plan in [await planned(convener, protocol=name) for name in ("collaborative", "adversarial", "triad")]
+    ]
+    assert settled[0] == settled[1] == settled[2]
+    assert [name for name, _, _ in settled[0]] == ["alpha", "beta", "gamma"]
+    await convener.close()
+
+
+async def test_a_dry_run_sends_nothing_and_makes_no_folder(convener: Convener) -> None:
+    member = Scripted()
+    convener.members.add(member)
+    await planned(convener)
+    assert member.calls == []
+    assert list(Path.cwd().iterdir()) == []
+    assert convener._store is None
+
+
+async def test_a_rehearsal_tells_a_whole_run() -> None:
+    protocol = protocols.find("triad")
+    entries = await rehearse(protocol, Roster(protocol.seats, protocol.chair), Question("?"), {}, agree=True)
+    assert [entry.event.type for entry in entries].count("statement") == 4
+    assert isinstance(entries[-1].event, ev.PhaseEnded)
+
+
+# A protocol that breaks does so before anything is spent
+
+
+async def breaks(council: Council) -> Verdict:
+    async with council.phase("draft"):
+        await council.poll(council.members, "mine/say")
+    return Verdict(str({}["nothing"]))
+
+
+async def asks_outside(council: Council) -> Verdict:
+    return Verdict((await council.ask(council.chair, "triad/merge")).text)
+
+
+async def asks_twice(council: Council) -> Verdict:
+    async with council.phase("draft"):
+        for _ in range(2):
+            await council.ask(council.chair, "mine/say")
+    return Verdict("")
+
+
+async def asks_for_nothing_there(council: Council) -> Verdict:
+    async with council.phase("draft"):
+        await council.ask(council.chair, "mine/no-such-prompt")
+    return Verdict("")
+
+
+async def forgets_a_variable(council: Council) -> Verdict:
+    async with council.phase("merge"):
+        await council.ask(council.chair, "triad/merge")
+    return Verdict("")
+
+
+@pytest.mark.behaviour("10-words-fixed-before-paid")
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (breaks, EngineError, 'the protocol "mine" broke in rehearsal, nothing was spent: '),
+        (asks_outside, EngineError, "outside any phase"),
+        (asks_twice, EngineError, 'the key "draft/chair"'),
+        (asks_for_nothing_there, PromptError, 'there is no prompt "mine/no-such-prompt.md"'),
+        (forgets_a_variable, PromptError, 'needs "drafts"'),
+    ],
+)
+async def test_a_broken_protocol_fails_before_anything_is_spent(
+    convener: Convener, tmp_path: Path, function: Any, error: type[Exception], words: str
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/say.md").write_text("Say it.")
+    member = Scripted()
+    convener.members.add(member)
+    protocols.register(Protocol("mine", function, (Seat("alpha"),), prompts=tmp_path))
+    try:
+        with pytest.raises(error, match=words) as caught:
+            await planned(convener, protocol="mine")
+    finally:
+        protocols._TABLE.pop("mine")
+    assert "\n" not in str(caught.value)
+    assert member.calls == []
+
+
+# What is planned has a plan
+
+
+@pytest.mark.behaviour("issue-2-planned-protocols")
+@pytest.mark.parametrize("protocol", [name for name in protocols.known() if not protocols.find(name).built])
+async def test_a_planned_protocol_has_a_plan_and_refuses_to_run(convener: Convener, protocol: str) -> None:
+    plan = await planned(convener, protocol=protocol)
+    assert sum(phase["calls"] for phase in plan.phases) <= plan.calls[1]
+    assert plan.roster.seats
+    with pytest.raises(
+        UsageError, match=f'the protocol "{protocol}" is planned, not built yet: --dry-run shows its plan'
+    ):
+        await convener.run(plan, lambda entry: None)
+    assert list(Path.cwd().iterdir()) == []
+
+
+# The object
+
+
+@pytest.mark.behaviour("00-plan-object")
+@pytest.mark.parametrize("protocol", protocols.known())
+async def test_the_plan_object_has_its_keys_in_order_and_obeys_its_schema(convener: Convener, protocol: str) -> None:
+    made = (await planned(convener, protocol=protocol)).as_json()
+    assert list(made)[: len(KEYS)] == KEYS
+    schema = json.loads(files("council").joinpath("data/schemas/plan.json").read_text())
+    jsonschema.validate(json.loads(json.dumps(made)), schema)
+    assert made["schema"] == "council.plan/1"
+    assert all(
+        list(seat)[:6] == ["name", "role", "perspective", "model", "vendor", "fallbacks"] for seat in made["seats"]
+    )
+
+
+@pytest.mark.behaviour("000-titles")
+@pytest.mark.parametrize(
+    ("protocol", "titles"),
+    [
+        ("collaborative", ["Deep Explorer", "Practical Builder", "Elegant Minimalist"]),
+        ("adversarial", ["Drafter & Red Teamer", "Fact-Checker & Validator", "Optimizer & Devil's Advocate"]),
+        ("triad", ["Drafter & Red Teamer", "Fact-Checker & Validator", "Optimizer & Devil's Advocate"]),
+    ],
+)
+async def test_the_seats_have_the_titles_of_the_seed(convener: Convener, protocol: str, titles: list[str]) -> None:
+    assert [seat["role"] for seat in (await planned(convener, protocol=protocol)).as_json()["seats"]] == titles
+
+
+async def test_what_a_run_keeps_gives_its_question_and_roster_back(convener: Convener) -> None:
+    plan = await planned(convener, "Fix the bug in auth.py")
+    setup = json.loads(json.dumps(plan.setup()))
+    assert (question_from(setup), roster_from(setup)) == (plan.question, plan.roster)
+
+
+@pytest.mark.behaviour("local-compact-template")
+async def test_a_small_member_makes_its_seat_small() -> None:
+    tiny = Scripted("scripted:tiny", {})
+    tiny.small = True
+    convener = Convener(Path.cwd(), flags={"seats": SEATS | {"beta": tiny.name}}, members=[tiny])
+    plan = await planned(convener)
+    assert [seat.small for seat in plan.roster.seats] == [False, True, False]
+    await convener.close()
