@@ -1,3 +1,5 @@
+"""`python -m council` is `council`."""
+
 from council.doors.cli import main
 
 main()

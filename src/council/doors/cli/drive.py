@@ -18,7 +18,7 @@ from typing import Protocol
 import click
 
 from council.convene import Convener, Stop
-from council.doors.cli.ask import print_json, seats_from, writable
+from council.doors.cli.given import print_json, seats_from, writable
 from council.events import Entry
 from council.minutes import Minutes
 from council.planning import Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.ask import print_json
+from council.doors.cli.given import print_json
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
 from council.types import Json
