@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -19,6 +23,7 @@ from council.members.wires.faults import Complaint, complaint, kind_of, one_line
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
+STALE = 0.5  # seconds in which a connection that had been closed shows it
 LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
@@ -27,13 +32,47 @@ LONGEST = 16 * 1024 * 1024  # bytes of one line
 class Line:
     """The connections to one provider in one event loop."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, reuse: bool) -> None:
         import aiohttp
 
         # The semaphore counts, not the connector: waiting for a turn must not run down the clock for connecting.
         self.turn = asyncio.Semaphore(limit)
-        self.session: ClientSession = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reuse)
+        connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
+        self.session: ClientSession = aiohttp.ClientSession(connector=connector, trace_configs=[trace])
         self.users: set[int] = set()
+        self.clocks: set[asyncio.Timeout] = set()  # of the calls under way
+
+    @asynccontextmanager
+    async def clock(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        async with asyncio.timeout(seconds) as clock:
+            self.clocks.add(clock)
+            try:
+                yield clock
+            finally:
+                self.clocks.discard(clock)
+
+    async def close(self) -> None:
+        for clock in self.clocks:  # aiohttp would leave a call that waits for its first byte waiting
+            clock.reschedule(0.0)
+        await self.session.close()
+
+
+@dataclass(slots=True)
+class Call:
+    """How far one request has come."""
+
+    reused: float = -math.inf  # when it was put on a connection that had served before
+    answered: bool = False
+
+    def was_stale(self) -> bool:
+        """The other side had hung up before it could read the request, so nobody has worked on it."""
+        return not self.answered and time.monotonic() - self.reused < STALE
+
+
+async def _note_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
+    context.trace_request_ctx.reused = time.monotonic()
 
 
 _lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Line]] = WeakKeyDictionary()
@@ -43,18 +82,25 @@ class Endpoint:
     """One member's end of the line. Members of one provider share the connections; the last to leave closes them."""
 
     def __init__(
-        self, base_url: str, *, headers: Mapping[str, str], secret: str = "", connect: float = 10.0, limit: int = 16
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        secret: str = "",
+        connect: float = 10.0,
+        limit: int = 16,
+        reuse: bool = True,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **headers}
         self.secrets = (secret, urlsplit(base_url).password or "")
         self.connect = connect
-        self.limit = limit
+        self.limit, self.reuse = limit, reuse
 
     def line(self) -> Line:
         lines = _lines.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in lines:
-            lines[self.base_url] = Line(self.limit)
+            lines[self.base_url] = Line(self.limit, self.reuse)
         lines[self.base_url].users.add(id(self))
         return lines[self.base_url]
 
@@ -65,33 +111,34 @@ class Endpoint:
         """The response and the clock, which stands at `first_byte` until the reader moves it."""
         # Above 1 MiB aiohttp wants a file, so that writing it does not hold up the loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
-        line = self.line()
+        line, call = self.line(), Call()
         async with (
-            self.faults(said),
+            self.faults(call, said),
             line.turn,
-            asyncio.timeout(first_byte) as clock,
-            self._request(line, "POST", path, data) as response,
+            line.clock(first_byte) as clock,
+            self._request(line, call, "POST", path, data) as response,
         ):
+            call.answered = True
             yield response, clock
 
     async def get(self, path: str, within: float) -> bytes:
-        line = self.line()
-        async with self.faults(str), asyncio.timeout(within), self._request(line, "GET", path) as response:
+        line, call = self.line(), Call()
+        async with self.faults(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
             await self.check(response)
             body: bytes = await response.read()
             return body
 
-    def _request(self, line: Line, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
+    def _request(self, line: Line, call: Call, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
         import aiohttp
 
         # The timeout for connecting covers DNS and TLS; the other clocks are the reader's.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
         return line.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False)  # fmt: skip
+                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=call)  # fmt: skip
 
     @asynccontextmanager
-    async def faults(self, said: Callable[[], str]) -> AsyncIterator[None]:
+    async def faults(self, call: Call, said: Callable[[], str] = str) -> AsyncIterator[None]:
         """Turn whatever the network does into the fault that the retry table knows."""
         import aiohttp
 
@@ -101,6 +148,10 @@ class Endpoint:
             raise Fault("net", self.detail(f"no connection to {self.base_url}: {error}")) from None
         except TimeoutError:
             raise Fault("stall", "nothing more was said in time", said=said()) from None
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if call.was_stale():
+                raise Fault("net", "the provider had closed the idle connection") from None
+            raise Fault("cut", self.detail(f"the connection was lost: {error}"), said=said()) from None
         except aiohttp.ClientPayloadError:
             raise Fault("cut", "the connection closed before the answer was whole", said=said()) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -130,7 +181,7 @@ class Endpoint:
         line.users.discard(id(self))
         if not line.users:
             del lines[self.base_url]
-            await line.session.close()
+            await line.close()
 
 
 def proxy_for(url: str) -> str | None:

@@ -1,0 +1,191 @@
+"""The embedded model: the chat-completions wire, pointed at a llama.cpp server of our own on the loopback.
+
+One server per weights file, shared by every seat of the process; the last member to leave ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+from council.errors import Fault, LocalModelError
+from council.members import weights as store
+from council.members.base import Hear, Progress
+from council.members.wires.http import Endpoint
+from council.members.wires.openai import OpenAIMember
+from council.types import Answer, Json
+
+T = TypeVar("T")
+SMALL = 10**9  # bytes of a file below which the compact prompts are used
+SCRIPT = Path(__file__).with_name("local_server.py")
+NOWHERE = "http://127.0.0.1:9/v1"  # until `ready` knows better
+
+
+class LocalMember(OpenAIMember):
+    """`local:smollm2`, or `local:/path/to/model.gguf`."""
+
+    def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ) -> None:
+        self.which = name.removeprefix("local:")
+        small = self.which in store.NAMED or _size(self.which) < SMALL
+        # A small model has room for three seats at once; of a large one, memory allows a single one.
+        self.seats, self.context = (3, 4096) if small else (1, 8192)
+        self.cache, self.threads = cache, _threads(env)
+        self._server: Server | None = None
+        super().__init__(name, base_url=NOWHERE, model=self.which, api_key=None, vendor="local", small=small, free=True,
+                         first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
+
+    async def ready(self, progress: Progress) -> None:
+        """Fetch the weights and start the server, both in a thread; a cancelled wait stops the thread too."""
+        loop, stop = asyncio.get_running_loop(), threading.Event()
+
+        def tell(what: str, done: int, total: int) -> None:
+            loop.call_soon_threadsafe(progress, what, done, total)
+
+        server = await _in_thread(lambda: self._start(tell, stop), stop)
+        if server is not self._server:
+            self._server = server
+            await self.endpoint.close()
+            self.endpoint = server.endpoint(self.seats)
+
+    def _start(self, tell: Progress, stop: threading.Event) -> Server:
+        if find_spec("xllamacpp") is None:
+            raise LocalModelError(
+                "the embedded model needs llama.cpp, which is not installed: run `pip install 'council[local]'`"
+            )
+        return Server.shared(self._file(tell, stop), self, stop)
+
+    def _file(self, tell: Progress, stop: threading.Event) -> Path:
+        if self.which in store.NAMED:
+            return store.fetch(store.NAMED[self.which], self.cache, tell, stop)
+        return store.own_file(self.which)
+
+    async def send(self, body: bytes, hear: Hear) -> Answer:
+        if self._server is None or not self._server.alive:
+            try:  # asked as a fallback, or after its process died
+                await self.ready(lambda what, done, total: None)
+            except LocalModelError as error:
+                raise Fault("model", str(error)) from None
+        return await super().send(body, hear)
+
+    async def probe(self) -> str:
+        """What can be known without loading the model."""
+        if find_spec("xllamacpp") is None:
+            raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
+        known = store.NAMED.get(self.which)
+        if known is None:
+            return f"{store.own_file(self.which).name} is in place"
+        if store.in_place(known, self.cache):
+            return f"{known.file} is in place"
+        raise LocalModelError(
+            f"{known.file} is not here yet: the first council fetches it ({known.wheel_bytes >> 20} MB)"
+        )
+
+    async def close(self) -> None:
+        await super().close()
+        self._server = None
+        await asyncio.to_thread(Server.leave, self)
+
+
+class Server:
+    """The process that holds one weights file."""
+
+    _running: dict[Path, Server] = {}  # noqa: RUF012
+    _lock = threading.Lock()
+
+    def __init__(self, file: Path, member: LocalMember, stop: threading.Event) -> None:
+        self.file = file
+        self.key = secrets.token_urlsafe(24)
+        self.users: set[int] = set()
+        # Its own session: Ctrl-C is for the council, which then closes it.
+        self.process = subprocess.Popen([sys.executable, "-P", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+        wanted = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
+                  "context": member.context}  # fmt: skip
+        self.address = self._started(wanted, stop)
+
+    @classmethod
+    def shared(cls, file: Path, member: LocalMember, stop: threading.Event) -> Server:
+        with cls._lock:
+            server = cls._running.get(file)
+            if server is None or not server.alive:
+                server = cls._running[file] = cls(file, member, stop)
+            server.users.add(id(member))
+            return server
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def endpoint(self, seats: int) -> Endpoint:
+        # llama.cpp hangs up after a stream without saying so: a connection is used once.
+        headers = {"Authorization": f"Bearer {self.key}"}
+        return Endpoint(f"{self.address}/v1", headers=headers, secret=self.key, limit=seats, reuse=False)
+
+    def _started(self, wanted: Json, stop: threading.Event) -> str:
+        told: Json = {}
+        reader = threading.Thread(target=lambda: told.update(self._ask(wanted)), daemon=True)
+        reader.start()
+        while reader.is_alive():
+            reader.join(0.05)
+            if stop.is_set():
+                self.end()
+                raise store.Stopped
+        if "address" not in told:
+            self.end()
+            why = told.get("error") or "llama.cpp stopped while it was loading"
+            raise LocalModelError(
+                f'the model "{self.file.name}" could not be loaded ({why}): is the file whole, and is there memory for it?'
+            )
+        return str(told["address"])
+
+    def _ask(self, wanted: Json) -> Json:
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(wanted).encode() + b"\n")
+            self.process.stdin.flush()
+            told: Json = json.loads(self.process.stdout.readline() or b"{}")
+        except OSError:
+            return {}
+        return told
+
+    @classmethod
+    def leave(cls, member: LocalMember) -> None:
+        with cls._lock:
+            for server in list(cls._running.values()):
+                server.users.discard(id(member))
+                if not server.users:
+                    del cls._running[server.file]
+                    server.end()
+
+    def end(self) -> None:
+        """At once, also in the middle of a word: it holds nothing that could be lost."""
+        self.process.kill()
+        self.process.communicate()
+
+
+async def _in_thread(work: Callable[[], T], stop: threading.Event) -> T:
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        stop.set()
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).expanduser().stat().st_size
+    except OSError:
+        return 0  # `ready` will say what is wrong with it
+
+
+def _threads(env: Mapping[str, str]) -> int:
+    given = env.get("COUNCIL_LOCAL_THREADS", "")
+    return max(1, int(given)) if given.isdigit() else 1
