@@ -17,7 +17,7 @@ from council import filing, protocols
 from council.audit import audit
 from council.calling.loop import Caller
 from council.council import Council
-from council.errors import ChairAbsent, EngineError, QuorumLost, UnknownRun, UsageError
+from council.errors import ChairAbsent, CouncilError, EngineError, QuorumLost, UnknownRun, UsageError
 from council.events import Entry
 from council.intent import read_intent
 from council.ledger import Ledger, Listener, NullStore
@@ -91,9 +91,13 @@ class Convener:
         protocol: str | None = None,
         verbose: bool = False,
     ) -> Plan:
-        known = protocols.known()
         words = [sound(word) for word in words]
-        intent = read_intent(words, flags or {}, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
+        known = protocols.known()
+        options = dict(flags or {})
+        own = protocol in known and protocols.find(str(protocol)).options is not None  # names them as it likes
+        given = {} if own else options
+        intent = read_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
+        intent = replace(intent, options=options)
         return await make_plan(intent, self.settings, self.env, self.members)
 
     # A run
@@ -220,12 +224,12 @@ class Convener:
         """The protocol run once more over the ledger alone must come to the verdict that was kept."""
         kept = json.dumps(Minutes.fold(record.entries).verdict)
         ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
-        council = self._council(ledger, resend=False)
-        council.carry_out = _refuse
         try:
+            council = self._council(ledger, resend=False)
+            council.carry_out = _refuse
             ending = await deliberate(council, protocols.find(record.setup["protocol"]), record.setup["options"])
-        except EngineError as error:
-            return [str(error)]
+        except CouncilError as error:
+            return [f"the verdict cannot be recomputed: {error}"]
         again = json.dumps(asdict(ending.verdict))
         return [] if again == kept else ["the verdict recomputed from the statements is not the one that was kept"]
 

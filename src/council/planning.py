@@ -94,7 +94,7 @@ async def make_plan(
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     if not protocol.built:
         return _preview(intent, protocol, question, settings, env)
-    options = _options(protocol, intent)
+    options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
     roster, notices, advice = _seated(protocol, protocol.seats, protocol.chair, settings, env)
     roster = Roster(tuple(_sized(seat, member) for seat in roster.seats), roster.chair and _sized(roster.chair, member))
     contested = await rehearse(protocol, roster, question, options, agree=False)
@@ -118,13 +118,6 @@ def _preview(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, shape.phases, shape.calls, shape.agents,
         intent.verbose, warnings=(*shape.warnings, *advice), notices=notices,
     )  # fmt: skip
-
-
-def _options(protocol: Protocol, intent: Intent) -> Json:
-    if protocol.options is None:
-        return parse_options(protocol.name, intent.task, intent.options).model_dump(mode="json")
-    dumped: Json = protocol.options(**intent.options).model_dump(mode="json")
-    return dumped
 
 
 def _seated(

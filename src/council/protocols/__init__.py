@@ -102,9 +102,19 @@ def find(name: str) -> Protocol:
         return _TABLE[name]
     for entry in _installed():
         if entry.name == name:
-            found: Protocol = replace(entry.load(), name=name)
-            return found
+            return _from_package(name, entry)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(known())}')
+
+
+def _from_package(name: str, entry: Any) -> Protocol:
+    try:
+        found: Protocol = replace(entry.load(), name=name)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(
+            f'the package that brings the protocol "{name}" cannot be loaded ({what}): repair it or uninstall it'
+        ) from error
+    return found
 
 
 @cache

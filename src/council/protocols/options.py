@@ -156,10 +156,10 @@ OPTIONS: dict[str, type[BaseModel]] = {
 }
 
 
-def parse_options(protocol: str, task: str, given: Json) -> BaseModel:
-    """The options of a protocol from the flags as given; anything wrong with them is one line."""
+def parse_options(protocol: str, task: str, given: Json, model: type[BaseModel] | None = None) -> BaseModel:
+    """The options of a protocol (`model`: one of its own) from the flags as given; anything wrong with them is one line."""
     try:
-        options = OPTIONS.get(protocol, DualOptions).model_validate(given)
+        options = (model or OPTIONS.get(protocol, DualOptions)).model_validate(given)
     except ValidationError as error:
         raise UsageError(_one_line(protocol, error.errors()[0])) from None
     check_task(options, task)
