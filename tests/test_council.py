@@ -180,7 +180,7 @@ async def test_poll_after_continues_each_seats_own_conversation(store: SqliteSto
 # poll
 
 
-@pytest.mark.behaviour("000-draft-apart")
+@pytest.mark.behaviour("10-independent-first-statements")
 async def test_poll_asks_everyone_at_once_and_keeps_the_seating_order(store: SqliteStore, folder: Path) -> None:
     together = asyncio.Barrier(3)
     order = iter(("gamma", "alpha", "beta"))
@@ -403,7 +403,7 @@ async def test_other_words_under_a_known_key_offer_a_fork(store: SqliteStore, fo
             await council.ask(ALPHA, "t/other")
 
 
-@pytest.mark.behaviour("40-committed-never-bought-again")
+@pytest.mark.behaviour("40-committed-never-bought-again", "00-calls-counted")
 async def test_what_was_answered_is_replayed_and_not_asked_again(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("draft"):
@@ -417,7 +417,7 @@ async def test_what_was_answered_is_replayed_and_not_asked_again(store: SqliteSt
     assert again.events == []
 
 
-@pytest.mark.behaviour("40-absence-is-an-outcome")
+@pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_in_a_finished_phase_is_replayed_as_an_absence(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": "server"}}))
     async with sitting.council.phase("draft"):
@@ -430,7 +430,7 @@ async def test_an_absence_in_a_finished_phase_is_replayed_as_an_absence(store: S
     assert not again.told(ev.WasAbsent)
 
 
-@pytest.mark.behaviour("40-absence-is-an-outcome")
+@pytest.mark.behaviour("40-unfinished-phase-asks-absent-again")
 @pytest.mark.parametrize("fault", ["server", "auth", "stall"])
 async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteStore, folder: Path, fault: str) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
@@ -444,7 +444,7 @@ async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteSto
     assert asked(again) == ["draft/beta"]
 
 
-@pytest.mark.behaviour("10-out-for-the-run")
+@pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")
 @pytest.mark.parametrize(
     ("fault", "state", "out"),
     [
@@ -483,7 +483,7 @@ async def test_a_seat_that_went_out_in_a_finished_phase_stays_out_after_resume(
     assert asked(again) == ["improve/alpha", "improve/gamma"]
 
 
-@pytest.mark.behaviour("10-chair-names-a-present-seat")
+@pytest.mark.behaviour("10-chair-names-absent-seat")
 async def test_a_name_outside_the_allowed_ones_gets_the_repair_turn(store: SqliteStore, folder: Path) -> None:
     answers = iter((json.dumps({"leader": "delta"}), json.dumps({"leader": "gamma"})))
     member = Double("scripted:", lambda key: next(answers))

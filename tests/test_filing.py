@@ -40,7 +40,7 @@ def test_a_slug_is_always_a_safe_name(text: str) -> None:
     assert len(slug(text)) <= LONGEST
 
 
-@pytest.mark.behaviour("00-reports-not-committed")
+@pytest.mark.behaviour("00-gitignore")
 def test_the_folder_is_made_with_a_gitignore_and_an_own_one_is_kept(tmp_path: Path) -> None:
     folder = open_folder(tmp_path, ".agents/council")
     assert (folder, (folder / ".gitignore").read_text()) == (tmp_path / ".agents/council", "*\n")

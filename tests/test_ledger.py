@@ -121,7 +121,7 @@ async def test_a_lenient_ledger_takes_results_by_key_alone(store: SqliteStore, l
 # Phases
 
 
-@pytest.mark.behaviour("40-absence-is-an-outcome")
+@pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
     gone = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.absence("draft", "draft/beta") is None
@@ -143,7 +143,7 @@ async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list
 # Attempts
 
 
-@pytest.mark.behaviour("40-resend-byte-identical")
+@pytest.mark.behaviour("40-resume-byte-identical")
 async def test_an_intent_is_on_disk_with_its_bytes_before_anything_is_sent(store: SqliteStore, ledger: Ledger) -> None:
     attempt = await ledger.intend("draft/alpha", "alpha", "m", b'{"exact": "bytes"}', "")
     db = sqlite3.connect(store.path)  # another reader, as after a crash

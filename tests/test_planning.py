@@ -47,7 +47,13 @@ def phases(plan: Plan) -> list[tuple[str, int, bool]]:
 # What is built is rehearsed
 
 
-@pytest.mark.behaviour("000-phases-collaborative", "000-phases-adversarial", "000-triad-four-calls", "000-cost-table")
+@pytest.mark.behaviour(
+    "000-phases-collaborative",
+    "000-phases-adversarial",
+    "000-triad-four-calls",
+    "000-collaborative-seven-calls",
+    "000-adversarial-seven-calls",
+)
 @pytest.mark.parametrize(
     ("protocol", "shape", "calls"),
     [
@@ -124,7 +130,7 @@ async def forgets_a_variable(council: Council) -> Verdict:
     return Verdict("")
 
 
-@pytest.mark.behaviour("10-words-fixed-before-paid")
+@pytest.mark.behaviour("10-template-checked-first")
 @pytest.mark.parametrize(
     ("function", "error", "words"),
     [
@@ -155,7 +161,7 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
 # What is planned has a plan
 
 
-@pytest.mark.behaviour("issue-2-planned-protocols")
+@pytest.mark.behaviour("00-planned-protocols")
 @pytest.mark.parametrize("protocol", [name for name in protocols.known() if not protocols.find(name).built])
 async def test_a_planned_protocol_has_a_plan_and_refuses_to_run(convener: Convener, protocol: str) -> None:
     plan = await planned(convener, protocol=protocol)

@@ -78,7 +78,7 @@ def test_a_prompt_tells_what_it_needs(folder: Path) -> None:
     assert load(folder / "t/say.md").needs == {"a", "b", "c", "e", "f", "seat"}
 
 
-@pytest.mark.behaviour("10-words-fixed-before-paid")
+@pytest.mark.behaviour("10-template-checked-first")
 @pytest.mark.parametrize("small", [False, True])
 def test_a_variable_nobody_gives_is_named_whichever_member_sits(folder: Path, small: bool) -> None:
     write(folder, "t/say", "{% if 1 > 2 %}{{ drfats }}{% endif %}")
@@ -238,7 +238,7 @@ async def asked_in_rehearsal(name: str, *, small: bool, agree: bool, domain: str
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-words-fixed-before-paid")
+@pytest.mark.behaviour("10-template-checked-first")
 @pytest.mark.parametrize("agree", [True, False])
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("protocol", BUILT)
@@ -259,7 +259,7 @@ async def test_the_focus_line_stands_in_the_drafts_of_its_domain_alone(protocol:
             assert shown is (told and event.phase == "draft"), event.key
 
 
-@pytest.mark.behaviour("10-no-vendor-in-prompts")
+@pytest.mark.behaviour("10-prompts-name-no-vendor")
 @pytest.mark.parametrize("path", shipped(), ids=named)
 def test_no_prompt_names_a_vendor_or_a_model(path: Path) -> None:
     known = catalogue()
@@ -309,16 +309,37 @@ def test_a_prompt_asks_for_the_sections_of_the_seed(name: str, parts: tuple[str,
     assert [part for part in parts if part not in text] == []
 
 
-DEMANDS = {
-    "000-improve-asks": ("collaborative/improve", ("best of what the others", "none of you had", "Drop what", "Keep your strength", "Do not tell what came from whom")),
-    "000-synthesis-asks": ("collaborative/synthesise", ("strongest element of each", "what emerged", "Lose nothing that is truly new", "not a summary", "author")),
-    "000-attack-asks": ("adversarial/attack", ("every weakness", "gaps, wrong assumptions", "contradicts your own draft", "evidence", "correction", "do not be polite")),
-    "000-verdict-asks": ("adversarial/verdict", ("did it land", "strongest alternative", "valid criticism built in", "does not speak of drafts")),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("name", "parts"), [pytest.param(*row, id=id_, marks=pytest.mark.behaviour(id_)) for id_, row in DEMANDS.items()]
+    ("name", "parts"),
+    [
+        pytest.param(
+            "collaborative/improve",
+            ("best of what the others", "none of you had", "Drop what", "Keep your strength", "what came from whom"),
+            marks=pytest.mark.behaviour("000-improve-asks"),
+        ),
+        pytest.param(
+            "collaborative/synthesise",
+            ("strongest element of each", "what emerged", "Lose nothing that is truly new", "not a summary", "author"),
+            marks=pytest.mark.behaviour("000-synthesis-asks"),
+        ),
+        pytest.param(
+            "adversarial/attack",
+            (
+                "every weakness",
+                "gaps, wrong assumptions",
+                "contradicts your own draft",
+                "evidence",
+                "correction",
+                "polite",
+            ),
+            marks=pytest.mark.behaviour("000-attack-asks"),
+        ),
+        pytest.param(
+            "adversarial/verdict",
+            ("did it land", "strongest alternative", "valid criticism built in", "does not speak of drafts"),
+            marks=pytest.mark.behaviour("000-verdict-asks"),
+        ),
+    ],
 )
 def test_a_prompt_asks_for_what_the_seed_asks_for(name: str, parts: tuple[str, ...]) -> None:
     text = (SHIPPED / f"{name}.md").read_text(encoding="utf-8")

@@ -94,7 +94,7 @@ def test_extra_fields_are_ignored_when_they_come_back() -> None:
     assert read(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
 
 
-@pytest.mark.behaviour("10-chair-names-a-present-seat")
+@pytest.mark.behaviour("10-chair-names-absent-seat")
 @pytest.mark.parametrize(
     ("reply", "value", "choices", "words"),
     [

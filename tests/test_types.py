@@ -39,7 +39,7 @@ def test_seats_but_leaves_one_out_and_keeps_the_order() -> None:
     assert DRAFTS.seats_but("nobody") == DRAFTS.seats
 
 
-@pytest.mark.behaviour("10-absent-improver-keeps-its-draft")
+@pytest.mark.behaviour("10-absent-improver-keeps-draft")
 def test_the_silent_keep_their_draft_when_a_round_is_revised() -> None:
     gone = Absence(BETA, "timed_out", "no answer")
     later: Round[None] = Round([said(GAMMA, "c2"), said(ALPHA, "a2")], [gone])

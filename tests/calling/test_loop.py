@@ -295,7 +295,7 @@ async def test_an_answer_that_was_kept_but_not_accepted_is_not_bought_again(ledg
     assert again.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
-@pytest.mark.behaviour("40-resend-byte-identical")
+@pytest.mark.behaviour("40-resume-byte-identical")
 async def test_a_request_in_doubt_is_sent_again_byte_for_byte(ledger: Ledger, store: SqliteStore) -> None:
     dead = Hanging("one", fault("server"))
     await broken_off(ledger, step(), dead)

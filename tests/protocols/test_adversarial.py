@@ -109,7 +109,7 @@ async def test_draft_triage_attack_verdict_and_the_leader_sits_out() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("000-consensus-skip", "10-consensus-skip-survived-high")
+@pytest.mark.behaviour("000-consensus-skips-attack", "10-consensus-skip-survived-high")
 async def test_consensus_goes_straight_to_the_verdict_survived_and_high() -> None:
     run = Run(SCRIPT | {"triage/chair": triage("alpha", agree=True), "verdict/chair": ruling("MODIFIED")})
     minutes = await run.finish()
@@ -122,7 +122,7 @@ async def test_consensus_goes_straight_to_the_verdict_survived_and_high() -> Non
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-chair-names-a-present-seat")
+@pytest.mark.behaviour("10-chair-names-absent-seat")
 async def test_a_leader_without_a_draft_is_no_choice() -> None:
     script = SCRIPT | {"draft/beta": {"fail": "server"}, "triage/chair": triage("alpha"), "attack/gamma": attack()}
     script |= {"verdict/chair": ruling("SURVIVED")}
@@ -138,7 +138,7 @@ async def test_a_leader_without_a_draft_is_no_choice() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("000-draft-apart")
+@pytest.mark.behaviour("10-independent-first-statements")
 async def test_drafts_are_made_apart() -> None:
     run = Run(SCRIPT)
     await run.finish()
@@ -148,7 +148,7 @@ async def test_drafts_are_made_apart() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("000-attack-given")
+@pytest.mark.behaviour("000-attacker-sees-own-and-leader")
 async def test_an_attacker_gets_the_question_its_own_draft_and_the_leaders() -> None:
     run = Run(SCRIPT)
     await run.finish()
@@ -171,7 +171,7 @@ async def test_contested_points_are_attacked_first_and_agreed_ones_still_tested(
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("000-verdict-given")
+@pytest.mark.behaviour("000-verdict-sees-everything")
 async def test_the_verdict_gets_the_leader_the_attacks_and_all_originals() -> None:
     run = Run(SCRIPT)
     await run.finish()
@@ -196,7 +196,7 @@ def test_every_issue_has_a_name_the_chair_can_cite() -> None:
     assert all(isinstance(found, Issue) for found in issues.values())
 
 
-@pytest.mark.behaviour("000-confidence-levels", "000-confidence-assessment")
+@pytest.mark.behaviour("000-computed-confidence", "000-confidence-assessment")
 @pytest.mark.parametrize(
     ("outcome", "landed", "level"),
     [
@@ -257,7 +257,7 @@ def test_an_attacker_who_was_not_followed_stays_on_record(outcome: str, kept: li
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-two-drafts-one-attacker")
+@pytest.mark.behaviour("10-two-drafts")
 async def test_two_drafts_have_one_attacker() -> None:
     run = Run(SCRIPT | {"draft/gamma": {"fail": "server"}, "verdict/chair": ruling("MODIFIED", ("alpha-1", True))})
     minutes = await run.finish()
@@ -266,7 +266,7 @@ async def test_two_drafts_have_one_attacker() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-one-draft-no-outcome")
+@pytest.mark.behaviour("10-one-draft-adversarial")
 async def test_one_draft_has_no_outcome_and_says_above_the_answer_that_nobody_tested_it() -> None:
     failing = {f"draft/{seat}": {"fail": "server"} for seat in ("alpha", "gamma")}
     run = Run(SCRIPT | failing | {"verdict/chair": ruling("SURVIVED")})

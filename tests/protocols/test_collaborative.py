@@ -49,7 +49,7 @@ async def test_draft_improve_synthesise_in_seven_calls() -> None:
     assert (minutes.status, minutes.verdict["answer"]) == ("complete", "Go to the sea.")
 
 
-@pytest.mark.behaviour("000-improve-given")
+@pytest.mark.behaviour("000-improvers-read-all-drafts")
 async def test_an_improver_gets_its_own_draft_both_others_and_its_strength() -> None:
     _, member = await run({})
     strengths = {
@@ -70,7 +70,7 @@ async def test_the_improve_round_is_held_even_when_all_drafts_are_the_same() -> 
     assert [key for key in asked(member) if key.startswith("improve")] == [f"improve/{name}" for name in NAMES]
 
 
-@pytest.mark.behaviour("000-synthesis-given")
+@pytest.mark.behaviour("000-synthesis-from-improved")
 async def test_the_chair_gets_the_three_improved_versions_and_no_draft() -> None:
     _, member = await run({})
     words = words_for(member, "synthesise/chair")
@@ -78,7 +78,7 @@ async def test_the_chair_gets_the_three_improved_versions_and_no_draft() -> None
     assert "FIRST OF" not in words
 
 
-@pytest.mark.behaviour("10-absent-improver-keeps-its-draft")
+@pytest.mark.behaviour("10-absent-improver-keeps-draft")
 async def test_an_improver_that_is_absent_keeps_its_draft() -> None:
     _, member = await run({"improve/beta": {"fail": "server"}})
     words = words_for(member, "synthesise/chair")
@@ -91,7 +91,7 @@ async def test_two_drafts_improve_each_other() -> None:
     assert "FIRST OF beta" in words_for(member, "improve/alpha")
 
 
-@pytest.mark.behaviour("10-one-draft-goes-to-the-synthesis")
+@pytest.mark.behaviour("10-one-draft-collaborative")
 async def test_one_draft_goes_straight_to_the_synthesis() -> None:
     minutes, member = await run({f"draft/{name}": {"fail": "server"} for name in ("alpha", "beta")})
     assert asked(member)[-1] == "synthesise/chair"
@@ -100,7 +100,7 @@ async def test_one_draft_goes_straight_to_the_synthesis() -> None:
     assert minutes.status == "complete"
 
 
-@pytest.mark.behaviour("00-status-chair-gone")
+@pytest.mark.behaviour("10-no-chair-digest")
 async def test_without_a_chair_the_council_ends_in_a_digest_and_never_in_one_seats_words() -> None:
     minutes, _ = await run({"synthesise/chair": {"fail": "auth"}})
     assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
@@ -109,7 +109,7 @@ async def test_without_a_chair_the_council_ends_in_a_digest_and_never_in_one_sea
     assert all(f"SECOND OF {name}" in answer for name in NAMES)
 
 
-@pytest.mark.behaviour("00-status-nobody")
+@pytest.mark.behaviour("00-exit-failed")
 async def test_no_statement_at_all_is_a_failed_run_without_an_answer() -> None:
     minutes, _ = await run({f"draft/{name}": {"fail": "auth"} for name in NAMES})
     assert (minutes.status, minutes.stopped, minutes.verdict["answer"]) == ("failed", "quorum", "")

@@ -29,7 +29,7 @@ def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) ->
     return next(level for holds, level in rows if holds)
 
 
-@pytest.mark.behaviour("000-confidence-levels")
+@pytest.mark.behaviour("000-computed-confidence")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("landed", subsets(SEVERITIES), ids="+".join)
 @pytest.mark.parametrize("stances", subsets(STANCES), ids="+".join)
@@ -37,7 +37,7 @@ def test_the_first_row_that_matches_decides(outcome: str, landed: tuple[str, ...
     assert confidence(outcome, landed, stances) == expected(outcome, landed, stances)
 
 
-@pytest.mark.behaviour("000-confidence-levels")
+@pytest.mark.behaviour("000-computed-confidence")
 @pytest.mark.parametrize(
     ("outcome", "landed", "stances", "level"),
     [

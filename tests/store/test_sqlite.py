@@ -143,6 +143,7 @@ async def test_closing_waits_for_what_is_queued(tmp_path: Path) -> None:
 HOLD = "import sys; from pathlib import Path; from council.store.sqlite import SqliteStore\nwith SqliteStore(Path(sys.argv[1])).own('r2345'): print('held', flush=True); sys.stdin.read()"
 
 
+@pytest.mark.behaviour("40-one-owner")
 def test_a_second_process_is_refused_and_a_killed_one_frees_the_run(store: SqliteStore) -> None:
     argv = [sys.executable, "-c", HOLD, str(store.folder)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -162,6 +163,7 @@ def test_a_second_process_is_refused_and_a_killed_one_frees_the_run(store: Sqlit
 # A database that cannot be used
 
 
+@pytest.mark.behaviour("40-newer-database")
 def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
     SqliteStore(tmp_path).close()
     db = sqlite3.connect(tmp_path / "council.db")
@@ -173,6 +175,7 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
             SqliteStore(tmp_path)
 
 
+@pytest.mark.behaviour("40-corrupt-database")
 @pytest.mark.parametrize("garbage", [b"not a database, but long enough to be one " * 40, b"\0" * 99 + b"x" * 4096])
 def test_a_corrupt_database_says_so_and_what_to_do(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / "council.db").write_bytes(garbage)
@@ -296,6 +299,7 @@ async def test_steps_results_attempts_and_phases_come_back_as_they_were(store: S
     assert (record.status, record.report, record.seed) == ("complete", "report", "seed")
 
 
+@pytest.mark.behaviour("00-resume-newest")
 async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore) -> None:
     for n, folder in enumerate(("here", "there", "here")):
         await store.write(f"r{n}", [("run", ("a run", folder, 10.0 + n, "seed", "{}"))])

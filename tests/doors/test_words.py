@@ -1,0 +1,72 @@
+"""What the first word means."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from council.doors.cli import run
+from council.doors.cli.words import BUILT, MANAGEMENT, split
+from council.errors import UsageError
+
+SCRIPTED = [flag for seat in ("alpha", "beta", "gamma", "chair") for flag in ("--seat", f"{seat}=scripted:")]
+
+
+@pytest.mark.behaviour("00-flags-anywhere")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--dry-run", "--json", "Tabs", "or", "spaces?"],
+        ["Tabs", "--dry-run", "or", "--json", "spaces?"],
+        ["Tabs or spaces?", "--json", "--dry-run"],
+        ["--timeout", "5", "--dry-run", "Tabs or spaces?", "--json"],
+    ],
+)
+def test_flags_stand_anywhere_and_words_need_no_quotes(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*SCRIPTED, *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["question"] == "Tabs or spaces?"
+
+
+@pytest.mark.behaviour("00-flags-anywhere")
+def test_what_stands_behind_two_dashes_is_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SCRIPTED, "--dry-run", "--json", "--", "--json", "or", "runs?"]) == 0
+    assert json.loads(capsys.readouterr().out)["question"] == "--json or runs?"
+
+
+@pytest.mark.behaviour("00-mode-alias")
+def test_mode_is_another_name_for_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SCRIPTED, "--dry-run", "--json", "--mode", "triad", "Tabs?"]) == 0
+    assert json.loads(capsys.readouterr().out)["protocol"] == "triad"
+    assert run([*SCRIPTED, "--dry-run", "--mode", "triad", "--protocol", "adversarial", "Tabs?"]) == 2
+    assert "they are one flag" in capsys.readouterr().err
+
+
+@pytest.mark.behaviour("00-management-words")
+@pytest.mark.parametrize("word", MANAGEMENT)
+def test_a_management_word_is_that_command_wherever_its_flags_stand(word: str) -> None:
+    assert split([word, "--json"]) == (word, [word, "--json"])
+    assert split(["--json", word]) == (word, [word, "--json"])
+
+
+@pytest.mark.behaviour("00-management-words")
+@pytest.mark.parametrize("word", BUILT)
+def test_what_does_not_fit_a_command_is_a_usage_error_that_shows_how_to_ask(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([word, "--no-such-flag"]) == 2
+    assert f'council ask "{word} --no-such-flag"' in capsys.readouterr().err
+
+
+def test_a_flags_value_is_never_the_word_that_decides() -> None:
+    assert split(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
+    assert split(["-o", "report", "Tabs?"])[0] == "Tabs?"
+
+
+@pytest.mark.behaviour("00-misspelt-never-runs")
+@pytest.mark.parametrize("words", [["resme"], ["rusn", "list"], ["doctr"], ["confg", "x"]])
+def test_a_misspelt_command_is_no_question(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="did you mean `council "):
+        split(words)
