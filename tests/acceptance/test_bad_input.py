@@ -29,7 +29,7 @@ def refused(table: Table, done: Done, code: int, *words: str) -> None:
     assert table.reports() == []
 
 
-@pytest.mark.behaviour("00-exit-usage", "002-bad-input-one-line")
+@pytest.mark.behaviour("00-exit-usage", "00-bad-input-one-line")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -206,7 +206,7 @@ def test_a_sentence_that_begins_like_a_command_is_still_a_question(table: Table,
     assert table.provider.log == []
 
 
-@pytest.mark.behaviour("002-bad-input-one-line")
+@pytest.mark.behaviour("00-bad-input-one-line")
 def test_a_real_process_shows_no_traceback_either(table: Table) -> None:
     table.data.mkdir()
     (table.data / "council.db").write_bytes(b"rubbish" * 1000)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, mark
+from tests.fake_provider import Reply
 
 Damage = Callable[[sqlite3.Connection], object]
 
@@ -111,8 +112,6 @@ def test_the_crash_suite_would_notice_a_call_bought_twice(table: Table, council:
 
 @pytest.mark.behaviour("40-ledger-mismatch")
 def test_a_run_whose_words_have_changed_is_not_resumed(table: Table, council: Terminal) -> None:
-    from tests.fake_provider import Reply
-
     table.cast.instead["chair"] = Reply(status=500)
     assert council("--protocol", "triad", QUESTION).code == 3
     with sqlite3.connect(table.data / "council.db") as db:
