@@ -118,7 +118,7 @@ def _wrong_at_first(seen: Seen) -> Reply | None:
     return Reply(text='{"leader": "alpha"}') if len(seen.body["messages"]) == 2 else None
 
 
-@pytest.mark.behaviour("40-nothing-half-written")
+@pytest.mark.behaviour("40-kill-resume-every-boundary")
 def test_killed_before_the_run_was_written_down_there_is_no_run(processes: ForkServerContext, table: Table) -> None:
     assert killed(processes, table, "triad", 1, resume=False)
     assert table.runs() == []
