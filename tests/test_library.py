@@ -138,7 +138,7 @@ async def test_a_question_in_broken_characters_is_still_a_question() -> None:
 @pytest.mark.behaviour("00-timeout-for-a-phase")
 async def test_a_timeout_is_a_seats_time_for_a_phase() -> None:
     member = Scripted(script={"draft/beta": {"stall": True}})
-    report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=0.05)
+    report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=1.0)
     assert [seat["state"] for seat in report["seats"]] == ["ok", "timed_out", "ok"]
     assert report["degraded"]
 

@@ -185,7 +185,7 @@ async def test_some_faults_wait_before_the_next_attempt(
 
 async def test_a_retry_after_is_taken_at_its_word_up_to_the_longest_wait(ledger: Ledger) -> None:
     member = telling("one", fault("rate", retry_after=3600.0))
-    await call(ledger, step(), member, timeout=lambda name: 0.05)
+    await call(ledger, step(), member, timeout=lambda name: 0.4)
     (event,) = told(ledger, ev.Faulted)
     assert event.wait == 30.0
 
@@ -220,8 +220,8 @@ async def test_a_refusal_is_no_end_while_there_is_a_fallback(ledger: Ledger) -> 
 @pytest.mark.behaviour("00-timeout-for-a-phase")
 async def test_attempts_retries_and_fallbacks_together_have_the_seats_time(ledger: Ledger) -> None:
     hanging = Double("one", lambda key: asyncio.Event().wait())
-    outcome = await call(ledger, step("one", "two"), hanging, telling("two", "never"), timeout=lambda name: 0.05)
-    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.05 s", 1)
+    outcome = await call(ledger, step("one", "two"), hanging, telling("two", "never"), timeout=lambda name: 0.4)
+    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.4 s", 1)
     (attempt,) = ledger.attempts(KEY)
     assert attempt.result is not None
     assert (attempt.result["fault"], attempt.result["given_up"]) == ("stall", True)
@@ -229,7 +229,7 @@ async def test_attempts_retries_and_fallbacks_together_have_the_seats_time(ledge
 
 async def test_the_requested_member_decides_how_long_a_seat_has(ledger: Ledger) -> None:
     hanging = Double("one", lambda key: asyncio.Event().wait())
-    seconds = {"one": 0.05, "two": 60.0}
+    seconds = {"one": 0.4, "two": 60.0}
     assert (await call(ledger, step("one", "two"), hanging, timeout=seconds.__getitem__)).state == "timed_out"
 
 
@@ -355,7 +355,7 @@ async def test_a_series_that_was_given_up_is_asked_anew(ledger: Ledger, store: S
 
 async def test_a_seat_that_ran_out_of_time_is_asked_anew(ledger: Ledger, store: SqliteStore) -> None:
     hanging = Double("one", lambda key: asyncio.Event().wait())
-    await call(ledger, step(), hanging, timeout=lambda name: 0.05)
+    await call(ledger, step(), hanging, timeout=lambda name: 0.4)
     again = await taken_up(store)
     assert (await call(again, step(), telling("one", "Tabs."))).text == "Tabs."
     assert again.calls["in_doubt"] == 0
