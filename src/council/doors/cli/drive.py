@@ -64,6 +64,33 @@ class Lines(NoView):
 
 
 @dataclass(slots=True)
+class Guarded:
+    """A view whose reader may go away: then it falls silent, and the run is told, but never broken."""
+
+    view: View
+    gone: Callable[[], None]
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        self._show(lambda: self.view.catch_up(entries))
+
+    def hear(self, entry: Entry) -> None:
+        self._show(lambda: self.view.hear(entry))
+
+    def tick(self, now: float) -> None:
+        self._show(lambda: self.view.tick(now))
+
+    def close(self) -> None:
+        self._show(self.view.close)
+
+    def _show(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BrokenPipeError:
+            self.view = NoView()
+            self.gone()
+
+
+@dataclass(slots=True)
 class Drive:
     flags: Json
     config: Path | None = None
@@ -137,7 +164,8 @@ class Drive:
     # Watching a run
 
     async def _watched(self, work: Callable[[View, Stop], Awaitable[Minutes]]) -> int:
-        view, stop = self._view(), Stop()
+        stop = Stop()
+        view = Guarded(self._view(), stop.set if self.jsonl else lambda: None)
         ticking = asyncio.ensure_future(_tick(view))
         try:
             with _signals(stop):
@@ -170,9 +198,10 @@ class Drive:
         return 0
 
     def _finish(self, minutes: Minutes) -> int:
-        if not self.jsonl:
-            self._put(self._result(minutes))
-        self._say(terminal.after(report(minutes)))
+        with contextlib.suppress(BrokenPipeError):
+            if not self.jsonl:
+                self._put(self._result(minutes))
+            self._say(terminal.after(report(minutes)))
         return exit_of(minutes)
 
     def _result(self, minutes: Minutes) -> str:

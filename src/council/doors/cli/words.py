@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -54,6 +55,9 @@ def owned_flags() -> list[dict[str, Any]]:
     return flags
 
 
+RUN = re.compile(r"r[2-9a-z]{5}")  # how a run is called
+
+
 def split(arguments: list[str]) -> tuple[str, list[str]]:
     """The word that decides, and the arguments in the order its command takes them."""
     place = _first_word(arguments)
@@ -84,7 +88,7 @@ def _first_word(arguments: list[str]) -> int | None:
 def _refuse_misspelt(word: str, words: list[str]) -> None:
     """No misspelt command ever starts a run. A longer sentence is a question, unless it goes on as a command does."""
     near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.75 if len(word) > 3 else 0.66)
-    command = len(words) <= 2 or words[1] in SUBCOMMANDS
+    command = len(words) == 1 or words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
     if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
             f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
