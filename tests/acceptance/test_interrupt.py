@@ -56,3 +56,28 @@ def test_an_interrupted_run_prints_its_report_object_all_the_same(table: Table) 
     done = ended(process)
     assert (done.code, done.json["status"], done.json["calls"]["made"]) == (130, "incomplete", 4)
     assert done.json["answer"].startswith("## Interrupted: digest of statements\n")
+
+
+@pytest.mark.behaviour("40-interrupt-resumable")
+def test_when_the_reader_of_the_events_goes_away_the_run_stops_and_can_be_resumed(table: Table, council: Terminal) -> None:
+    gate = table.hold("improve")
+    process = table.process("--jsonl", "--protocol", "collaborative", QUESTION)
+    gate.wait(count=3)
+    assert process.stdout
+    process.stdout.close()
+    gate.release()
+    assert process.wait(20) == 130
+    resumed = council("resume", "--json")
+    assert (resumed.code, resumed.json["status"]) == (0, "complete")
+    assert table.asked().count("draft/alpha") == 1
+
+
+def test_a_view_nobody_reads_any_more_does_not_disturb_the_run(table: Table) -> None:
+    gate = table.hold("improve")
+    process = table.process("--protocol", "collaborative", QUESTION)
+    gate.wait(count=3)
+    assert process.stderr and process.stdout
+    process.stderr.close()
+    gate.release()
+    assert mark("chair", "synthesise") in str(process.stdout.read())
+    assert process.wait(20) == 0
