@@ -45,7 +45,7 @@ def _example(convener: Convener, provider: Provider) -> str:
 
 
 async def _local(convener: Convener) -> Json:
-    row = {"member": "local:smollm2", "vendor": "local", "endpoint": "in this process"}
+    row = {"member": "local:smollm2", "vendor": "local", "endpoint": "a process of its own on this machine"}
     if find_spec("xllamacpp") is None:
         return row | {"state": "not installed", "detail": "", "next": "pip install 'council[local]'"}
     try:

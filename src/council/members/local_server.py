@@ -40,6 +40,9 @@ def start(path: str, key: str, threads: int, seats: int, context: int) -> Any:
     params.cache_ram_mib = 0
     params.model_alias = {Path(path).name}  # else answers would carry the whole path
     params.verbosity = -1
+    # A tiny model at a low temperature falls into loops; these keep it out of them without making it ramble.
+    params.sampling.penalty_repeat, params.sampling.penalty_last_n = 1.05, 64
+    params.sampling.dry_multiplier, params.sampling.dry_allowed_length = 0.8, 4
     return xllamacpp.Server(params)
 
 
