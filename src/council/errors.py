@@ -3,6 +3,7 @@
 CouncilError                    exit 1
 ├── UsageError                  exit 2: wrong words, flags or files; nothing was spent
 │   ├── ConfigError             a configuration file or variable that cannot be right
+│   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
 │   ├── PromptError             a prompt that is missing, or misses a variable
 │   └── UnknownRun              no run of that name
 ├── EngineError                 a protocol that breaks a rule of the engine
@@ -12,11 +13,17 @@ CouncilError                    exit 1
 ├── RunOwned                    another process is running this run
 ├── LocalModelError             the embedded model cannot be had
 ├── QuorumLost                  too few seats answered to go on
+│   └── SeatAbsent              the one seat that was asked did not answer
 ├── ChairAbsent                 the chair and its fallbacks are gone
 └── Fault                       one attempt at a call failed; `kind` decides what happens next
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from council.types import Absence
 
 
 class CouncilError(Exception):
@@ -28,6 +35,10 @@ class UsageError(CouncilError):
 
 
 class ConfigError(UsageError):
+    pass
+
+
+class PacketRefused(UsageError):
     pass
 
 
@@ -65,6 +76,14 @@ class LocalModelError(CouncilError):
 
 class QuorumLost(CouncilError):
     pass
+
+
+class SeatAbsent(QuorumLost):
+    """Carries the absence, so that whoever asked can go on without that seat."""
+
+    def __init__(self, detail: str, absence: Absence) -> None:
+        super().__init__(detail)
+        self.absence = absence
 
 
 class ChairAbsent(CouncilError):

@@ -16,6 +16,11 @@ def sound(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def tokens_of(text: str) -> int:
+    """An estimate that rather says too much: three bytes a token, as in code."""
+    return -(-len(text.encode()) // 3)
+
+
 OK_STATES = ("ok", "ok_repaired")
 OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)")
 
@@ -61,6 +66,7 @@ class Seat:
 class Roster:
     seats: tuple[Seat, ...]
     chair: Seat | None = None
+    helpers: tuple[Seat, ...] = ()  # who a seat may send out, by kind: "explorer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +83,96 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class PacketFile:
+    """A file in the packet, with all that is shown of it."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was left out, and why. A hole is something that should have been seen."""
+
+    path: str
+    why: str
+    hole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Packet:
     """The material that leaves the machine with the question."""
 
-    files: tuple[str, ...] = ()
-    bytes: int = 0
-    tokens: int = 0
-    skipped: tuple[tuple[str, str], ...] = ()
+    files: tuple[PacketFile, ...] = ()
+    diff: str = ""
+    spec_source: str = ""
+    spec: str = ""
+    prior_decisions: tuple[str, ...] = ()
+    environment: str = ""
+    skipped: tuple[Skipped, ...] = ()
+    masked: int = 0  # secrets that were replaced by a mask
+    target: str = ""
+    matched: tuple[str, ...] = ()  # what words were taken for: `auth → src/auth/`
+    stripped: int = 0  # invisible characters that were taken out
+    note: str = ""  # why there is nothing to show
+
+    @property
+    def bytes(self) -> int:
+        return sum(len(text.encode()) for text in self._texts())
+
+    @property
+    def tokens(self) -> int:
+        return sum(tokens_of(text) for text in self._texts())
+
+    @property
+    def holes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(item.path for item in self.skipped if item.hole))
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to judge: decisions and the environment are no material of their own."""
+        return not (self.files or self.diff or self.spec)
 
     def as_json(self) -> Json:
-        skipped = [{"path": path, "why": why} for path, why in self.skipped]
-        return {"files": list(self.files), "bytes": self.bytes, "tokens": self.tokens, "skipped": skipped}
+        """The receipt: what leaves and what does not, without the contents."""
+        return {
+            "files": [file.path for file in self.files], "bytes": self.bytes, "tokens": self.tokens,
+            "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
+            "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
+        }  # fmt: skip
+
+    def dossier(
+        self,
+        mode: str,
+        perspective: str | None = None,
+        perspective_description: str | None = None,
+        output_schema: Json | None = None,
+    ) -> Json:
+        """The council_packet of seed 002, keys in its order; what nobody gave is left out where the seed allows it."""
+        told: Json = {
+            "perspective": perspective,
+            "perspective_description": perspective_description,
+            "output_schema": output_schema,
+        }
+        return {
+            "council_packet": {
+                "version": "1.0", "mode": mode, "target": self.target, "context": self._context(),
+                **{name: value for name, value in told.items() if value is not None},
+            }
+        }  # fmt: skip
+
+    def _context(self) -> Json:
+        return {
+            "files": [{"path": file.path, "content": file.content} for file in self.files],
+            "diff": self.diff,
+            "spec": {"source": self.spec_source or "none", "content": self.spec},
+            "prior_decisions": list(self.prior_decisions),
+            **({"environment": self.environment} if self.environment else {}),
+        }
+
+    def _texts(self) -> Iterator[str]:
+        yield from (text for file in self.files for text in (file.path, file.content))
+        yield from (self.diff, self.spec, *self.prior_decisions, self.environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +206,7 @@ class Step:
     chain: tuple[str, ...]  # the requested member, then its fallbacks
     read: Callable[[str], Any]  # raises Fault("schema") with the validator's words
     mend: Callable[[str, str], Ask]  # (what was said, the validator's words) → the repair turn
+    timeout: float | None = None  # seconds for all attempts together; None: the seat's usual time
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,4 +318,9 @@ class Verdict:
     incomplete: str = ""  # why the last step could not be all that it should be
     consensus: tuple[Any, ...] = ()
     disagreements: tuple[Any, ...] = ()
+    insights: tuple[Any, ...] = ()
+    blind_spots: tuple[Any, ...] = ()
+    findings: tuple[Any, ...] = ()
     dissent: tuple[Any, ...] = ()
+    shifts: tuple[Any, ...] = ()
+    details: Json = field(default_factory=dict)  # what this protocol's own layouts show besides
