@@ -1,0 +1,308 @@
+"""How verdicts become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, permutations, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.rules.consensus import (
+    LEVELS,
+    SCALE,
+    Consensus,
+    Level,
+    Vote,
+    Word,
+    capped,
+    consensus,
+    converged,
+    corroborated,
+    effective_votes,
+    is_weak_flip,
+)
+
+WORDS: tuple[Word, ...] = ("PASS", "WARN", "FAIL")
+FAMILIES = ("anthropic", "openai")
+
+
+def vote(seat: str, verdict: Word, vendor: str = "anthropic", confidence: Level = "HIGH", state: str = "ok") -> Vote:
+    return Vote(seat, vendor, verdict, confidence, state)
+
+
+def panel(*verdicts: Word, vendor: str = "anthropic") -> list[Vote]:
+    return [vote(f"{vendor}-{n}", verdict, vendor) for n, verdict in enumerate(verdicts)]
+
+
+VOTES = st.lists(
+    st.builds(
+        Vote,
+        seat=st.text("abcdef", min_size=1, max_size=4),
+        vendor=st.sampled_from([*FAMILIES, "google"]),
+        verdict=st.sampled_from(WORDS),
+        confidence=st.sampled_from(LEVELS),
+    ),
+    max_size=8,
+    unique_by=lambda one: one.seat,
+)
+
+
+# The table
+
+
+def expected(first: tuple[Word, ...], second: tuple[Word, ...], mixed: bool) -> str:
+    """The spec's sentences, written down once more and in another way than the rule."""
+
+    def family(verdicts: tuple[Word, ...]) -> str:
+        if all(verdict == "PASS" for verdict in verdicts):
+            return "PASS"
+        return "FAIL" if verdicts.count("FAIL") else "WARN"
+
+    split = first and second and {family(first), family(second)} == {"PASS", "FAIL"}
+    return "DISAGREE" if mixed and split else family(first + second)
+
+
+def every_panel() -> Iterator[tuple[tuple[Word, ...], tuple[Word, ...]]]:
+    """Every panel of up to four judges in each of two families, whatever their order."""
+    sizes = [(a, b) for a in range(5) for b in range(5) if a + b]
+    for a, b in sizes:
+        yield from product(combinations_with_replacement(WORDS, a), combinations_with_replacement(WORDS, b))
+
+
+@pytest.mark.behaviour("20-consensus-table")
+@pytest.mark.parametrize("mixed", [False, True])
+def test_the_whole_table_over_up_to_four_judges_of_two_families(mixed: bool) -> None:
+    rows = 0
+    for first, second in every_panel():
+        votes = panel(*first) + panel(*second, vendor="openai")
+        assert consensus(votes, mixed=mixed).verdict == expected(first, second, mixed), (first, second)
+        rows += 1
+    assert rows == 35 * 35 - 1  # multisets of 0 to 4 out of three words, twice, without the empty panel
+
+
+@pytest.mark.behaviour("20-consensus-table")
+@pytest.mark.parametrize(
+    ("verdicts", "overall"),
+    [
+        (("PASS", "PASS"), "PASS"),
+        (("PASS", "WARN"), "WARN"),
+        (("WARN", "WARN"), "WARN"),
+        (("PASS", "FAIL"), "FAIL"),
+        (("PASS", "WARN", "FAIL"), "FAIL"),
+        (("FAIL", "FAIL"), "FAIL"),
+    ],
+)
+def test_all_pass_any_fail_and_what_lies_between(verdicts: tuple[Word, ...], overall: str) -> None:
+    assert consensus(panel(*verdicts), mixed=False).verdict == overall
+
+
+def test_nobody_voted_is_no_verdict() -> None:
+    assert consensus([], mixed=True) == Consensus()
+
+
+@pytest.mark.behaviour("20-disagree")
+def test_families_that_say_pass_and_fail_disagree_and_both_positions_are_kept() -> None:
+    split = consensus(panel("PASS", "PASS") + panel("PASS", "FAIL", vendor="openai"), mixed=True)
+    assert (split.verdict, split.families) == ("DISAGREE", {"anthropic": "PASS", "openai": "FAIL"})
+    assert split.holders == ("anthropic-0", "anthropic-1", "openai-1")
+
+
+@pytest.mark.behaviour("20-disagree")
+def test_without_mixed_two_families_never_disagree() -> None:
+    assert consensus(panel("PASS") + panel("FAIL", vendor="openai"), mixed=False).verdict == "FAIL"
+
+
+@pytest.mark.behaviour("20-disagree")
+def test_a_split_inside_one_family_is_its_fail_and_no_disagreement() -> None:
+    assert consensus(panel("PASS", "FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+
+
+@pytest.mark.behaviour("20-disagree")
+def test_a_warning_family_against_a_failing_one_is_a_fail() -> None:
+    assert consensus(panel("WARN") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+
+
+# Confidence
+
+
+@pytest.mark.behaviour("20-overall-confidence")
+def test_the_overall_confidence_is_the_lowest_among_those_who_hold_the_verdict() -> None:
+    votes = [vote("a", "FAIL", confidence="MEDIUM"), vote("b", "FAIL"), vote("c", "PASS", confidence="LOW")]
+    ruled = consensus(votes, mixed=False)
+    assert (ruled.verdict, ruled.confidence, ruled.holders) == ("FAIL", "MEDIUM", ("a", "b"))
+
+
+@pytest.mark.behaviour("20-overall-confidence")
+def test_a_reply_that_was_cut_off_counts_with_the_least_confidence() -> None:
+    assert consensus([vote("a", "PASS", state="truncated")], mixed=False).confidence == "LOW"
+
+
+# Properties
+
+
+@pytest.mark.behaviour("20-consensus-table")
+@given(VOTES, st.booleans(), st.randoms())
+def test_the_order_of_the_judges_does_not_matter(votes: list[Vote], mixed: bool, random: Any) -> None:
+    shuffled = random.sample(votes, len(votes))
+    assert consensus(shuffled, mixed=mixed) == consensus(votes, mixed=mixed)
+
+
+@pytest.mark.behaviour("20-consensus-table")
+@given(VOTES, st.booleans(), st.sampled_from([*FAMILIES, "google", "meta"]))
+def test_one_more_fail_never_improves_the_verdict(votes: list[Vote], mixed: bool, vendor: str) -> None:
+    before = consensus(votes, mixed=mixed).verdict or "PASS"
+    after = consensus([*votes, vote("one more", "FAIL", vendor)], mixed=mixed).verdict or "PASS"
+    assert SCALE.index(after) >= SCALE.index(before)
+
+
+@pytest.mark.behaviour("20-only-ok-seats-vote")
+@given(
+    VOTES,
+    st.booleans(),
+    st.sampled_from(WORDS),
+    st.sampled_from(["timed_out", "failed(server)", "refused", "degenerate", "in_doubt", "skipped(budget)"]),
+)
+def test_an_absent_seat_never_counts(votes: list[Vote], mixed: bool, verdict: Word, state: str) -> None:
+    absent = vote("absent", verdict, "meta", state=state)
+    assert consensus([*votes, absent], mixed=mixed) == consensus(votes, mixed=mixed)
+    assert corroborated([*votes, absent], mixed=mixed) == corroborated(votes, mixed=mixed)
+    assert effective_votes([*votes, absent]) == effective_votes(votes)
+
+
+@given(VOTES, st.booleans())
+def test_every_holder_voted_for_what_it_holds(votes: list[Vote], mixed: bool) -> None:
+    ruled = consensus(votes, mixed=mixed)
+    held = {one.verdict for one in votes if one.seat in ruled.holders}
+    assert held == ({"PASS", "FAIL"} if ruled.verdict == "DISAGREE" else {ruled.verdict} - {None})
+
+
+def test_three_orders_of_one_panel_are_one_consensus() -> None:
+    votes = [vote("a", "PASS"), vote("b", "WARN", "openai", "LOW"), vote("c", "FAIL", "openai")]
+    assert len({str(consensus(order, mixed=True)) for order in permutations(votes)}) == 1
+
+
+# Corroboration
+
+
+@pytest.mark.behaviour("20-rule-corroborated")
+def test_a_fail_that_rests_on_nothing_is_a_warning_and_its_judge_is_named() -> None:
+    ruled = corroborated(panel("PASS", "FAIL"), mixed=False)
+    assert (ruled.verdict, ruled.weakened) == ("WARN", ("anthropic-1",))
+
+
+@pytest.mark.behaviour("20-rule-corroborated")
+@pytest.mark.parametrize("evidence", [{"verified": ["anthropic-1"]}, {"survived": ["anthropic-1"]}])
+def test_a_verified_place_or_a_survived_challenge_makes_a_fail_stand(evidence: dict[str, list[str]]) -> None:
+    ruled = corroborated(panel("PASS", "FAIL"), mixed=False, **evidence)
+    assert (ruled.verdict, ruled.weakened) == ("FAIL", ())
+
+
+@pytest.mark.behaviour("20-rule-corroborated")
+def test_evidence_of_a_judge_that_passed_bears_out_no_fail() -> None:
+    assert corroborated(panel("PASS", "FAIL"), mixed=False, verified=["anthropic-0"]).verdict == "WARN"
+
+
+@pytest.mark.behaviour("20-rule-corroborated")
+def test_a_second_family_bears_a_fail_out_and_a_second_judge_of_the_same_does_not() -> None:
+    assert corroborated(panel("FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+    assert corroborated(panel("FAIL", "FAIL"), mixed=False).verdict == "WARN"
+
+
+@pytest.mark.behaviour("20-rule-corroborated")
+def test_an_unfounded_fail_of_one_family_is_no_disagreement() -> None:
+    votes = panel("PASS") + panel("FAIL", vendor="openai")
+    assert corroborated(votes, mixed=True).verdict == "WARN"
+    assert corroborated(votes, mixed=True, verified=["openai-0"]).verdict == "DISAGREE"
+
+
+@given(VOTES, st.booleans(), st.sets(st.text("abcdef", min_size=1, max_size=4)))
+def test_corroboration_never_makes_a_verdict_worse(votes: list[Vote], mixed: bool, verified: set[str]) -> None:
+    plain = consensus(votes, mixed=mixed).verdict or "PASS"
+    asked = corroborated(votes, mixed=mixed, verified=verified).verdict or "PASS"
+    assert SCALE.index(asked) <= SCALE.index(plain)
+
+
+# What was not seen
+
+
+@pytest.mark.behaviour("20-coverage-cap")
+@pytest.mark.parametrize(("holes", "empty"), [(["a.py"], False), ([], True), (["a.py"], True)])
+def test_a_hole_or_an_empty_packet_leaves_at_best_a_warning(holes: list[str], empty: bool) -> None:
+    assert [capped(verdict, holes, empty) for verdict in SCALE] == ["WARN", "WARN", "DISAGREE", "FAIL"]
+
+
+def test_a_whole_packet_caps_nothing() -> None:
+    assert [capped(verdict, [], False) for verdict in (*SCALE, None)] == [*SCALE, None]
+
+
+# How many votes these are worth
+
+
+@pytest.mark.behaviour("60-effective-votes")
+@pytest.mark.parametrize(
+    ("votes", "worth"),
+    [
+        ([], 0),
+        (panel("PASS"), 1),
+        (panel("PASS", "PASS"), 1.25),
+        (panel(*["PASS"] * 9), 1.55),  # type: ignore[arg-type]
+        (panel("PASS") + panel("PASS", vendor="openai"), 2),
+        (panel("PASS", "PASS", "PASS") + panel("PASS", "PASS", "PASS", vendor="openai"), 2.73),
+    ],
+)
+def test_judges_of_one_family_are_worth_little_more_than_one(votes: list[Vote], worth: float) -> None:
+    assert effective_votes(votes) == worth
+
+
+# Debate
+
+
+@pytest.mark.behaviour("20-weak-flip")
+@pytest.mark.parametrize(
+    "cited",
+    ["", "Good point by judge-2.", "I am persuaded by the other judges and now agree.", "I missed your point, it is a strong one."],
+)  # fmt: skip
+def test_a_changed_verdict_that_cites_nothing_is_weak(cited: str) -> None:
+    assert is_weak_flip("PASS", "FAIL", cited)
+
+
+@pytest.mark.behaviour("20-weak-flip")
+@pytest.mark.parametrize(
+    "cited",
+    [
+        "The check at src/auth.py:12 comes too late.",
+        "See auth.py#L40.",
+        "Line 7 returns before the lock is taken.",
+        "`parse()` swallows the error.",
+        "I misread the condition.",
+        "My first verdict was wrong about the default.",
+        "That was a factual error.",
+        "An empty list is an edge case I had not considered.",
+        "There is no test for the rollback.",
+        "I overlooked the error path.",
+    ],
+)
+def test_a_place_an_own_error_or_a_missed_case_is_a_reason(cited: str) -> None:
+    assert not is_weak_flip("PASS", "FAIL", "", cited)
+
+
+def test_a_verdict_that_did_not_change_is_no_flip() -> None:
+    assert not is_weak_flip("WARN", "WARN")
+
+
+@pytest.mark.behaviour("20-convergence")
+@pytest.mark.parametrize(
+    ("r1", "r2", "answer"),
+    [
+        (["PASS", "FAIL"], ["FAIL", "FAIL"], True),
+        (["PASS", "PASS"], ["PASS", "PASS"], False),
+        (["PASS", "FAIL"], ["PASS", "FAIL"], False),
+        (["PASS", "PASS"], ["WARN", "WARN"], False),
+        (["PASS", "FAIL"], [], False),
+    ],
+)
+def test_convergence_is_a_split_that_became_unanimous(r1: list[str], r2: list[str], answer: bool) -> None:
+    assert converged(r1, r2) is answer

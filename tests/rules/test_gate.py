@@ -1,0 +1,130 @@
+"""A gate reads a report and calls nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from council.errors import UsageError
+from council.rules.gate import FAIL_ON, HOLE, gate
+
+Json = dict[str, Any]
+
+
+def seat(verdict: str | None, state: str = "ok") -> Json:
+    return {"verdict": verdict, "state": state}
+
+
+def report(verdict: str | None, *verdicts: str | None, findings: tuple[str, ...] = (), holes: tuple[str, ...] = (), **more: Any) -> Json:  # fmt: skip
+    said = verdicts or (verdict, verdict)
+    value: Json = {
+        "status": "complete",
+        "verdict": verdict,
+        "seats": [seat(one, "ok" if one else "timed_out") for one in said],
+        "findings": [{"severity": severity} for severity in findings],
+        "degraded": [{"seat": None, "phase": None, "state": HOLE, "reason": reason} for reason in holes],
+        "quorum": {"needed": 1, "ok": len([one for one in said if one]), "asked": len(said)},
+    }
+    return value | more
+
+
+@pytest.mark.behaviour("50-gate")
+@pytest.mark.parametrize(
+    ("fail_on", "codes"),
+    [
+        ("fail", [0, 0, 3, 10]),
+        ("warn", [0, 10, 10, 10]),
+        ("never", [0, 0, 0, 0]),
+        ("critical", [0, 0, 3, 0]),
+        ("significant", [0, 0, 3, 0]),
+    ],
+)
+def test_verdicts_meet_a_gate_in_their_order(fail_on: str, codes: list[int]) -> None:
+    reports = [
+        report("PASS"),
+        report("WARN"),
+        report("DISAGREE", "PASS", "FAIL"),
+        report("FAIL"),
+    ]
+    assert [gate(one, fail_on)[0] for one in reports] == codes
+
+
+@pytest.mark.behaviour("50-gate")
+@pytest.mark.parametrize(
+    ("findings", "critical", "significant"),
+    [((), 0, 0), (("minor",), 0, 0), (("minor", "significant"), 0, 10), (("critical",), 10, 10)],
+)
+def test_severities_meet_a_gate_whatever_the_verdict(
+    findings: tuple[str, ...], critical: int, significant: int
+) -> None:
+    one = report("WARN", findings=findings)
+    assert (gate(one, "critical")[0], gate(one, "significant")[0]) == (critical, significant)
+
+
+@pytest.mark.behaviour("50-gate")
+def test_the_line_says_what_was_found_and_what_it_meets() -> None:
+    line = gate(report("FAIL", findings=("critical", "minor", "minor")), "fail")[1]
+    assert line == "gate: FAIL by 2 of 2 judges, findings: 1 critical, 2 minor; FAIL meets --fail-on fail"
+
+
+@pytest.mark.behaviour("00-gate-needs-two")
+@pytest.mark.parametrize("fail_on", FAIL_ON)
+def test_a_quick_run_is_inconclusive(fail_on: str) -> None:
+    assert gate(report("FAIL", "FAIL"), fail_on) == (3, "gate: inconclusive: single judge")
+
+
+@pytest.mark.behaviour("00-gate-needs-two")
+def test_one_of_three_judges_is_too_few() -> None:
+    code, line = gate(report("PASS", "PASS", None, None), "fail")
+    assert (code, line) == (3, "gate: inconclusive: 1 of 3 judges answered, a gate needs 2")
+
+
+def test_a_judge_that_fell_back_on_its_first_verdict_counts() -> None:
+    value = report("PASS")
+    value["seats"][1]["state"] = "timed_out"  # in the second round
+    assert gate(value, "fail")[0] == 0
+
+
+@pytest.mark.behaviour("50-gate")
+def test_a_coverage_hole_keeps_the_gate_from_passing_and_is_named() -> None:
+    code, line = gate(report("WARN", "PASS", "PASS", holes=("big.py: over the size limit",)), "fail")
+    assert code == 3
+    assert "big.py: over the size limit" in line
+
+
+@pytest.mark.behaviour("50-gate")
+def test_a_warning_that_only_the_hole_made_is_not_called_a_problem_found() -> None:
+    assert gate(report("WARN", "PASS", "PASS", holes=("big.py",)), "warn")[0] == 3
+    assert gate(report("WARN", "WARN", "PASS", holes=("big.py",)), "warn")[0] == 10
+
+
+def test_never_waives_disagreement_and_holes() -> None:
+    assert gate(report("DISAGREE", "PASS", "FAIL", holes=("big.py",)), "never")[0] == 0
+
+
+@pytest.mark.parametrize("fail_on", FAIL_ON)
+def test_a_run_that_never_ran_is_never_green(fail_on: str) -> None:
+    seats = [seat(None, "failed(server)"), seat(None, "failed(auth)")]
+    assert gate(report(None, status="failed", seats=seats), fail_on)[0] == 1
+    assert gate(report(None, status="failed", seats=[seat(None, "failed(auth)")] * 2), fail_on)[0] == 4
+    assert gate(report("PASS", status="incomplete"), fail_on)[0] == 3
+
+
+def test_nothing_changed_is_nothing_to_judge() -> None:
+    nothing = report(None, seats=[], quorum={"needed": 1, "ok": 0, "asked": 0})
+    assert gate(nothing, "fail") == (0, "gate: nothing to judge")
+
+
+def test_a_run_of_a_protocol_without_verdicts_is_inconclusive() -> None:
+    assert gate(report(None, "PASS", "PASS"), "fail")[0] == 3
+
+
+def test_an_unknown_gate_lists_the_known_ones() -> None:
+    with pytest.raises(UsageError, match='"error" is no gate: known are fail, warn, critical, significant, never'):
+        gate(report("PASS"), "error")
+
+
+def test_reading_twice_says_the_same() -> None:
+    one = report("WARN", findings=("minor",))
+    assert gate(one, "warn") == gate(one, "warn")
