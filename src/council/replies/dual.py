@@ -1,27 +1,12 @@
-"""What a seat may be asked to return. A reply is typed where the protocol reads it; `prose()` is how a person reads it."""
+"""What seed 000's protocols ask for: a triage, an attack, a ruling."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from council.errors import Fault
-from council.types import Json
-
-R = TypeVar("R", bound="Reply")
-Choices = Mapping[str, Collection[str]]  # a field's name → the only values it may have in this ask
-SMALL_STRING = 400
-SMALL_LIST = 3
-
-
-class Reply(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    def prose(self) -> str:
-        raise NotImplementedError
+from council.replies.base import Reply
 
 
 class Triage(Reply):
@@ -103,78 +88,3 @@ class Ruling(Reply):
 
     def prose(self) -> str:
         return self.answer
-
-
-def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
-    """The strict JSON schema of a reply: nothing extra, everything required, names limited to those present."""
-    schema = reply.model_json_schema()
-    definitions = schema.pop("$defs", {})
-    strict: Json = _strict(schema, definitions, choices, small)
-    return strict
-
-
-def _strict(node: Any, definitions: Json, choices: Choices, small: bool) -> Any:
-    if isinstance(node, list):
-        return [_strict(item, definitions, choices, small) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices, small)
-    tight = {
-        key: _strict(value, definitions, choices, small)
-        for key, value in node.items()
-        if key not in ("title", "default")
-    }
-    if tight.get("type") == "object":
-        properties = {name: _limited(name, value, choices) for name, value in tight.get("properties", {}).items()}
-        tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
-    return tight | _small_limits(tight) if small else tight
-
-
-def _limited(name: str, schema: Json, choices: Choices) -> Json:
-    return schema | {"enum": list(choices[name])} if name in choices else schema
-
-
-def _small_limits(schema: Json) -> Json:
-    """A small model under a grammar would otherwise write until it is cut."""
-    if schema.get("type") == "string" and "enum" not in schema:
-        return {"maxLength": SMALL_STRING}
-    return {"maxItems": SMALL_LIST} if schema.get("type") == "array" else {}
-
-
-def read(reply: type[R], text: str, choices: Choices) -> R:
-    """The typed reply in a member's words, or Fault("schema") in words a model can act on."""
-    bare = unfence(text)
-    try:
-        value = reply.model_validate_json(bare)
-        _check_choices(json.loads(bare), choices)
-    except ValidationError as error:
-        raise Fault("schema", "; ".join(_words(problem) for problem in error.errors()[:5]), said=text) from error
-    except ValueError as error:
-        raise Fault("schema", str(error), said=text) from error
-    return value
-
-
-def unfence(text: str) -> str:
-    """Without a code fence that encloses the whole message."""
-    bare = text.strip()
-    if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
-        bare = bare[bare.index("\n") + 1 : -3].strip()
-    return bare
-
-
-def _words(problem: Any) -> str:
-    place = ".".join(str(part) for part in problem["loc"])
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
-
-
-def _check_choices(value: Any, choices: Choices) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _check_choices(item, choices)
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if name in choices and item not in choices[name]:
-                raise ValueError(f'{name}: "{item}" is not one of {", ".join(choices[name])}')
-            _check_choices(item, choices)

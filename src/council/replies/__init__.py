@@ -1,0 +1,22 @@
+"""What a seat may be asked to return. A reply is typed where the protocol reads it; `prose()` is how a person reads it."""
+
+from __future__ import annotations
+
+from council.replies.base import SMALL_LIST, SMALL_STRING, Choices, Reply, read, schema_of, unfence
+from council.replies.dual import Attack, Issue, Point, Ruling, Triage
+from council.replies.explorers import Exploration, Lines, Lookups, SubQuestions
+from council.replies.judges import (
+    Acknowledgment,
+    DebateNotes,
+    Found,
+    Objection,
+    Opinion,
+    SecondOpinion,
+)
+from council.replies.surveys import Consolidation, Facet, Facets, Option, Options, Theme, TradeOff
+
+__all__ = [
+    "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Attack", "Choices", "Consolidation", "DebateNotes", "Exploration",
+    "Facet", "Facets", "Found", "Issue", "Lines", "Lookups", "Objection", "Opinion", "Option", "Options", "Point", "Reply",
+    "Ruling", "SecondOpinion", "SubQuestions", "Theme", "TradeOff", "Triage", "read", "schema_of", "unfence",
+]  # fmt: skip

@@ -1,0 +1,73 @@
+"""What passes between a judge and its explorers: questions, wishes, and the write-up."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from council.replies.base import Reply
+from council.replies.judges import Part, Some, Text
+
+
+class SubQuestions(Reply):
+    """What a judge wants looked up, one question for each explorer."""
+
+    questions: Some[str] = Field(description="specific, answerable by looking, no two alike")
+
+    def prose(self) -> str:
+        return "\n".join(f"{n}. {question}" for n, question in enumerate(self.questions, 1))
+
+
+class Exploration(Reply):
+    """What an explorer found out, for its judge alone."""
+
+    findings: list[str] = Field(description="what is so")
+    evidence: list[str] = Field(description="the files, lines and patterns that show it")
+    assessment: str = Field(description="what it means for the question, and what could not be found out")
+
+    def prose(self) -> str:
+        findings, evidence = (["- " + one for one in many] or ["- none"] for many in (self.findings, self.evidence))
+        return "\n".join(["## Findings", *findings, "", "## Evidence", *evidence, "", "## Assessment", self.assessment])
+
+
+class Lines(Part):
+    """A file, or the lines of it that are wanted; 0 to 0 is all of it."""
+
+    path: str
+    first: int = Field(default=0, description="the first line wanted; 0 for the whole file")
+    last: int = Field(default=0, description="the last line wanted; 0 for the whole file")
+
+    @model_validator(mode="after")
+    def _forwards(self) -> Lines:
+        if self.first < 0 or self.last < 0 or (self.last and self.last < self.first):
+            raise ValueError(
+                f"lines {self.first} to {self.last} of {self.path} run backwards: give the first, then the last"
+            )
+        return self
+
+
+class Lookups(Reply):
+    """What an explorer wants to see next, or its write-up when it has seen enough."""
+
+    exploration: Exploration | None = Field(
+        default=None, description="the write-up when you are done; null to look further"
+    )
+    files: list[Lines] = Field(default_factory=list, description="files to read")
+    names: list[Text] = Field(default_factory=list, description="names or globs of files to find")
+    patterns: list[Text] = Field(default_factory=list, description="texts to search for in the files")
+
+    @model_validator(mode="after")
+    def _wants_or_writes(self) -> Lookups:
+        if not (self.exploration or self.files or any(self.names) or any(self.patterns)):
+            raise ValueError("ask for files, names or patterns, or write up what you found in exploration")
+        return self
+
+    @property
+    def done(self) -> bool:
+        return self.exploration is not None
+
+    def prose(self) -> str:
+        if self.exploration:
+            return self.exploration.prose()
+        wanted = [f"read {one.path}" + (f":{one.first}-{one.last}" if one.last else "") for one in self.files]
+        wanted += [f"find {name}" for name in self.names] + [f"search {pattern}" for pattern in self.patterns]
+        return "\n".join(f"- {want}" for want in wanted)
