@@ -38,12 +38,16 @@ MAY_KNOW: dict[str, set[str]] = {
     "members": LEAVES,
     "calling": LEAVES | {"members"},
     "store": LEAVES,
+    "packet": LEAVES | {"filing"},
     "render": {"events", "minutes", "types"},
     "audit": LEAVES | {"minutes"},
-    "planning": LEAVES | {"replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members"},
+    "panel": GROUND | {"rules", "protocols"},
+    "planning": LEAVES | {
+        "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
+    },
     "convene": LEAVES | {
         "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",
-        "calling", "store", "render", "audit", "planning",
+        "calling", "store", "render", "audit", "planning", "packet",
     },
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},

@@ -8,12 +8,12 @@ import hmac
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from council import events as ev
 from council import replies
-from council.errors import ChairAbsent, EngineError, QuorumLost
+from council.errors import ChairAbsent, EngineError, QuorumLost, SeatAbsent
 from council.ledger import Ledger, fingerprint
 from council.prompting import Prompts
 from council.replies import Choices, Reply
@@ -37,12 +37,24 @@ T = TypeVar("T")
 Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: what is wanted → what was found
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a seat, besides by whom and after what."""
+
+    prompt: str
+    reply: type[Reply] | None
+    choices: Choices
+    timeout: float | None
+    given: dict[str, Any]
+
+
 class Council:
     """One council at work. A protocol gets one and speaks only through it."""
 
     def __init__(
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
-        context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None, quorum: int = 1,
+        context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
+        limits: Mapping[str, float] | None = None, quorum: int = 1,
     ) -> None:  # fmt: skip
         self.roster = roster
         self.question = question
@@ -52,6 +64,7 @@ class Council:
         self.carry_out = carry_out
         self.context = dict(context or {})
         self.effects = dict(effects or {})
+        self.limits = dict(limits or {})  # seconds, by what they are for: "explorer", "r2"
         self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
         self.stances: dict[str, str] = {}  # what seats declared where their reply has a verdict
         self._out: dict[str, Absence] = {}
@@ -79,48 +92,62 @@ class Council:
         try:
             yield
             await self.ledger.end_phase(self._phases[-1], self._absences)
+        except BaseException:
+            absences.update(self._absences)  # kept with the phase around this one, if that one ends all the same
+            raise
         finally:
             self._path, self._phases, self._absences = path, phases, absences
 
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, **given: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, **given: Any,
     ) -> Statement[Any]:  # fmt: skip
         """One seat. `after` continues that seat's conversation. Raises if it is absent: nobody else is asked."""
-        heard = await self._one(seat, prompt, reply, choices or {}, after, given)
+        heard = await self._one(seat, Request(prompt, reply, choices or {}, timeout, given), after)
         if isinstance(heard, Statement):
             return heard
-        lost = ChairAbsent if seat == self.roster.chair else QuorumLost
-        raise lost(f"{seat.name} did not answer in {self._phase}: {heard.state}: {heard.reason}")
+        detail = f"{seat.name} did not answer in {self._phase}: {heard.state}: {heard.reason}"
+        raise ChairAbsent(detail) if seat == self.roster.chair else SeatAbsent(detail, heard)
 
     async def poll(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Round[Any] | None = None, **given: Any,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **given: Any,
     ) -> Round[Any]:  # fmt: skip
         """All at once. A failing seat is absent while quorum holds."""
         past: Mapping[str, Statement[Any]] = after or {}
-        asked = [self._one(seat, prompt, reply, choices or {}, past.get(seat.name), given) for seat in seats]
-        return self._round(await _together(asked))
+        request = Request(prompt, reply, choices or {}, timeout, given)
+        return self._round(await _together([self._one(seat, request, past.get(seat.name)) for seat in seats]), quorum)
 
     async def relay(
-        self,
-        seats: Sequence[Seat],
-        prompt: str,
-        *,
-        reply: type[Any] | None = None,
-        choices: Choices | None = None,
-        **given: Any,
-    ) -> Round[Any]:
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        timeout: float | None = None, **given: Any,
+    ) -> Round[Any]:  # fmt: skip
         """In turn; each template gets `heard`, the statements before its own."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
-            heard.append(await self._one(seat, prompt, reply, choices or {}, None, {**given, "heard": before}))
+            request = Request(prompt, reply, choices or {}, timeout, {**given, "heard": before})
+            heard.append(await self._one(seat, request, None))
         return self._round(heard)
 
-    async def gather(self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]) -> list[T]:
-        """Each seat runs `act` with a council of its own, whose keys carry the seat: nobody waits for another's."""
-        return await _together([act(self._apart(seat), seat) for seat in seats])
+    async def gather(
+        self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
+    ) -> list[T | Absence]:
+        """Each seat runs `act` with a council of its own, whose keys carry the seat: nobody waits for another's.
+
+        What `act` returns, in seating order; a seat that fell silent in its own act is an Absence there."""
+        return await _together([self._acted(self._apart(seat), seat, act) for seat in seats])
+
+    async def _acted(
+        self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
+    ) -> T | Absence:
+        try:
+            return await act(council, seat)
+        except SeatAbsent as lost:
+            absence: Absence = lost.absence
+            if absence.seat.name != seat.name:
+                raise
+            return absence
 
     async def look(self, seat: Seat, wanted: Json) -> list[Json]:
         """Read-only look-ups through the packet gate."""
@@ -147,27 +174,24 @@ class Council:
             raise EngineError("a step was asked for outside any phase: put it under `async with council.phase(…)`")
         return self._phases[-1]
 
-    async def _one(
-        self, seat: Seat, prompt: str, reply: type[Reply] | None, choices: Choices, after: Statement[Any] | None, given: dict[str, Any]
-    ) -> Statement[Any] | Absence:  # fmt: skip
+    async def _one(self, seat: Seat, request: Request, after: Statement[Any] | None) -> Statement[Any] | Absence:
         key = "/".join((*self._path, seat.name))
         self.ledger.claim(key)
         if known := self._known_absence(key, seat):
             return known
         if gone := self._out.get(seat.name):
             return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), 0)
-        step = self._step(key, seat, prompt, reply, choices, after, given)
+        step = self._step(key, seat, request, after)
         print_ = fingerprint(step.ask, seat.member)
         outcome = self.ledger.find(key, print_) or await self._carry_out(step, seat, print_)
         if not outcome.ok:
             return self._absent(key, Absence(seat, outcome.state, outcome.reason), outcome.attempts)
         return self._statement(step, seat, outcome)
 
-    def _step(
-        self, key: str, seat: Seat, prompt: str, reply: type[Reply] | None, choices: Choices, after: Statement[Any] | None, given: dict[str, Any]
-    ) -> Step:  # fmt: skip
-        known = {"question": self.question, **self.context, **given}
-        rendered = self.prompts.render(prompt, seat, known, after.conversation if after else ())
+    def _step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+        reply, choices = request.reply, request.choices
+        known = {"question": self.question, **self.context, **request.given}
+        rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
         schema = replies.schema_of(reply, choices, small=seat.small) if reply else None
         tokens = (
             None if schema and seat.small else rendered.max_tokens
@@ -180,7 +204,7 @@ class Council:
         def mend(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.repair(said, words)))
 
-        return Step(ask, seat.name, (seat.member, *seat.fallbacks), read, mend)
+        return Step(ask, seat.name, (seat.member, *seat.fallbacks), read, mend, request.timeout)
 
     async def _carry_out(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(
@@ -205,15 +229,17 @@ class Council:
         said: Statement[Any] = Statement(
             seat, step.ask.key, outcome.text, step.read(outcome.text), outcome, (*step.ask.messages, answer)
         )
-        if seat != self.roster.chair:
+        if seat in self.roster.seats:
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
                 self.stances[seat.name] = str(stance)
         return said
 
     def _known_absence(self, key: str, seat: Seat) -> Absence | None:
-        found = self.ledger.absence(self._phase, key)
-        return self._remember(Absence(seat, found["state"], found["reason"])) if found else None
+        for phase in (self._phase, *self._phases):
+            if found := self.ledger.absence(phase, key):
+                return self._remember(Absence(seat, found["state"], found["reason"]))
+        return None
 
     def _absent(self, key: str, absence: Absence, attempts: int) -> Absence:
         seat = absence.seat.name
@@ -227,12 +253,12 @@ class Council:
             self._out.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence
 
-    def _round(self, heard: Sequence[Statement[Any] | Absence]) -> Round[Any]:
+    def _round(self, heard: Sequence[Statement[Any] | Absence], quorum: int | None = None) -> Round[Any]:
         round_ = Round(
             [said for said in heard if isinstance(said, Statement)],
             [gone for gone in heard if isinstance(gone, Absence)],
         )
-        if heard and len(round_) < self.quorum:
+        if heard and len(round_) < (self.quorum if quorum is None else quorum):
             reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
             raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phase} ({reasons})")
         return round_
@@ -241,7 +267,7 @@ class Council:
         """A council for one seat: the same run, the same record, keys of its own."""
         council = Council(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
-            context=self.context, effects=self.effects, quorum=self.quorum,
+            context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum,
         )  # fmt: skip
         council.positions, council.stances, council._out = self.positions, self.stances, self._out
         council._path, council._phases, council._absences = (*self._path, seat.name), self._phases, self._absences

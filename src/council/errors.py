@@ -20,10 +20,7 @@ CouncilError                    exit 1
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from council.types import Absence
+from typing import Any
 
 
 class CouncilError(Exception):
@@ -81,9 +78,9 @@ class QuorumLost(CouncilError):
 class SeatAbsent(QuorumLost):
     """Carries the absence, so that whoever asked can go on without that seat."""
 
-    def __init__(self, detail: str, absence: Absence) -> None:
+    def __init__(self, detail: str, absence: Any) -> None:
         super().__init__(detail)
-        self.absence = absence
+        self.absence = absence  # a types.Absence
 
 
 class ChairAbsent(CouncilError):

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import jinja2
 import jinja2.meta
 
 from council.errors import PromptError
-from council.types import Message, Round, Seat, Statement
+from council.types import Message, Packet, PacketFile, Round, Seat, Statement
 
 SHIPPED = Path(__file__).parent / "data" / "prompts"
 FRONT = "+++\n"
@@ -86,7 +87,7 @@ class Prompts:
     def render(self, name: str, seat: Seat, given: Mapping[str, Any], before: Iterable[Message] = ()) -> Rendered:
         """The exact messages for a seat; `before` is the conversation that is being continued."""
         prompt = self.find(name, seat)
-        if missing := sorted(prompt.needs - given.keys() - {"seat", "role"} - _jinja.globals.keys()):
+        if missing := sorted(prompt.needs - given.keys() - {"seat", "role", "packet"} - _jinja.globals.keys()):
             raise PromptError(
                 f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not give it: '
                 f'pass {missing[0]}=… where "{name}" is asked, or correct the name in the file'
@@ -97,18 +98,32 @@ class Prompts:
             raise PromptError(f'the prompt "{prompt.path.name}" cannot be rendered: {error.message}') from error
 
     def _render(self, prompt: Prompt, seat: Seat, given: dict[str, Any], before: tuple[Message, ...]) -> Rendered:
+        given = {"packet": Packet(), **given}
         given["role"] = prompt.role.render(given)
         given["words"] = given.get("words") or prompt.words
         if seat.small:
             return self._compact(prompt, given, before)
-        user = (
-            _part("full.md").render(given, body=prompt.body.render(given)) if not before else prompt.body.render(given)
-        )
+        user = prompt.body.render(given)
+        if not before:
+            user = _part("full.md").render(given, body=user, dossier=self._dossier(seat, given))
         return Rendered((*(before or [_system()]), {"role": "user", "content": user.strip()}), None, prompt.tokens)
+
+    def _dossier(self, seat: Seat, given: dict[str, Any]) -> str:
+        """The packet in its fence. What differs between seats stands at its end, so that vendors' caches hit the rest."""
+        packet: Packet = given["packet"]
+        if packet.empty:
+            return ""
+        numbered = replace(packet, files=tuple(PacketFile(file.path, _numbered(file.content)) for file in packet.files))
+        judging = seat.focus or given["question"].task != "ask"
+        lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
+        told = numbered.dossier(given["question"].task, *lens, given.get("output_schema"))
+        mark = self.mark("packet")
+        return f"<<<Packet {mark}\n{json.dumps(told, ensure_ascii=False, indent=1)}\n{mark}>>>"
 
     def _compact(self, prompt: Prompt, given: dict[str, Any], before: tuple[Message, ...]) -> Rendered:
         words = min(given["words"] or SMALL_WORDS, SMALL_WORDS)
         material = [piece for expression in prompt.material for piece in _pieces(expression(**given))]
+        given = {**given, "packet": Packet() if before else given["packet"]}  # it was shown in the turn before
         user = _part("compact.md").render(given, ask=prompt.ask.render(given), words=words, material=material)
         system = {"role": "system", "content": given["role"]}
         messages = (*(before or [system]), {"role": "user", "content": user.strip()})
@@ -160,7 +175,9 @@ def _check(front: dict[str, Any], name: str) -> None:
             raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
         kind, what = KNOWN_FRONT[key]
         if not isinstance(value, kind):
-            raise PromptError(f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}')
+            raise PromptError(
+                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
+            )
 
 
 def _split(text: str) -> tuple[dict[str, Any], str]:
@@ -168,6 +185,10 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
         return {}, text
     front, _, body = text[len(FRONT) :].partition(f"\n{FRONT}")
     return tomllib.loads(front), body
+
+
+def _numbered(content: str) -> str:
+    return "\n".join(f"{n}| {line}" for n, line in enumerate(content.splitlines(), 1))
 
 
 def _pieces(value: Any) -> list[tuple[str, str]]:

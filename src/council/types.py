@@ -51,6 +51,7 @@ class Seat:
     name: str
     role: str = ""  # the title shown to people: "Deep Explorer"
     perspective: str = ""  # the lens or strength: "depth and exploration"
+    focus: str = ""  # what that lens asks of the material
     mark: str = ""  # the sign in the verbose layout
     member: str = ""  # provider:model
     vendor: str = ""  # the family it counts as

@@ -62,7 +62,7 @@ class Series:
 
     @property
     def limit(self) -> float:
-        return self.caller.timeout(self.step.chain[0])
+        return self.step.timeout or self.caller.timeout(self.step.chain[0])
 
     async def carry_out(self) -> Outcome:
         journal = self.caller.journal
