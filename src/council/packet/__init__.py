@@ -1,0 +1,92 @@
+"""The packet: the exact material that leaves the machine with a question. Chosen, let through one gate, and cut to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from council.errors import UsageError
+from council.packet import gate as _gate
+from council.packet.changes import Selection
+from council.packet.fitting import fitted
+from council.packet.gate import Gate
+from council.packet.looking import look
+from council.packet.reading import inside
+from council.packet.secrets import scrub
+from council.packet.targets import changed, select
+from council.types import Packet
+
+__all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select"]
+
+ENVIRONMENT = ".agents/ao/environment.json"
+
+
+def build(
+    target: str | Sequence[str] | Selection,
+    root: Path,
+    *,
+    task: str,
+    spec: str | None = None,
+    decisions: Sequence[str] = (),
+    base: str | None = None,
+    stdin: str | None = None,
+    match: bool = True,
+    redact: bool = False,
+    skip_secrets: bool = False,
+    fit: int | None = None,
+) -> Packet:
+    """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else."""
+    if redact and skip_secrets:
+        raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
+    chosen = target
+    if not isinstance(chosen, Selection):
+        chosen = select(chosen, root, task=task, base=base, stdin=stdin, match=match)
+    gate = Gate(root, redact, skip_secrets)
+    packet = _packed(gate, chosen, spec, decisions, environment=task != "ask")
+    return packet if fit is None else fitted(packet, fit)
+
+
+def _packed(gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool) -> Packet:
+    told = [gate.text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
+    specified = _spec(gate, spec) if spec is not None else ""
+    _let_in(gate, chosen)
+    around = _environment(gate) if environment else ""
+    target = gate.text("the words", chosen.target)
+    gate.settle()
+    return Packet(
+        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=scrub(spec or ""), spec=specified,
+        prior_decisions=tuple(decision for decision in told if decision), environment=around,
+        skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
+        matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
+    )  # fmt: skip
+
+
+def _let_in(gate: Gate, chosen: Selection) -> None:
+    """Changes before files: they are what a review is about, if there is not room for both."""
+    if chosen.stdin is not None:
+        gate.stdin(chosen.stdin)
+    if chosen.repo and chosen.changes:
+        shown = chosen.changes[: _gate.FILES_LIMIT]
+        for change, section in zip(shown, chosen.repo.diff(chosen.sides, shown), strict=True):
+            gate.change(change, section)
+        gate.over += sum(change.gone for change in chosen.changes[len(shown) :])  # the others are counted as files
+    contents = _contents(chosen)
+    for wanted in chosen.files:
+        gate.file(wanted.path, contents.get(wanted.oid, b"") if wanted.oid else None, named=wanted.named)
+
+
+def _contents(chosen: Selection) -> dict[str, bytes]:
+    oids = list(dict.fromkeys(wanted.oid for wanted in chosen.files[: _gate.FILES_LIMIT] if wanted.oid))
+    return chosen.repo.blobs(oids, _gate.FILE_LIMIT) if chosen.repo and oids else {}
+
+
+def _spec(gate: Gate, spec: str) -> str:
+    path = inside(gate.root, spec)
+    if not (gate.root / path).exists():
+        raise UsageError(f'--spec names "{scrub(spec)}", and there is no such file: check the name')
+    return gate.read(path, named=True, ours=True) or ""
+
+
+def _environment(gate: Gate) -> str:
+    there = (gate.root / ENVIRONMENT).is_file()
+    return (gate.read(ENVIRONMENT, ours=True) or "") if there else ""

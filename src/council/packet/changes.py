@@ -1,0 +1,131 @@
+"""What changed: since a commit, between two, in the index or in the work tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from council.errors import UsageError
+from council.packet import git
+from council.packet.git import Change, Repo
+from council.packet.names import is_private, shown
+from council.packet.trees import globbed
+from council.types import Skipped
+
+RECENT_COMMITS = 3
+RECENT_FILES = 20
+NO_CHANGES = "no changes to review"
+NO_FILE = ("120000", "160000")  # a link, a submodule
+
+
+class Wanted(NamedTuple):
+    """A file that was chosen; `oid` is its content in git, where the work tree's is not what is meant."""
+
+    path: str
+    named: bool = False
+    oid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was chosen, before the gate has seen it."""
+
+    target: str = ""
+    files: tuple[Wanted, ...] = ()
+    changes: tuple[Change, ...] = ()
+    sides: tuple[str, ...] = ()  # what the changes are between, in git's words
+    repo: Repo | None = None
+    stdin: str | None = None
+    matched: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    note: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.files or self.changes or self.skipped or self.stdin is not None)
+
+
+def repo_of(root: Path, what: str) -> Repo:
+    repo = git.find(root)
+    if repo is None:
+        raise UsageError(f'"{what}" needs a git repository, and this folder is in none: name files or a folder instead')
+    return repo
+
+
+def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
+    """The files that differ, as they are on the later side, with their diff."""
+    # Unmerged paths are told twice; the other time with their content.
+    found = [change for change in repo.changes(*sides) if change.status != "U" and not is_private(change.path)]
+    changes = found[:most]
+    beyond = [Skipped(shown(change.path), f"recent shows {most} files", True) for change in found[len(changes) :]]
+    files = [Wanted(change.path, oid=_oid(change)) for change in changes if _has_content(change)]
+    note = "" if found else NO_CHANGES
+    return Selection("", tuple(files), tuple(changes), sides, repo, skipped=tuple(beyond), note=note)
+
+
+def _oid(change: Change) -> str:
+    return "" if set(change.oid) == {"0"} else change.oid
+
+
+def _has_content(change: Change) -> bool:
+    return not change.gone and change.mode not in NO_FILE
+
+
+def recent(repo: Repo) -> Selection:
+    commits = repo.line(RECENT_COMMITS + 1)
+    if len(commits) > RECENT_COMMITS:
+        start = commits[RECENT_COMMITS]
+    else:
+        # Beyond the end of a shallow clone there was something, nobody knows what; before a first commit there was nothing.
+        start = commits[-1] if commits and repo.shallow() else repo.nothing()
+    return _differing(repo, start, most=RECENT_FILES)
+
+
+def staged(repo: Repo) -> Selection:
+    return _differing(repo, "--cached", *(() if repo.line(1) else (repo.nothing(),)))
+
+
+def between(repo: Repo, span: re.Match[str]) -> Selection:
+    one, other = (repo.commit(span[side] or "HEAD") for side in ("one", "other"))
+    if span["dots"] == "...":
+        one = repo.merge_base(one, other) or one
+    return _differing(repo, one, other)
+
+
+def since(repo: Repo, base: str) -> Selection:
+    """What this work tree has that `base` had not when they parted."""
+    commit = repo.commit(base)
+    return _with_new_files(_differing(repo, repo.merge_base(commit, "HEAD") or commit))
+
+
+def work_tree(root: Path) -> Selection:
+    repo = git.find(root)
+    if repo is None:
+        return Selection(note=NO_CHANGES)
+    return _with_new_files(_differing(repo, *(("HEAD",) if repo.line(1) else (repo.nothing(),))))
+
+
+def _with_new_files(selection: Selection) -> Selection:
+    assert selection.repo
+    new = [Wanted(path) for path in selection.repo.untracked() if not is_private(path)]
+    return replace(selection, files=(*selection.files, *new), note="" if new else selection.note)
+
+
+def within(selection: Selection, paths: Sequence[str]) -> Selection:
+    """The changes that lie in what was named, if anything was."""
+    if not paths:
+        return selection
+    files = tuple(wanted for wanted in selection.files if _below(wanted.path, paths))
+    changes = tuple(change for change in selection.changes if _below(change.path, paths))
+    note = selection.note if files or changes else NO_CHANGES
+    return replace(selection, files=files, changes=changes, note=note)
+
+
+def _below(path: str, places: Sequence[str]) -> bool:
+    return any(
+        place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") or globbed(place, [path])
+        for place in places
+    )

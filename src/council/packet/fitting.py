@@ -1,0 +1,62 @@
+"""A packet cut to a small window, by one rule: in order, whole while it fits, then one cut at a line, then nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from council.types import Packet, PacketFile, Skipped, tokens_of
+
+MARKER = "[cut here: the rest does not fit]"
+
+
+@dataclass(slots=True)
+class Window:
+    """The room that is left, and what did not find any."""
+
+    size: int
+    left: int
+    closed: bool = False
+    cuts: list[Skipped] = field(default_factory=list)
+
+    def show(self, name: str, text: str) -> str:
+        """As much of a text as there is room for. After the first cut the window is closed, so that nothing slips in out of turn."""
+        if not text:
+            return ""
+        cost = tokens_of(name) + tokens_of(text)
+        if not self.closed and cost <= self.left:
+            self.left -= cost
+            return text
+        part = "" if self.closed else _cut(text, self.left - tokens_of(name))
+        self.closed = True
+        self.cuts.append(Skipped(name, f"does not fit the member's window ({self.size:,} tokens)", True))
+        return part
+
+
+def fitted(packet: Packet, tokens: int) -> Packet:
+    """The packet as a member with a window of so many tokens sees it: spec, diff, files, environment, in that order.
+
+    Decisions are never cut: they are short, and without them the rest means something else.
+    """
+    if packet.tokens <= tokens:
+        return packet
+    window = Window(tokens, max(0, tokens - sum(map(tokens_of, packet.prior_decisions))))
+    spec = window.show(packet.spec_source or "spec", packet.spec)
+    diff = window.show("diff", packet.diff)
+    files = [PacketFile(file.path, window.show(file.path, file.content)) for file in packet.files]
+    environment = window.show("environment", packet.environment)
+    cut = {item.path for item in window.cuts}
+    return replace(
+        packet, spec=spec, diff=diff, files=tuple(file for file in files if file.content or file.path not in cut),
+        environment=environment, skipped=(*packet.skipped, *window.cuts),
+    )  # fmt: skip
+
+
+def _cut(text: str, tokens: int) -> str:
+    """The first lines that fit with the marker under them; "" when not even one does."""
+    room = tokens - tokens_of(f"{MARKER}\n")
+    kept: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if (room := room - tokens_of(line)) < 0:
+            break
+        kept.append(line)
+    return "".join([*kept, MARKER, "\n"]) if kept else ""

@@ -1,0 +1,54 @@
+"""What a file's name alone tells: that it holds secrets, is a lock file, or is none of the council's business."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+DENIED = (
+    ".env*", "*.pem", "id_*", ".npmrc", ".netrc", "_netrc", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup",
+    "kubeconfig", "*.kubeconfig", "credentials*", ".credentials*", ".pgpass", ".pypirc", ".git-credentials", ".dockercfg",
+    ".htpasswd", ".my.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
+)  # fmt: skip
+DENIED_PLACES = (".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*")
+# A program may be called credentials.py and a template .env.example; their contents are looked at like any other's.
+TEMPLATES = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
+SOURCE = set("py pyi js mjs cjs jsx ts tsx vue svelte go rs java kt kts scala rb php c h cc cpp hpp cs swift m ex exs erl clj hs ml lua dart sql sh md rst adoc html css scss proto graphql".split())  # fmt: skip # noqa: SIM905
+LOCKS = {
+    "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "bun.lockb", "packages.lock.json", "gradle.lockfile",
+    "package.resolved", "conda-lock.yml", ".terraform.lock.hcl",
+}  # fmt: skip
+
+
+def denied(path: str) -> bool:
+    """Whether a file of this name is taken for secret, whatever stands in it."""
+    whole = PurePosixPath(path.lower())
+    if any(fnmatchcase("/".join(whole.parts[-2:]), place) for place in DENIED_PLACES):
+        return True
+    return any(fnmatchcase(whole.name, name) and not _excused(whole, name) for name in DENIED)
+
+
+def _excused(path: PurePosixPath, name: str) -> bool:
+    if name == ".env*":
+        return bool(TEMPLATES.fullmatch(path.name))
+    if name in ("id_*", "credentials*", ".credentials*"):
+        return path.suffix.removeprefix(".") in SOURCE and not re.match(r"id_(?:rsa|dsa|ecdsa|ed25519)\b", path.name)
+    return False
+
+
+def is_lock(path: str) -> bool:
+    name = PurePosixPath(path).name.lower()
+    return name in LOCKS or name.endswith((".lock", "-lock.json"))
+
+
+def is_private(path: str) -> bool:
+    """The council's own records and git's: never material, but for the environment, which is asked for by name."""
+    parts = PurePosixPath(path).parts
+    return ".git" in parts or parts[:1] == (".agents",)
+
+
+def shown(path: str) -> str:
+    """A path as it can stand in a message: on one line, in characters that everyone can write."""
+    plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain)

@@ -1,0 +1,112 @@
+"""Files, read so that nothing odd is waited for, followed or swallowed; and text, decoded without what nobody sees."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from council.errors import UsageError
+from council.packet.names import shown
+from council.types import sound
+
+SNIFFED = 8_192
+# Zero-width and direction marks, soft hyphens, tags, variation selectors but the emoji's own, and controls but tab and line ends.
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+)
+ODD = (
+    (stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+
+
+class Unreadable(Exception):
+    """A file that is not read, with the reason. `odd` ones are no text that anybody could have been shown."""
+
+    def __init__(self, why: str, *, odd: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.odd = odd
+
+
+def inside(root: Path, path: str) -> str:
+    """The path relative to the root, as git would write it. One that leads out of it is refused."""
+    if "\0" in path:
+        raise UsageError("a path holds a NUL character: name a file that can exist")
+    place = Path(os.path.normpath(root.resolve() / path))
+    if not place.is_relative_to(root.resolve()):
+        raise UsageError(
+            f'"{shown(path)}" lies outside the folder council was started in: start it in a folder that holds both'
+        )
+    return place.relative_to(root.resolve()).as_posix()
+
+
+def read(root: Path, path: str, largest: int) -> bytes:
+    """The bytes of a regular file below the root. Stat first: nothing that could block or never end is opened."""
+    try:
+        place = _place(root.resolve(), path)
+        _regular(os.lstat(place))
+        # Not following: the file may have been replaced by a link since. Not blocking: or by a pipe.
+        handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as stream:
+            size = _regular(os.fstat(handle))
+            content = stream.read(SNIFFED if size > largest else largest + 1)
+    except (OSError, ValueError, RuntimeError) as error:  # a circle of links is a RuntimeError up to Python 3.12
+        raise Unreadable(f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})") from error
+    if is_binary(content):
+        raise Unreadable(f"binary, {_amount(size)}" if size > largest else "binary", odd=True)
+    if size > largest or len(content) > largest:
+        raise Unreadable(f"{_amount(max(size, len(content)))}, over {_amount(largest)} a file")
+    return content
+
+
+def _place(root: Path, path: str) -> Path:
+    place = root / path
+    parent = place.parent.resolve()
+    if not parent.is_relative_to(root):
+        raise Unreadable("behind a link out of the root", odd=True)
+    return parent / place.name
+
+
+def _regular(status: os.stat_result) -> int:
+    for is_it, what in ODD:
+        if is_it(status.st_mode):
+            raise Unreadable(what, odd=True)
+    return status.st_size
+
+
+def is_binary(content: bytes) -> bool:
+    return b"\0" in content[:SNIFFED]
+
+
+def link_target(root: Path, path: str) -> str | None:
+    """Where a link that was named leads, relative to the root; None for what is no link. Out of the root is refused."""
+    place = root.resolve() / path
+    if not place.is_symlink():
+        return None
+    try:
+        target = place.resolve()
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f'"{shown(path)}" is a link that leads back to itself: name the file itself') from error
+    if not target.is_relative_to(root.resolve()):
+        raise UsageError(f'"{shown(path)}" is a link out of the folder council was started in, and is not followed')
+    return target.relative_to(root.resolve()).as_posix()
+
+
+def decoded(content: bytes) -> tuple[str, int]:
+    """Text, and how many characters that nobody sees were taken out of it."""
+    return visible(content.decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
+def visible(text: str) -> tuple[str, int]:
+    return INVISIBLE.subn("", sound(text))
+
+
+def _amount(size: int) -> str:
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{size} bytes"

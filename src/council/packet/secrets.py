@@ -1,0 +1,232 @@
+"""What a secret looks like, and how it is masked. Better one question too many than a key in somebody's log."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+KEY_REACH = 20_000  # characters a key block may run without its end
+
+
+class Secret(NamedTuple):
+    """Where a secret stands in a text. The secret itself is carried nowhere."""
+
+    kind: str
+    start: int
+    end: int
+
+
+class Rule(NamedTuple):
+    """A key that is known by its shape; `hints` are looked for first, since most texts hold none of them."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _rule(kind: str, shape: str, *hints: str) -> Rule:
+    return Rule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){shape}(?![A-Za-z0-9])"))
+
+
+RULES = (
+    _rule("AWS access key", r"A(?:KIA|SIA|GPA|IDA|ROA|NPA|BIA|CCA)[A-Z0-9]{16}", "AKIA", "ASIA", "AGPA", "AIDA", "AROA", "ANPA", "ABIA", "ACCA"),
+    _rule("GitHub token", r"gh[opusr]_[A-Za-z0-9]{30,}", "gho_", "ghp_", "ghu_", "ghs_", "ghr_"),
+    _rule("GitHub token", r"github_pat_\w{40,}", "github_pat_"),
+    _rule("GitLab token", r"gl(?:pat|rt|dt|ptt|cbt|ft|soat|imt|agent)-[\w-]{18,}", "glpat-", "glrt-", "gldt-", "glptt-", "glcbt-", "glft-", "glsoat-", "glimt-", "glagent-"),
+    _rule("Slack token", r"xox[abceoprs]-[A-Za-z0-9-]{20,}", "xox"),
+    _rule("Slack token", r"xapp-\d-[A-Za-z0-9-]{20,}", "xapp-"),
+    _rule("Slack webhook", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/]{30,}", "hooks.slack.com/"),
+    _rule("Stripe key", r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{16,}", "k_live_", "k_test_", "k_prod_"),
+    _rule("webhook secret", r"whsec_[A-Za-z0-9+/]{24,}={0,2}", "whsec_"),
+    _rule("Google API key", r"AIza[\w-]{33,}", "AIza"),
+    _rule("Google OAuth secret", r"GOCSPX-[\w-]{20,}", "GOCSPX-"),
+    _rule("Google access token", r"ya29\.[\w-]{30,}", "ya29."),
+    _rule("Anthropic key", r"sk-ant-[\w-]{20,}", "sk-ant-"),
+    _rule("OpenAI key", r"sk-(?!ant-)(?:[a-z]{2,10}-)*(?:v1-)?[\w-]{20,}", "sk-"),
+    _rule("model provider key", r"(?:r8_[A-Za-z0-9]{37}|(?:gsk_|xai-|pplx-|tvly-(?:dev-|prod-)?|csk-|nvapi-)[\w-]{20,})", "gsk_", "xai-", "r8_", "pplx-", "tvly-", "csk-", "nvapi-"),
+    _rule("Hugging Face token", r"(?:hf|api_org)_[A-Za-z0-9]{30,}", "hf_", "api_org_"),
+    _rule("npm token", r"npm_[A-Za-z0-9]{30,}", "npm_"),
+    _rule("PyPI token", r"pypi-[\w-]{50,}", "pypi-"),
+    _rule("RubyGems key", r"rubygems_[0-9a-f]{40,}", "rubygems_"),
+    _rule("Docker token", r"dckr_(?:pat|oat)_[\w-]{20,}", "dckr_"),
+    _rule("SendGrid key", r"SG\.[\w-]{16,}\.[\w-]{30,}", "SG."),
+    _rule("Mailgun key", r"key-[0-9a-f]{32}", "key-"),
+    _rule("Twilio key", r"SK[0-9a-f]{32}", "SK"),
+    _rule("DigitalOcean token", r"do[opr]_v1_[0-9a-f]{40,}", "_v1_"),
+    _rule("Shopify token", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}", "shp"),
+    _rule("Databricks token", r"dapi[0-9a-f]{32}(?:-\d)?", "dapi"),
+    _rule("Doppler token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?[A-Za-z0-9]{36,}", "dp."),
+    _rule("Vault token", r"hv[sbr]\.[\w-]{24,}", "hvs.", "hvb.", "hvr."),
+    _rule("Terraform token", r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{40,}", ".atlasv1."),
+    _rule("Grafana token", r"gl(?:sa|c)_[\w+/=]{30,}", "glsa_", "glc_"),
+    _rule("Sentry token", r"sntry[su]_[\w+/=-]{30,}", "sntrys_", "sntryu_"),
+    _rule("Linear key", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}", "lin_"),
+    _rule("Notion token", r"ntn_[A-Za-z0-9]{30,}", "ntn_"),
+    _rule("Atlassian token", r"AT(?:ATT|CTT|BB)3?[\w-]{20,}={0,2}[A-F0-9]{0,8}", "ATATT", "ATCTT", "ATBB"),
+    _rule("database token", r"(?:pscale_(?:tkn|pw|oauth)_[\w.-]{30,}|sbp_[0-9a-f]{40})", "pscale_", "sbp_"),
+    _rule("hosting token", r"(?:nfp_|vercel_|figd_|fo1_|rnd_|CFPAT-|PMAK-|NRAK-|EZ[AT]K)[\w-]{24,}", "nfp_", "vercel_", "figd_", "fo1_", "rnd_", "CFPAT-", "PMAK-", "NRAK-", "EZAK", "EZTK"),
+    _rule("Azure storage key", r"AccountKey=[A-Za-z0-9+/]{60,}={0,2}", "AccountKey="),
+    _rule("Telegram token", r"\d{8,10}:AA[\w-]{32,34}", ":AA"),
+    _rule("Discord webhook", r"discord(?:app)?\.com/api/webhooks/\d{15,}/[\w-]{40,}", "/api/webhooks/"),
+    _rule("Discord token", r"[MNO][A-Za-z\d]{22,27}\.[\w-]{6}\.[\w-]{27,}", "."),
+    _rule("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{40,}", "AGE-SECRET-KEY-"),
+    _rule("JSON web token", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}", "eyJ"),
+)  # fmt: skip
+
+PLACEHOLDER = re.compile(
+    r"example|sample|placeholder|change[-_]?me|your|my[-_]?(?:key|token|secret|pass)|dummy|fake|redacted|insert|replace"
+    r"|x{4,}|\*{3,}|\.{3}|0{8,}|1234567|abcdefg|<|>|\$\{|\$\(|\{\{|%\(|%s|#\{|\bnone\b|\bnull\b|\bundefined\b",
+    re.IGNORECASE,
+)
+KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:")
+KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-{0,5}")
+BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}")
+URL_PASSWORD = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s:/@\"'<>]{0,100}):([^\s@/\"'<>]{3,200})@(?=[\w\[$-])")
+BEARER = re.compile(r"(?i)\bauthorization\b[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s+([\w+/=.~-]{16,})")
+NAMED = re.compile(
+    r"(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|auth[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|credential)[\w.-]{0,40})[\"'\]]{0,2}"
+    r"\s{0,8}(?::=|=>|[:=])\s{0,8}(?:(?P<mark>[\"'`])(?P<quoted>[^\s\"'`]{8,500})(?P=mark)|(?P<bare>[^\s\"'`,;(){}\[\]<>#]{12,500})(?=[\s,;}#]|$))"
+)
+NO_SECRET_NAME = re.compile(
+    r"(?i)hash|sha\d|digest|checksum|fingerprint|public|url|path|file|_name|\.name|_id$|type|count|limit|max|min|ttl|expir|length|regex|pattern"
+)
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # without quotes, a name of something in a program
+COMMON = {
+    "password", "passwd", "pass", "secret", "token", "user", "username", "root", "admin", "guest", "test", "postgres",
+    "mysql", "mongo", "redis", "rabbitmq", "minio", "dev", "local", "pwd", "key", "apikey", "api_key",
+}  # fmt: skip
+
+
+def secrets_in(text: str) -> list[Secret]:
+    """Every secret of a text, in order, none inside another."""
+    found = [*_known(text), *_key_blocks(text), *_urls(text), *_bearers(text), *_assignments(text)]
+    return _apart(sorted(found, key=lambda secret: (secret.start, -secret.end)))
+
+
+def scrub(text: str) -> str:
+    """The text with every secret masked: for logs, errors, reports and whatever else people and machines keep."""
+    return masked(text, secrets_in(text))
+
+
+def masked(text: str, found: Sequence[Secret], *, margin: int = 0) -> str:
+    """The text with masks for secrets. Lines stay lines; in a diff the first column (`margin`) of each stays too."""
+    parts, at = [], 0
+    for secret in found:
+        for start, end in _by_line(text, secret, margin):
+            parts += [text[at:start], f"[redacted:{secret.kind}]"]
+            at = end
+    return "".join([*parts, text[at:]])
+
+
+def line_of(text: str, secret: Secret) -> int:
+    return text.count("\n", 0, secret.start) + 1
+
+
+def _by_line(text: str, secret: Secret, margin: int) -> Iterator[tuple[int, int]]:
+    start = secret.start
+    while (end := text.find("\n", start, secret.end)) >= 0:
+        if end > start:
+            yield start, end
+        start = min(end + 1 + margin, secret.end)
+    if secret.end > start:
+        yield start, secret.end
+
+
+def _apart(found: Sequence[Secret]) -> list[Secret]:
+    kept: list[Secret] = []
+    for secret in found:
+        if kept and secret.start < kept[-1].end:
+            kept[-1] = kept[-1]._replace(end=max(kept[-1].end, secret.end))
+        else:
+            kept.append(secret)
+    return kept
+
+
+def _known(text: str) -> Iterator[Secret]:
+    for rule in RULES:
+        if any(hint in text for hint in rule.hints):
+            for found in rule.pattern.finditer(text):
+                if not _is_placeholder(found.group()):
+                    yield Secret(rule.kind, *found.span())
+
+
+def _is_placeholder(value: str) -> bool:
+    """`sk-your-key-here`, `AKIA…EXAMPLE`, `ghp_xxxx`: shapes shown for reading. A random key has no such pattern in it."""
+    return bool(PLACEHOLDER.search(value)) or _entropy(value[-24:]) < 2.5 or not re.search(r"\d", value)
+
+
+def _key_blocks(text: str) -> Iterator[Secret]:
+    for found in KEY_BLOCK.finditer(text):
+        end = KEY_END.search(text, found.end(), found.end() + KEY_REACH)
+        stop = end.end() if end else _last_of_key(text, found.end())
+        if BASE64.search(text, found.end(), stop):
+            yield Secret("private key", found.start(), stop)
+
+
+def _last_of_key(text: str, start: int) -> int:
+    """Where a key block without an end stops looking like one."""
+    stop = start
+    for found in BASE64.finditer(text, start, start + KEY_REACH):
+        if found.start() - stop > 200:
+            break
+        stop = found.end()
+    rest = re.match(r"\n.?[A-Za-z0-9+/]+={0,2}$", text[stop : stop + 200], re.MULTILINE)
+    return stop + (rest.end() if rest else 0)
+
+
+def _urls(text: str) -> Iterator[Secret]:
+    if "://" not in text:
+        return
+    for found in URL_PASSWORD.finditer(text):
+        user, password = found.groups()
+        usual = password.lower() in COMMON or password == user
+        if not usual and not PLACEHOLDER.search(password) and not password.startswith(("$", "{", "%", ":")):
+            yield Secret("URL password", *found.span(2))
+
+
+def _bearers(text: str) -> Iterator[Secret]:
+    for found in BEARER.finditer(text):
+        if not _is_placeholder(found[1]) and _is_random(found[1]):
+            yield Secret("authorization header", *found.span(1))
+
+
+def _assignments(text: str) -> Iterator[Secret]:
+    for found in NAMED.finditer(text):
+        which = "quoted" if found["quoted"] else "bare"
+        name, value = _whole_name(text, found), found[which]
+        if NO_SECRET_NAME.search(name) or PLACEHOLDER.search(value) or value.lower() in COMMON:
+            continue
+        if which == "bare" and CODE.fullmatch(value):
+            continue
+        if _is_password(name, value, which) or _is_random(value, digits=1 if which == "quoted" else 2):
+            yield Secret("assigned secret", *found.span(which))
+
+
+def _whole_name(text: str, found: re.Match[str]) -> str:
+    before = re.search(r"[\w.-]*$", text[max(0, found.start() - 40) : found.start()])
+    return f"{before[0] if before else ''}{found['name']}".lower()
+
+
+def _is_password(name: str, value: str, which: str) -> bool:
+    """A password that a person chose: three kinds of characters, and not its own name with a number."""
+    kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
+    asked = re.search("passw|pwd|passphrase", name) and which == "quoted"
+    return bool(asked) and kinds >= 3 and len(value) >= 10 and not re.search(r"(?i)passw|secret|[(){}\[\]]", value)
+
+
+def _is_random(value: str, digits: int = 1) -> bool:
+    """No word, path or identifier: a long run of letters mixed with digits, evenly spread."""
+    runs = [run for run in re.findall(r"[A-Za-z0-9+/=~]{8,}", value) if re.search(r"[A-Za-z]", run)]
+    longest = max(runs, key=len, default="")
+    mixed = len(re.findall(r"\d", longest)) >= digits
+    return len(value) >= 16 and mixed and _entropy(value) >= 3.0 and not re.search(r"[(){}\[\]\\]|::|//", value)
+
+
+def _entropy(text: str) -> float:
+    """Bits a character."""
+    counts = Counter(text).values()
+    return -sum(n / len(text) * math.log2(n / len(text)) for n in counts) if text else 0.0

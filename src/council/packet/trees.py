@@ -1,0 +1,110 @@
+"""Which files there are below a folder, and which of them a pattern or a word means."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from council.errors import UsageError
+from council.packet.git import GitFailed, Repo
+from council.packet.names import is_private, shown
+
+MOST_FILES = 50_000  # looked at without git's help
+MOST_PLACES = 20  # a word that means more than this means nothing in particular
+NOT_WALKED = {
+    ".git",
+    ".hg",
+    ".svn",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".ruff_cache",
+}
+GLOB = re.compile(r"[*?\[]")
+SMALL_WORDS = set(
+    "the this that these those and but for with our your its his her their from into about over not are was were how why what which who when "  # noqa: SIM905
+    "where all any new use using can should could would does did has have had will more than then them they there here out off".split()
+)
+
+
+def listing(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
+    """The files below a folder, sorted; with git's help those it would track, else all but what tools leave behind."""
+    found: list[str] = []
+    if repo:
+        try:
+            found = [name for name in repo.listed(folder) if os.path.lexists(root / name)]
+        except GitFailed:
+            found = []
+    # A folder that git ignores may still be named.
+    return [name for name in found or _walked(root, folder) if not is_private(name)]
+
+
+def _walked(root: Path, folder: str) -> list[str]:
+    found: list[str] = []
+    for place, folders, names in os.walk(root / folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in NOT_WALKED)
+        found += ((Path(place) / name).relative_to(root).as_posix() for name in names)
+        if len(found) > MOST_FILES:
+            raise UsageError(f'"{shown(folder) or "."}" holds more than {MOST_FILES:,} files: name a smaller folder')
+    return sorted(found)
+
+
+def is_glob(text: str) -> bool:
+    return bool(GLOB.search(text)) and bool(re.search(r"[./]", text))
+
+
+def globbed(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a pattern means; a star stays within its folder, two do not."""
+    matcher = re.compile(_as_regex(pattern.removeprefix("./")), re.DOTALL)
+    return [name for name in names if matcher.fullmatch(name)]
+
+
+def _as_regex(pattern: str) -> str:
+    # Stars in a row are one: many of them would make the matching slow.
+    pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)
+    return "".join(_piece(piece) for piece in pieces)
+
+
+def _piece(piece: str) -> str:
+    if piece.startswith("**"):
+        return "(?:[^/]+/)*" if piece.endswith("/") else ".*"
+    if piece in ("*", "?"):
+        return "[^/]*" if piece == "*" else "[^/]"
+    if len(piece) > 2 and piece[0] == "[":
+        inside = piece[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+    return re.escape(piece)
+
+
+def meant(words: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Words that are a whole part of a path, or its stem, and the places they mean: `auth` → src/auth/."""
+    said = dict.fromkeys(word for word in _bare_words(words) if len(word) > 2 and word not in SMALL_WORDS)
+    found: dict[str, dict[str, None]] = {word: {} for word in said}
+    for name in names:
+        for key, place in _parts(name):
+            if key in found:
+                found[key][place] = None
+    outermost = {word: _outermost(list(places)) for word, places in found.items()}
+    return {word: places for word, places in outermost.items() if 0 < len(places) <= MOST_PLACES}
+
+
+def _bare_words(words: str) -> Iterator[str]:
+    return (word.strip("\"'`()[]<>.,;:!?").casefold() for word in words.split())
+
+
+def _parts(name: str) -> Iterator[tuple[str, str]]:
+    path = PurePosixPath(name)
+    for depth, part in enumerate(path.parts[:-1], 1):
+        yield part.casefold(), "/".join(path.parts[:depth]) + "/"
+    yield path.name.casefold(), name
+    yield path.stem.casefold(), name
+
+
+def _outermost(places: Sequence[str]) -> list[str]:
+    folders = {place for place in places if place.endswith("/")}
+    return [place for place in places if not any(f"{parent}/" in folders for parent in PurePosixPath(place).parents)]
