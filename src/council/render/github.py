@@ -1,0 +1,61 @@
+"""The findings as workflow commands of GitHub Actions. No word of a model can become a command of its own."""
+
+from __future__ import annotations
+
+from council.render.clean import clean
+from council.render.places import absent, found_by, is_loud, place
+from council.types import Json
+
+IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # what the runner turns back in a message
+IN_PROPERTY = IN_DATA | {":": "%3A", ",": "%2C"}  # and in a property
+
+
+def render(report: Json, *, errors: bool = False) -> str:
+    """The verdict, the seats that are missing, then one annotation for each finding; errors only if asked for."""
+    lines = [_verdict(report)]
+    lines += [
+        _command(
+            "warning",
+            f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}",
+            title="Council: a seat is missing",
+        )
+        for seat in absent(report)
+    ]
+    return "".join(f"{line}\n" for line in [*lines, *(_finding(finding, errors) for finding in report["findings"])])
+
+
+def _verdict(report: Json) -> str:
+    verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
+    kind = "notice" if verdict == "PASS" else "warning"
+    confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
+    return _command(kind, f"{verdict}{confidence}, {len(report['findings'])} findings", title="Council")
+
+
+def _finding(finding: Json, errors: bool) -> str:
+    kind = "error" if is_loud(finding, errors) else "notice" if finding["severity"] == "minor" else "warning"
+    found = place(finding)
+    where = {"file": found[0], "line": str(found[1])} if found else {}
+    title = f"Council: {finding['severity']} {finding['category']}, {found_by(finding)}"
+    stated = (
+        []
+        if found or not finding["location"]
+        else [f"Location as stated, not found in the packet: {finding['location']}"]
+    )
+    said = [finding["description"], f"Fix: {finding['fix']}", *stated, *(["Disputed."] if finding["disputed"] else [])]
+    return _command(kind, "\n".join(said), **where, title=title)
+
+
+def _command(kind: str, message: str, **properties: str) -> str:
+    told = ",".join(f"{name}={_inert(_escaped(clean(value), IN_PROPERTY))}" for name, value in properties.items())
+    return f"::{kind} {told}::{_inert(_escaped(clean(message).strip(), IN_DATA))}"
+
+
+def _escaped(text: str, table: dict[str, str]) -> str:
+    return "".join(table.get(sign, sign) for sign in text)
+
+
+def _inert(text: str) -> str:
+    """The marks of a command, new and old, pulled apart: nothing that reads the log line by line finds one inside."""
+    while "::" in text:
+        text = text.replace("::", ": :")
+    return text.replace("##[", "## [")

@@ -1,0 +1,96 @@
+"""The findings as SARIF 2.1.0, for code scanning."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote
+
+from council.render.clean import clean
+from council.render.places import absent, found_by, is_loud, place
+from council.types import Json
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+FINGERPRINT = "councilFinding/v1"
+WHOLE = "."  # code scanning refuses a result without a location; this one names the tree and no line
+
+
+def render(report: Json, *, errors: bool = False) -> str:
+    """One run with a rule per category; a level above warning only with `errors`."""
+    rules = sorted({_rule(finding) for finding in report["findings"]})
+    run = {
+        "tool": {"driver": {"name": "Council", "rules": [_described(rule) for rule in rules]}},
+        "automationDetails": {"id": f"council/{clean(report['task'])}/"},
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, rules, errors) for finding in report["findings"]],
+        "properties": {"verdict": report["verdict"], "confidence": report["confidence"], "run": report["run"]},
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _rule(finding: Json) -> str:
+    words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
+    return f"council/{words or 'other'}"
+
+
+def _described(rule: str) -> Json:
+    return {"id": rule, "shortDescription": {"text": f"{rule.removeprefix('council/')}, found by a council of models"}}
+
+
+def _invocation(report: Json) -> Json:
+    told = [
+        {
+            "level": "warning",
+            "message": {"text": _text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
+        }
+        for seat in absent(report)
+    ]
+    return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": told}
+
+
+def _result(finding: Json, rules: list[str], errors: bool) -> Json:
+    rule = _rule(finding)
+    return {
+        "ruleId": rule,
+        "ruleIndex": rules.index(rule),
+        "level": _level(finding, errors),
+        "message": {"text": _message(finding)},
+        "locations": [{"physicalLocation": _where(finding)}],
+        "partialFingerprints": {FINGERPRINT: finding["fingerprint"]},
+        "properties": {
+            "severity": finding["severity"],
+            "foundBy": [clean(seat) for seat in finding["found_by"]],
+            "of": finding["of"],
+            "verified": finding["verified"],
+            "disputed": finding["disputed"],
+        },
+    }
+
+
+def _level(finding: Json, errors: bool) -> str:
+    if is_loud(finding, errors):
+        return "error"
+    return "note" if finding["severity"] == "minor" else "warning"
+
+
+def _message(finding: Json) -> str:
+    disputed = ", disputed" if finding["disputed"] else ""
+    lines = [finding["description"], f"Fix: {finding['fix']}", f"Why: {finding['why']}"]
+    if not place(finding) and finding["location"]:
+        lines.append(f"Location as stated, not found in the packet: {finding['location']}")
+    return _text("\n".join([*lines, f"({finding['severity']}, {found_by(finding)}{disputed})"]))
+
+
+def _text(text: str) -> str:
+    """Plain: no link and no placeholder of SARIF's own can be written by a model."""
+    unlinked = re.sub(r"(?<!\\)\[(?=[^\]\n]*\]\()", r"\\[", clean(text))
+    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no words"
+
+
+def _where(finding: Json) -> Json:
+    found = place(finding)
+    if not found:
+        return {"artifactLocation": {"uri": WHOLE}}
+    path, line = found
+    location = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
+    return {"artifactLocation": location, "region": {"startLine": max(1, line)}}

@@ -1,0 +1,121 @@
+"""The findings as SARIF 2.1.0."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from jsonschema import Draft7Validator
+
+from council.render.sarif import render
+from tests.render.findings import NASTY_FINDINGS, Json, finding, report, with_a_lost_seat
+
+SCHEMA = Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json"
+
+
+@cache
+def validator() -> Draft7Validator:
+    return Draft7Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def run(value: Json, **more: Any) -> Json:
+    log = json.loads(render(value, **more))
+    validator().validate(log)
+    (only,) = log["runs"]
+    assert isinstance(only, dict)
+    return only
+
+
+def result(value: Json, **more: Any) -> Json:
+    (only,) = run(report(value), **more)["results"]
+    assert isinstance(only, dict)
+    return only
+
+
+@pytest.mark.behaviour("50-sarif")
+@pytest.mark.parametrize("value", [report(), report(finding()), with_a_lost_seat(), report(status="failed", verdict=None, confidence=None)])  # fmt: skip
+def test_every_report_fits_the_schema(value: Json) -> None:
+    run(value)
+
+
+@pytest.mark.behaviour("50-sarif")
+@given(NASTY_FINDINGS)
+def test_whatever_a_model_writes_it_fits_the_schema_and_stays_one_result(value: Json) -> None:
+    assert len(run(report(value))["results"]) == 1
+
+
+@pytest.mark.behaviour("50-sarif")
+def test_a_result_carries_its_fingerprint_and_who_found_it() -> None:
+    found = result(finding())
+    assert found["partialFingerprints"] == {"councilFinding/v1": "5f0e"}
+    assert found["properties"] == {
+        "severity": "critical", "foundBy": ["judge-1", "judge-2"], "of": 3, "verified": True, "disputed": False,
+    }  # fmt: skip
+    assert found["message"]["text"].splitlines() == [
+        "The token is never checked.",
+        "Fix: Call verify().",
+        "Why: It was forgotten.",
+        "(critical, found by 2 of 3)",
+    ]
+
+
+@pytest.mark.behaviour("50-sarif")
+@pytest.mark.parametrize(
+    ("severity", "usual", "asked"),
+    [("critical", "warning", "error"), ("significant", "warning", "warning"), ("minor", "note", "note")],
+)
+def test_no_level_is_above_a_warning_unless_it_was_asked_for(severity: str, usual: str, asked: str) -> None:
+    assert result(finding(severity=severity))["level"] == usual
+    assert result(finding(severity=severity), errors=True)["level"] == asked
+
+
+@pytest.mark.behaviour("50-sarif")
+def test_only_a_verified_place_has_a_region() -> None:
+    place = result(finding())["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]) == ("src/auth.py", {"startLine": 12})
+    unverified = result(finding(verified=False, location="src/gone.py:3"))
+    assert unverified["locations"] == [{"physicalLocation": {"artifactLocation": {"uri": "."}}}]
+    assert "Location as stated, not found in the packet: src/gone.py:3" in unverified["message"]["text"]
+
+
+@pytest.mark.behaviour("50-sarif")
+@pytest.mark.parametrize(
+    "path", ["a b.py", "100%.py", "what?.py", "c:d.py", "#1.py", "ü/日本.py", "a&b;c=d.py", "[x].py"]
+)
+def test_an_address_is_percent_encoded(path: str) -> None:
+    uri = result(finding(location=f"{path}:3"))["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert unquote(uri) == path
+    assert uri.isascii()
+    assert not set(uri) & set(" ?#:;[]&=")
+
+
+@pytest.mark.behaviour("50-sarif")
+def test_each_category_is_a_rule_and_each_result_points_at_its_own() -> None:
+    made = run(report(finding(), finding(category="Style & form"), finding(category=""), finding()))
+    rules = [rule["id"] for rule in made["tool"]["driver"]["rules"]]
+    assert rules == ["council/other", "council/security", "council/style-form"]
+    assert [rules[one["ruleIndex"]] for one in made["results"]] == [one["ruleId"] for one in made["results"]]
+
+
+@pytest.mark.behaviour("50-sarif")
+def test_a_model_can_write_neither_links_nor_placeholders() -> None:
+    text = result(finding(description="See [here](https://evil.example) and {0}, a[0] and {x}."))["message"]["text"]
+    assert text.startswith("See \\[here](https://evil.example) and {{0}}, a[0] and {x}.")
+
+
+def test_a_seat_that_is_missing_is_told_and_a_run_that_did_not_end_is_no_success() -> None:
+    told = run(with_a_lost_seat())["invocations"][0]
+    assert told["executionSuccessful"] is True
+    assert [one["message"]["text"] for one in told["toolExecutionNotifications"]] == [
+        "judge-3 gave no verdict: timed_out. no answer within 120 s"
+    ]
+    assert run(report(status="incomplete"))["invocations"][0]["executionSuccessful"] is False
+
+
+def test_the_same_report_is_the_same_bytes() -> None:
+    assert render(report(finding())) == render(report(finding()))
