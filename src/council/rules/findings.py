@@ -56,6 +56,11 @@ class Group:
         return self.members[0]
 
     @property
+    def shown(self) -> Finding:
+        """The member whose place is shown: one that points at a line which exists, if any does."""
+        return next((member for member in self.members if member.verified), self.lead)
+
+    @property
     def found_by(self) -> tuple[str, ...]:
         return tuple(sorted({member.seat for member in self.members}))
 
@@ -169,10 +174,9 @@ def ordered(groups: Iterable[Group], failing: Collection[str]) -> list[Group]:
 
 def fingerprint(one: Group) -> str:
     """The same for the same matter when lines were added above it: the code's text counts, its number does not."""
-    lead = one.lead
-    words = " ".join(sorted(word for word in tokens(lead.description) if not word.isdigit()))
-    code = "".join(lead.code.split())
-    path = lead.path or re.sub(r"\d+", "", lead.location).strip().lower()
+    words = " ".join(sorted(word for word in tokens(one.lead.description) if not word.isdigit()))
+    code = "".join(one.shown.code.split())
+    path = one.shown.path or re.sub(r"\d+", "", one.lead.location).strip().lower()
     return hashlib.sha256("\x1f".join((path, words, code)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
@@ -181,7 +185,7 @@ def rows(groups: Iterable[Group]) -> list[Json]:
     listed = list(groups)
     marks: dict[int, str] = {}
     seen: Counter[str] = Counter()
-    for n in sorted(range(len(listed)), key=lambda n: (listed[n].lead.path, listed[n].lead.line, n)):
+    for n in sorted(range(len(listed)), key=lambda n: (listed[n].shown.path, listed[n].shown.line, n)):
         mark = fingerprint(listed[n])
         seen[mark] += 1
         marks[n] = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
@@ -189,8 +193,7 @@ def rows(groups: Iterable[Group]) -> list[Json]:
 
 
 def _row(one: Group, mark: str) -> Json:
-    lead = one.lead
-    shown = next((member for member in one.members if member.verified), lead)
+    lead, shown = one.lead, one.shown
     return {
         "severity": one.severity,
         "category": lead.category,
