@@ -72,7 +72,8 @@ def _let_in(gate: Gate, chosen: Selection) -> None:
         gate.over += sum(change.gone for change in chosen.changes[len(shown) :])  # the others are counted as files
     contents = _contents(chosen)
     for wanted in chosen.files:
-        gate.file(wanted.path, contents.get(wanted.oid, b"") if wanted.oid else None, named=wanted.named)
+        content = contents.get(wanted.oid, b"") if wanted.oid else None
+        gate.file(wanted.path, content, named=wanted.named, old=wanted.old)
 
 
 def _contents(chosen: Selection) -> dict[str, bytes]:

@@ -27,6 +27,7 @@ class Wanted(NamedTuple):
     path: str
     named: bool = False
     oid: str = ""
+    old: str = ""  # the name it had: what was a secret under it is still one
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
     found = [change for change in repo.changes(*sides) if change.status != "U" and not is_private(change.path)]
     changes = found[:most]
     beyond = [Skipped(shown(change.path), f"recent shows {most} files", True) for change in found[len(changes) :]]
-    files = [Wanted(change.path, oid=_oid(change)) for change in changes if _has_content(change)]
+    files = [Wanted(change.path, oid=_oid(change), old=change.old) for change in changes if _has_content(change)]
     note = "" if found else NO_CHANGES
     return Selection("", tuple(files), tuple(changes), sides, repo, skipped=tuple(beyond), note=note)
 

@@ -43,26 +43,29 @@ class Gate:
     asked: int = 0  # files
     over: int = 0  # files beyond the limit
 
-    def file(self, path: str, content: bytes | None = None, *, named: bool = False) -> None:
+    def file(self, path: str, content: bytes | None = None, *, named: bool = False, old: str = "") -> None:
         """Let a file in. `content` is given where it does not come from the work tree."""
         self.asked += 1
         if self.asked > FILES_LIMIT:
             self.over += 1
-        elif (text := self.read(path, content, named=named)) is not None:
+        elif (text := self.read(path, content, named=named, old=old)) is not None:
             self.files.append(PacketFile(self._label(path), text))
 
-    def read(self, path: str, content: bytes | None = None, *, named: bool = False, ours: bool = False) -> str | None:
+    def read(
+        self, path: str, content: bytes | None = None, *, named: bool = False, old: str = "", ours: bool = False
+    ) -> str | None:
         """The text of a file as it may be shown; None where it may not, and why is on record. `ours`: also from .agents/."""
+        secret = _denied_of(path, old)
         if why := _by_name(path, ours):
             self.skip(path, why)
         elif not self._name_is_clean(path):
             pass
-        elif denied(path) and not self.redact:
-            self._secret(path, f"{_safe(path)}:1 (its name stands for secrets)")
+        elif secret and not self.redact:
+            self._secret(path, f"{_safe(secret)}:1 (its name stands for secrets)")
         elif (raw := self._content(path, content, named)) is not None:
             text, gone = reading.decoded(raw)
             self.stripped += gone
-            clean = self._clean(path, self._veiled(text, _veiled) if denied(path) else text)
+            clean = self._clean(path, self._veiled(text, _veiled) if secret else text)
             return clean if clean is not None and self._has_room(path, clean) else None
         return None
 
@@ -89,7 +92,7 @@ class Gate:
             self.skip(change.path, why)
         elif not all(self._name_is_clean(name) for name in names):
             pass
-        elif (secret := next((name for name in names if denied(name)), None)) and not self.redact:
+        elif (secret := _denied_of(*names)) and not self.redact:
             self._secret(change.path, f"{_safe(secret)}:1 (its name stands for secrets)")
         elif not text:
             self.skip(change.path, "git shows no diff of it", hole=True)
@@ -216,6 +219,10 @@ def _veiled_hunk_line(line: str) -> str:
     if hunk := HUNK.match(line):
         return hunk[0]  # what follows the numbers is a line of the file
     return line[:1] + _veiled_line(line[1:]) if line[:1] in ("+", "-", " ") else line
+
+
+def _denied_of(*names: str) -> str | None:
+    return next((name for name in names if name and denied(name)), None)
 
 
 def _by_name(path: str, ours: bool = False) -> str:

@@ -84,7 +84,9 @@ PLACEHOLDER = re.compile(
 KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:")
 KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-{0,5}")
 BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}")
-URL_PASSWORD = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s:/@\"'<>]{0,100}):([^\s@/\"'<>]{3,200})@(?=[\w\[$-])")
+URL_PASSWORD = re.compile(
+    r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s:/@\"'<>]{0,100}):([^\s@/:\"'<>]{5,200})@(?=[\w\[$-])"
+)
 BEARER = re.compile(r"(?i)\bauthorization\b[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s+([\w+/=.~-]{16,})")
 NAMED = re.compile(
     r"(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
@@ -95,6 +97,7 @@ NO_SECRET_NAME = re.compile(
     r"(?i)hash|sha\d|digest|checksum|fingerprint|public|url|path|file|_name|\.name|_id$|type|count|limit|max|min|ttl|expir|length|regex|pattern"
 )
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # without quotes, a name of something in a program
+SELF_NAMED = re.compile(r"[A-Za-z_-]*(?:secret|passw(?:or)?d)[A-Za-z_-]*")  # letters that say what should stand there
 COMMON = {
     "password", "passwd", "pass", "secret", "token", "user", "username", "root", "admin", "guest", "test", "postgres",
     "mysql", "mongo", "redis", "rabbitmq", "minio", "dev", "local", "pwd", "key", "apikey", "api_key",
@@ -160,17 +163,20 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _key_blocks(text: str) -> Iterator[Secret]:
-    for found in KEY_BLOCK.finditer(text):
-        end = KEY_END.search(text, found.end(), found.end() + KEY_REACH)
-        stop = end.end() if end else _last_of_key(text, found.end())
+    starts = list(KEY_BLOCK.finditer(text))
+    nexts = [*(found.start() for found in starts[1:]), len(text)]
+    for found, following in zip(starts, nexts, strict=False):
+        reach = min(following, found.end() + KEY_REACH)
+        end = KEY_END.search(text, found.end(), reach)
+        stop = end.end() if end else _last_of_key(text, found.end(), reach)
         if BASE64.search(text, found.end(), stop):
             yield Secret("private key", found.start(), stop)
 
 
-def _last_of_key(text: str, start: int) -> int:
+def _last_of_key(text: str, start: int, reach: int) -> int:
     """Where a key block without an end stops looking like one."""
     stop = start
-    for found in BASE64.finditer(text, start, start + KEY_REACH):
+    for found in BASE64.finditer(text, start, reach):
         if found.start() - stop > 200:
             break
         stop = found.end()
@@ -183,7 +189,7 @@ def _urls(text: str) -> Iterator[Secret]:
         return
     for found in URL_PASSWORD.finditer(text):
         user, password = found.groups()
-        usual = password.lower() in COMMON or password == user
+        usual = password.lower() in COMMON or password == user or SELF_NAMED.fullmatch(password)
         if not usual and not PLACEHOLDER.search(password) and not password.startswith(("$", "{", "%", ":")):
             yield Secret("URL password", *found.span(2))
 
@@ -215,7 +221,9 @@ def _is_password(name: str, value: str, which: str) -> bool:
     """A password that a person chose: three kinds of characters, and not its own name with a number."""
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
     asked = re.search("passw|pwd|passphrase", name) and which == "quoted"
-    return bool(asked) and kinds >= 3 and len(value) >= 10 and not re.search(r"(?i)passw|secret|[(){}\[\]]", value)
+    return (
+        bool(asked) and kinds >= 3 and len(value) >= 10 and not re.search(r"(?i)passw|secret|^[~./]|[(){}\[\]]", value)
+    )
 
 
 def _is_random(value: str, digits: int = 1) -> bool:

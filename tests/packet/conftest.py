@@ -1,0 +1,63 @@
+"""Real repositories to point the packet at."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Files = dict[str, str]
+
+
+def git(root: Path, *args: str) -> str:
+    """Git as a person at this repository would call it, without anybody's own configuration."""
+    env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": str(root)}
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", *who, *args], cwd=root, env=env, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def write(root: Path, files: Files) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")
+
+
+def commit(root: Path, files: Files, message: str = "change") -> None:
+    write(root, files)
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder that is in no repository."""
+    place = tmp_path / "project"
+    place.mkdir()
+    return place
+
+
+@pytest.fixture
+def repo(root: Path) -> Path:
+    """A repository with one commit."""
+    git(root, "init", "-q", "-b", "main")
+    commit(
+        root,
+        {"README.md": "# Project\n", "src/auth/jwt.py": "def check():\n    return True\n", "src/app.py": "x = 1\n"},
+    )
+    return root
+
+
+@pytest.fixture
+def history(repo: Path) -> Callable[[int], Path]:
+    """A repository with some more commits, each of which adds a file."""
+
+    def grown(commits: int) -> Path:
+        for n in range(commits):
+            commit(repo, {f"src/step{n}.py": f"step = {n}\n"})
+        return repo
+
+    return grown

@@ -1,0 +1,239 @@
+"""What the gate leaves out without reading it, what it takes out of what it reads, and what it says about both."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.errors import UsageError
+from council.packet import build, fitted, gate, reading, trees
+from council.packet.changes import Selection, Wanted
+from council.types import Packet, PacketFile, Skipped, tokens_of
+from tests.packet.conftest import commit, write
+
+
+def left_out(packet: Packet) -> dict[str, tuple[str, bool]]:
+    return {item.path: (item.why, item.hole) for item in packet.skipped}
+
+
+@pytest.mark.behaviour("packet-odd-files")
+def test_odd_files_in_a_folder_are_listed_and_never_opened(root: Path) -> None:
+    write(root, {"a.py": "a = 1\n"})
+    os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(root / "sock"))
+        (root / "loop").symlink_to("loop")
+        (root / "circle").symlink_to(root)
+        packet = build(".", root, task="validate")
+    assert [file.path for file in packet.files] == ["a.py"]
+    assert left_out(packet) == {"pipe": ("a named pipe", False), "sock": ("a socket", False), "loop": ("a link", False)}
+    assert packet.holes == ()
+
+
+@pytest.mark.behaviour("packet-odd-files")
+def test_an_odd_file_that_was_named_is_one_line(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    with pytest.raises(UsageError, match='"pipe" is a named pipe and cannot be shown'):
+        build(["pipe"], root, task="validate")
+    (root / "loop").symlink_to("loop")
+    with pytest.raises(UsageError, match='"loop" is a link'):
+        build(["loop"], root, task="validate")
+
+
+@pytest.mark.behaviour("packet-odd-files")
+def test_a_sparse_file_of_ten_gigabytes_is_not_swallowed(root: Path) -> None:
+    with (root / "sparse.py").open("wb") as stream:
+        stream.write(b"a = 1\n" * 2_000)
+        stream.truncate(10 << 30)
+    with (root / "image.bin").open("wb") as stream:
+        stream.truncate(10 << 30)
+    packet = build(".", root, task="validate")
+    assert left_out(packet) == {
+        "sparse.py": ("10 GB, over 256 KB a file", True), "image.bin": ("binary, 10 GB", False),
+    }  # fmt: skip
+
+
+@pytest.mark.behaviour("packet-links")
+def test_a_link_out_of_the_root_is_not_followed(repo: Path) -> None:
+    write(repo.parent, {"elsewhere/private.txt": "private thoughts\n"})
+    (repo / "out.txt").symlink_to("../elsewhere/private.txt")
+    (repo / "outdir").symlink_to("../elsewhere")
+    for target in (["out.txt"], ["outdir/private.txt"], ["outdir"]):
+        try:
+            packet = build(target, repo, task="validate")
+        except UsageError as error:
+            assert "is a link out of" in str(error) or "behind a link" in str(error)
+        else:
+            assert packet.empty
+    commit(repo, {})
+    for shown in (build(".", repo, task="validate"), build("recent", repo, task="validate")):
+        assert "private thoughts" not in str(shown)
+
+
+@pytest.mark.behaviour("packet-links")
+def test_a_link_within_the_root_is_read_under_its_own_name(repo: Path) -> None:
+    (repo / "link.py").symlink_to("src/app.py")
+    (repo / "linked").symlink_to("src/auth")
+    assert [file.path for file in build(["link.py", "linked"], repo, task="validate").files] == [
+        "src/app.py", "src/auth/jwt.py",
+    ]  # fmt: skip
+
+
+@pytest.mark.behaviour("packet-skipped-no-hole")
+def test_binary_and_lock_files_are_listed_and_are_no_holes(repo: Path) -> None:
+    write(repo, {"uv.lock": "hash = 1\n", "package-lock.json": "{}\n"})
+    (repo / "logo.png").write_bytes(b"\x89PNG\0\0")
+    commit(repo, {"src/app.py": "x = 2\n"})
+    for target in (".", "HEAD~1..HEAD"):
+        packet = build(target, repo, task="validate")
+        why = left_out(packet)
+        assert why["uv.lock"] == why["package-lock.json"] == ("a lock file", False)
+        assert why["logo.png"] == ("binary", False)
+        assert packet.holes == ()
+        assert "uv.lock" not in packet.diff
+
+
+@pytest.mark.behaviour("packet-limits")
+def test_a_file_over_the_limit_is_a_hole(repo: Path) -> None:
+    write(repo, {"big.py": "x = 1\n" * 50_000})
+    assert left_out(build(["big.py"], repo, task="validate")) == {"big.py": ("293 KB, over 256 KB a file", True)}
+    commit(repo, {})
+    packet = build("HEAD~1..HEAD", repo, task="validate")
+    assert packet.holes == ("big.py",) and packet.diff == ""
+    assert build("-", repo, task="validate", stdin="x" * 300_000).holes == ("stdin",)
+
+
+@pytest.mark.behaviour("packet-limits")
+def test_a_full_packet_names_what_found_no_room(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "PACKET_LIMIT", 1_000)
+    write(root, {f"f{n}.py": "x" * 300 for n in range(5)})
+    packet = build(".", root, task="validate")
+    assert [file.path for file in packet.files] == ["f0.py", "f1.py", "f2.py"]
+    assert packet.holes == ("f3.py", "f4.py")
+
+
+@pytest.mark.behaviour("packet-limits")
+def test_files_beyond_the_limit_are_counted_in_one_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "FILES_LIMIT", 3)
+    write(repo, {f"many/f{n}.py": "x\n" for n in range(10)})
+    packet = build("many", repo, task="validate")
+    assert len(packet.files) == 3
+    assert left_out(packet) == {"7 more files": ("over 3 files a packet", True)}
+    commit(repo, {})
+    assert left_out(build("HEAD~1..HEAD", repo, task="validate")) == {"7 more files": ("over 3 files a packet", True)}
+
+
+@pytest.mark.behaviour("packet-limits")
+def test_a_folder_of_too_many_files_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trees, "MOST_FILES", 20)
+    write(root, {f"many/f{n}.py": "x\n" for n in range(30)})
+    with pytest.raises(UsageError, match='"many" holds more than 20 files: name a smaller folder'):
+        build("many/", root, task="validate")
+
+
+@pytest.mark.behaviour("packet-invisible")
+def test_what_nobody_sees_is_taken_out_and_counted(root: Path) -> None:
+    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    write(root, {"a.py": f"\ufeffx = 1{hidden}\u200b\u202e # ok \x1b[31m é 漢 ❤️\n"})
+    packet = build(["a.py"], root, task="validate")
+    assert packet.files[0].content == "x = 1 # ok [31m é 漢 ❤️\n"
+    assert packet.stripped == 7
+
+
+def test_bytes_that_are_no_text_are_replaced(root: Path) -> None:
+    (root / "a.txt").write_bytes(b"caf\xe9 \xff\n")
+    assert build(["a.txt"], root, task="validate").files[0].content == "caf\ufffd \ufffd\n"
+
+
+def test_a_name_that_is_not_unicode_is_a_hole(root: Path) -> None:
+    (root / os.fsdecode(b"caf\xe9.py")).write_text("x\n")
+    packet = build(".", root, task="validate")
+    assert packet.holes == ("caf?.py",)
+
+
+def test_a_file_that_cannot_be_read_is_a_hole(root: Path) -> None:
+    assert build(Selection(files=(Wanted("gone.py"),)), root, task="validate").holes == ("gone.py",)
+
+
+@given(st.binary(max_size=500))
+def test_decoded_text_can_always_be_sent(content: bytes) -> None:
+    text, _ = reading.decoded(content)
+    assert text.encode() is not None
+    assert reading.visible(text) == (text, 0)
+
+
+def test_a_spec_and_decisions_fill_the_packet(repo: Path) -> None:
+    write(repo, {".agents/specs/plan.md": "Do it.\n"})
+    packet = build("src/app.py", repo, task="validate", spec=".agents/specs/plan.md", decisions=["JWT", "No sessions"])
+    assert (packet.spec_source, packet.spec) == (".agents/specs/plan.md", "Do it.\n")
+    assert packet.prior_decisions == ("JWT", "No sessions")
+    with pytest.raises(UsageError, match="there is no such file"):
+        build("src/app.py", repo, task="validate", spec="nope.md")
+    with pytest.raises(UsageError, match="outside the folder"):
+        build("src/app.py", repo, task="validate", spec="../x.md")
+
+
+PACKET = Packet(
+    files=(PacketFile("a.py", "a = 1\n"), PacketFile("b.py", "b = 1\n" * 50), PacketFile("c.py", "c = 1\n")),
+    diff="+a\n", prior_decisions=("JWT",), target="the auth system", skipped=(Skipped("d.py", "binary"), Skipped("e.py", "secret", True)),
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("packet-dossier")
+def test_the_dossier_has_the_seeds_keys_in_the_seeds_order() -> None:
+    schema = {"verdict": "PASS | WARN | FAIL"}
+    whole = PACKET.dossier("validate", "skeptic", "What could go wrong?", schema)["council_packet"]
+    assert list(whole) == [
+        "version", "mode", "target", "context", "perspective", "perspective_description", "output_schema",
+    ]  # fmt: skip
+    assert (whole["version"], whole["mode"], whole["output_schema"]) == ("1.0", "validate", schema)
+    assert list(whole["context"]) == ["files", "diff", "spec", "prior_decisions"]
+    assert whole["context"]["files"][0] == {"path": "a.py", "content": "a = 1\n"}
+    assert whole["context"]["spec"] == {"source": "none", "content": ""}
+    assert list(PACKET.dossier("research")["council_packet"]) == ["version", "mode", "target", "context"]
+
+
+@pytest.mark.behaviour("packet-receipt")
+def test_the_receipt_has_no_contents() -> None:
+    receipt = PACKET.as_json()
+    assert receipt["files"] == ["a.py", "b.py", "c.py"]
+    assert receipt["skipped"] == [{"path": "d.py", "why": "binary"}, {"path": "e.py", "why": "secret"}]
+    assert (receipt["holes"], receipt["masked"]) == (["e.py"], 0)
+    assert receipt["bytes"] == PACKET.bytes == 330 and receipt["tokens"] == PACKET.tokens
+    assert "a = 1" not in str(receipt)
+
+
+def test_decisions_and_environment_alone_are_no_material() -> None:
+    assert Packet(prior_decisions=("JWT",), environment="{}").empty
+    assert not Packet(spec="text").empty and not Packet(diff="+a").empty and not PACKET.empty
+
+
+@pytest.mark.behaviour("packet-fit")
+def test_a_small_window_gets_whole_files_then_one_cut_then_none() -> None:
+    small = fitted(PACKET, 60)
+    assert small.tokens <= 60
+    assert [file.path for file in small.files] == ["a.py", "b.py"]
+    assert small.files[0] == PACKET.files[0] and small.diff == PACKET.diff
+    assert small.files[1].content.endswith("b = 1\n[cut here: the rest does not fit]\n")
+    assert small.holes == ("e.py", "b.py", "c.py")
+    assert small.skipped[-1].why == "does not fit the member's window (60 tokens)"
+
+
+@pytest.mark.behaviour("packet-fit")
+def test_a_large_window_gets_everything(repo: Path) -> None:
+    assert fitted(PACKET, 1_000) is PACKET
+    assert build("src", repo, task="validate", fit=5).holes == ("src/app.py", "src/auth/jwt.py")
+
+
+@given(st.lists(st.text(max_size=80), max_size=6), st.text(max_size=60), st.integers(0, 120))
+def test_what_was_fitted_fits_and_says_what_it_lost(contents: list[str], diff: str, tokens: int) -> None:
+    packet = Packet(files=tuple(PacketFile(f"{n}.py", text) for n, text in enumerate(contents)), diff=diff)
+    small = fitted(packet, tokens)
+    assert small.tokens <= max(tokens, sum(tokens_of(file.path) for file in packet.files if not file.content))
+    lost = [file for file in packet.files if file not in small.files]
+    assert {file.path for file in lost} <= set(small.holes)

@@ -1,0 +1,203 @@
+"""Git is asked safely: no repository can make it run, read or write anything of its own choosing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from council.errors import UsageError
+from council.packet import build, changed, look
+from council.packet import git as packet_git
+from tests.packet.conftest import commit, git, write
+
+
+def configure(repo: Path, canary: Path, settings: dict[str, str]) -> None:
+    script = repo.parent / "evil.sh"
+    script.write_text(f"#!/bin/sh\necho ran >> {canary}\ncat\n")
+    script.chmod(0o755)
+    for name, value in settings.items():
+        git(repo, "config", name, value.format(evil=script, folder=repo.parent))
+
+
+def ask_everything(repo: Path) -> None:
+    for target in ("", "recent", "staged", "HEAD~1..HEAD", "src", "src/*.py", "the auth system"):
+        build(target, repo, task="validate")
+    build("", repo, task="validate", base="HEAD~1")
+    look(repo, {"files": ["src/app.py"], "names": ["app"], "patterns": ["x.*1"]})
+    changed(repo)
+
+
+HOSTILE = {
+    "fsmonitor": {"core.fsmonitor": "{evil}"},
+    "external diff": {"diff.external": "{evil}"},
+    "diff driver": {"diff.bad.command": "{evil}"},
+    "textconv": {"diff.bad.textconv": "{evil}", "diff.bad.cachetextconv": "true"},
+    "clean filter": {"filter.bad.clean": "{evil}", "filter.bad.smudge": "{evil}", "filter.bad.required": "true"},
+    "process filter": {"filter.bad.process": "{evil}", "filter.bad.required": "true"},
+    "filter with an equals sign": {"filter.a=b.clean": "{evil}", "filter.a=b.required": "true"},
+    "pager": {"core.pager": "{evil}", "pager.diff": "{evil}", "pager.ls-files": "{evil}"},
+    "ssh": {"core.sshCommand": "{evil}", "core.gitProxy": "{evil}", "core.askPass": "{evil}"},
+    "hooks": {"core.hooksPath": "{folder}/hooks"},
+    "signatures": {"gpg.program": "{evil}", "log.showSignature": "true"},
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("packet-git-hostile-config")
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_configuration_runs_nothing(kind: str, history: Callable[[int], Path], tmp_path: Path) -> None:
+    repo, canary = history(4), tmp_path / "canary"
+    commit(repo, {".gitattributes": "*.py diff=bad filter=bad\n*.md filter=a=b\n"})
+    configure(repo, canary, HOSTILE[kind])
+    hooks = tmp_path / "hooks"
+    for folder in (hooks, repo / ".git/hooks"):
+        folder.mkdir(exist_ok=True)
+        for hook in ("post-index-change", "pre-commit", "fsmonitor-watchman", "reference-transaction"):
+            shutil.copy(tmp_path / "evil.sh", folder / hook)
+    write(repo, {"src/app.py": "x = 12\n", "README.md": "# New\n", "src/new.py": "y = 1\n"})
+    os.utime(repo / "src/step1.py", (1, 1))  # git would like to refresh its index
+    ask_everything(repo)
+    assert not canary.exists()
+    assert "+x = 12" in build("", repo, task="validate").diff
+
+
+@pytest.mark.behaviour("packet-git-hostile-config")
+@pytest.mark.parametrize("url", ["ext::{evil}", "file://{folder}", "ssh://host/{folder}"])
+def test_a_missing_object_is_not_fetched_from_anywhere(
+    url: str, history: Callable[[int], Path], tmp_path: Path
+) -> None:
+    repo, canary = history(4), tmp_path / "canary"
+    settings = {
+        "core.repositoryformatversion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true",
+        "remote.origin.url": url, "remote.origin.uploadpack": "{evil}", "protocol.ext.allow": "always",
+        "protocol.file.allow": "always", "core.sshCommand": "{evil}",
+    }  # fmt: skip
+    oid = git(repo, "rev-parse", "HEAD:src/step3.py").strip()
+    configure(repo, canary, settings)
+    (repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    with pytest.raises(UsageError, match="git refused"):
+        build("HEAD~2..HEAD", repo, task="validate")
+    assert not canary.exists()
+
+
+@pytest.mark.behaviour("packet-git-hostile-config")
+def test_a_moved_work_tree_shows_nothing_from_elsewhere(repo: Path, tmp_path: Path) -> None:
+    write(tmp_path, {"elsewhere/README.md": "private thoughts\n"})
+    git(repo, "config", "core.worktree", str(tmp_path / "elsewhere"))
+    packet = build("", repo, task="validate")
+    assert "private thoughts" not in str(packet)
+
+
+@pytest.mark.behaviour("packet-git-environment")
+def test_git_variables_of_the_caller_are_dropped(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = tmp_path / "canary"
+    configure(repo, canary, {})
+    evil = str(tmp_path / "evil.sh")
+    for name in ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH_COMMAND", "GIT_EDITOR", "GIT_ASKPASS"):
+        monkeypatch.setenv(name, evil)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
+    write(repo, {"src/app.py": "x = 2\n"})
+    assert "+x = 2" in build("", repo, task="validate").diff
+    assert not canary.exists() and not (tmp_path / "trace").exists()
+
+
+@pytest.mark.behaviour("packet-git-hostile-ref")
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "--output=x",
+        "-Oevil",
+        "--ext-diff",
+        "nope",
+        "HEAD:README.md",
+        "HEAD~99",
+        "@{-9}",
+        "a b",
+        "",
+        "--end-of-options",
+        "--upload-pack=x",
+    ],
+)
+def test_a_hostile_or_unknown_ref_is_one_line(ref: str, repo: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        build("", repo, task="validate", base=ref)
+    assert "revision" in str(error.value) and "\n" not in str(error.value)
+    assert not (repo / "x").exists()
+
+
+@pytest.mark.behaviour("packet-git-hostile-ref")
+@pytest.mark.parametrize(
+    "span", ["--output=x..HEAD", "HEAD..--output=x", "nope..HEAD", "HEAD..nope", "--output=x...HEAD"]
+)
+def test_a_hostile_range_is_one_line(span: str, repo: Path) -> None:
+    with pytest.raises(UsageError, match="revision"):
+        build(span, repo, task="validate")
+    assert not (repo / "x").exists()
+
+
+@pytest.mark.behaviour("packet-git-none")
+@pytest.mark.parametrize("target", ["recent", "staged", "main..HEAD"])
+def test_what_needs_a_repository_says_so(target: str, root: Path) -> None:
+    with pytest.raises(UsageError, match="needs a git repository, and this folder is in none"):
+        build(target, root, task="validate")
+
+
+@pytest.mark.behaviour("packet-git-none")
+def test_without_a_repository_files_and_folders_still_work(root: Path) -> None:
+    write(root, {"src/a.py": "a = 1\n", "src/deep/b.py": "b = 1\n", "node_modules/x.js": "x"})
+    assert [file.path for file in build("src/", root, task="validate").files] == ["src/a.py", "src/deep/b.py"]
+    assert [file.path for file in build("src/*.py", root, task="validate").files] == ["src/a.py"]
+    assert [file.path for file in build(".", root, task="validate").files] == ["src/a.py", "src/deep/b.py"]
+    assert build("", root, task="validate").note == "no changes to review"
+    assert not changed(root)
+
+
+def test_without_git_itself_it_is_one_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError, match="git cannot be started"):
+        build("recent", repo, task="validate")
+
+
+def test_a_git_that_hangs_is_ended(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin/git"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(packet_git, "SECONDS", 0.3)
+    with pytest.raises(UsageError, match="git took longer"):
+        build("recent", repo, task="validate")
+
+
+def test_a_git_that_says_too_much_is_ended(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin/git"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nexec yes\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    with pytest.raises(UsageError, match="more than 16 MB"):
+        build("recent", repo, task="validate")
+
+
+@pytest.mark.parametrize(
+    "setting", ["diff.noprefix", "diff.mnemonicPrefix", "color.ui", "diff.relative", "diff.suppressBlankEmpty"]
+)
+def test_a_diff_looks_the_same_under_every_configuration(setting: str, repo: Path) -> None:
+    write(repo, {"src/app.py": "x = 2\n"})
+    before = build("", repo, task="validate").diff
+    git(repo, "config", setting, "always" if setting == "color.ui" else "true")
+    assert build("", repo, task="validate").diff == before
+    assert before.startswith("diff --git a/src/app.py b/src/app.py\n")
+
+
+def test_a_broken_repository_is_one_line(root: Path) -> None:
+    write(root, {".git/HEAD": "nonsense", "a.py": "a = 1\n"})
+    with pytest.raises(UsageError) as error:
+        build("recent", root, task="validate")
+    assert "\n" not in str(error.value)
+    assert [file.path for file in build(".", root, task="validate").files] == ["a.py"]

@@ -1,0 +1,82 @@
+"""Read-only look-ups: what a model may ask for, and what it cannot do by asking."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from council.packet import look, looking
+from tests.packet.conftest import write
+
+
+@pytest.mark.behaviour("packet-look")
+def test_slices_names_and_lines_are_found(repo: Path) -> None:
+    write(repo, {"src/long.py": "".join(f"line {n}\n" for n in range(1, 1001))})
+    rows = look(repo, {"files": [{"path": "src/long.py", "from": 10, "to": 12}, "src/long.py"], "names": ["JWT", "src/*.py"],
+                       "patterns": [r"line 9\d\d$", "return True"]})  # fmt: skip
+    assert rows[0] == {
+        "look": "file",
+        "path": "src/long.py",
+        "from": 10,
+        "to": 12,
+        "lines": 1000,
+        "content": "line 10\nline 11\nline 12\n",
+    }
+    assert (rows[1]["from"], rows[1]["to"]) == (1, 400)
+    assert rows[2] == {"look": "name", "name": "JWT", "paths": ["src/auth/jwt.py"], "more": 0}
+    assert rows[3]["paths"] == ["src/app.py", "src/long.py"]
+    assert rows[4]["hits"][0] == {"path": "src/long.py", "line": 900, "text": "line 900"}
+    assert len(rows[4]["hits"]) == 40
+    assert rows[5]["hits"] == [{"path": "src/auth/jwt.py", "line": 2, "text": "    return True"}]
+
+
+@pytest.mark.behaviour("packet-look")
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("../outside.txt", "outside the folder"), ("/etc/passwd", "outside the folder"), ("nope.py", "cannot be read"), ("", "a path is needed"),
+        (7, "a path is needed"), (".git/config", "kept out"), (".agents/council/x.md", "kept out"), ("src", "a folder"),
+        (".env", "its name stands for secrets"), ("a\0b", "NUL"), ("out.txt", "a link"), ("uv.lock", "a lock file"),
+    ],
+)  # fmt: skip
+def test_what_is_not_shown_says_why(path: object, why: str, repo: Path) -> None:
+    write(repo, {".env": "a=1\n", "uv.lock": "x\n", "../outside.txt": "x\n"})
+    (repo / "out.txt").symlink_to("../outside.txt")
+    [row] = look(repo, {"files": [{"path": path}]})
+    assert why in row["why"] and "content" not in row
+
+
+@pytest.mark.behaviour("packet-look-pattern-time")
+def test_a_pattern_that_never_ends_is_stopped(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "SECONDS", 0.5)
+    write(repo, {"src/a.txt": "a" * 60 + "\n"})
+    started = time.monotonic()
+    [row] = look(repo, {"patterns": ["(a+)+b$"]})
+    assert "took longer" in row["why"]
+    assert time.monotonic() - started < 5
+
+
+def test_a_pattern_that_is_no_expression_is_looked_for_as_it_stands(repo: Path) -> None:
+    write(repo, {"src/a.txt": "call(x\n"})
+    assert look(repo, {"patterns": ["call(x"]})[0]["hits"] == [{"path": "src/a.txt", "line": 1, "text": "call(x"}]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["path", "from", "to", "x"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=ANYTHING, names=ANYTHING)
+def test_a_model_may_ask_for_anything(repo: Path, files: Any, names: Any) -> None:
+    rows = look(repo, {"files": files, "names": names, "patterns": files})
+    assert all(isinstance(row["look"], str) for row in rows)
