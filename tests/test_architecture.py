@@ -47,7 +47,7 @@ MAY_KNOW: dict[str, set[str]] = {
     },
     "convene": LEAVES | {
         "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",
-        "calling", "store", "render", "audit", "planning", "packet",
+        "calling", "store", "render", "audit", "planning", "packet", "panel",
     },
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},

@@ -16,7 +16,7 @@ from council import events as ev
 from council import filing, protocols
 from council.audit import audit
 from council.calling.loop import Caller
-from council.council import Council
+from council.council import Council, Effect
 from council.errors import ChairAbsent, CouncilError, EngineError, QuorumLost, UnknownRun, UsageError
 from council.events import Entry
 from council.intent import read_intent
@@ -24,7 +24,9 @@ from council.ledger import Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
 from council.minutes import Minutes
-from council.planning import Plan, context_for, make_plan, question_from, roster_from
+from council.packet import look
+from council.panel import Where
+from council.planning import Material, Plan, context_for, make_plan, packet_from, question_from, roster_from
 from council.prompting import Prompts
 from council.record import Record
 from council.render.markdown import document
@@ -36,6 +38,7 @@ from council.types import Json, Outcome, Roster, Step, Verdict, sound
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 Stop = asyncio.Event
+LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class Convener:
         *,
         protocol: str | None = None,
         verbose: bool = False,
+        material: Material | None = None,
+        strict: bool = False,
     ) -> Plan:
         words = [sound(word) for word in words]
         known = protocols.known()
@@ -98,7 +103,8 @@ class Convener:
         given = {} if own else options
         intent = read_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
         intent = replace(intent, options=options)
-        return await make_plan(intent, self.settings, self.env, self.members)
+        where = Where(self.settings, self.env, self.folder, strict)
+        return await make_plan(intent, where, self.members, material)
 
     # A run
 
@@ -167,8 +173,16 @@ class Convener:
         folder = protocols.find(setup["protocol"]).prompts
         return Council(
             roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
-            carry_out=Caller(self.members, ledger, self._deadline, resend), context=context_for(question, roster),
+            carry_out=Caller(self.members, ledger, self._deadline, resend),
+            context=context_for(question, roster, packet_from(setup)), effects={"look": self._looking(Path(ledger.record.folder))},
+            limits={kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()},
         )  # fmt: skip
+
+    def _looking(self, root: Path) -> Effect:
+        async def looked(wanted: Json) -> list[Json]:
+            return await asyncio.to_thread(look, root, wanted, redact=True)
+
+        return looked
 
     def _deadline(self, member: str) -> float:
         return self.settings.deadline(reasoning=is_reasoning(member))
@@ -179,7 +193,7 @@ class Convener:
         def progress(what: str, done: int, total: int) -> None:
             listen(Entry(0, time.time(), ev.Fetching(what, done, total)))
 
-        seats = [*roster.seats, *([roster.chair] if roster.chair else [])]
+        seats = [*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers]
         for name in dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)):
             await self.members(name).ready(progress)
 

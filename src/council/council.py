@@ -25,6 +25,7 @@ from council.types import (
     Json,
     Message,
     Outcome,
+    Packet,
     Question,
     Roster,
     Round,
@@ -75,6 +76,12 @@ class Council:
     @property
     def members(self) -> tuple[Seat, ...]:
         return self.roster.seats
+
+    @property
+    def packet(self) -> Packet:
+        """The material that goes with the question; an empty one if there is none."""
+        packet: Packet = self.context.get("packet") or Packet()
+        return packet
 
     @property
     def chair(self) -> Seat:
@@ -289,7 +296,7 @@ class Council:
                 f'this council has nothing to {kind} in: give it a packet or a search provider, or leave out "{kind}"'
             )
         what = json.dumps(wanted, ensure_ascii=False)
-        self.ledger.begin(key, print_, ev.Noted(kind, what))
+        self.ledger.begin(key, print_)
         found = await self.effects[kind](wanted)
         outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
         await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, len(found)))

@@ -97,10 +97,13 @@ class Ledger:
             self.calls["replayed"] += 1
         return result
 
-    def begin(self, key: str, print_: str, event: Event) -> None:
+    def begin(self, key: str, print_: str, event: Event | None = None) -> None:
         rows: list[Row] = [] if key in self.record.steps else [("step", (key, print_))]
         self.record.steps[key] = print_
-        self.tell(event, *rows)
+        if event:
+            self.tell(event, *rows)
+        else:
+            self.store.post(self.run, rows)
 
     async def accept(self, key: str, outcome: Outcome, event: Event) -> None:
         self._live.pop(key, None)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
 
 from council import events as ev
 from council import protocols
@@ -16,14 +18,18 @@ from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
 from council.members.base import Member
 from council.members.scripted import instance
+from council.packet import build
+from council.panel import Panel, Where
 from council.prompting import Prompts
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.planned import shape_of
 from council.record import Record
 from council.rules.seating import Place, seat_council
-from council.settings import Settings
-from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Seat, Step
+from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step
+
+NO_PACKET = Packet()
+SMALL_PACKET = 1500  # tokens of material that a small member is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Plan:
         """What another process needs to take the run up again."""
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
-            "roster": asdict(self.roster), "verbose": self.verbose,
+            "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet),
         }  # fmt: skip
 
 
@@ -74,77 +80,130 @@ def question_from(setup: Json) -> Question:
 
 
 def roster_from(setup: Json) -> Roster:
-    chair = setup["roster"]["chair"]
-    return Roster(tuple(_seat_from(seat) for seat in setup["roster"]["seats"]), _seat_from(chair) if chair else None)
+    seats, chair, helpers = (setup["roster"][part] for part in ("seats", "chair", "helpers"))
+    return Roster(tuple(map(_seat_from, seats)), _seat_from(chair) if chair else None, tuple(map(_seat_from, helpers)))
+
+
+def packet_from(setup: Json) -> Packet:
+    """The packet as it was sent: a resumed run does not read a file again."""
+    kept = setup["packet"]
+    files = tuple(PacketFile(**file) for file in kept["files"])
+    skipped = tuple(Skipped(**item) for item in kept["skipped"])
+    lists = {name: tuple(kept[name]) for name in ("prior_decisions", "matched")}
+    return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
 
 
 def _seat_from(value: Json) -> Seat:
     return Seat(**{**value, "fallbacks": tuple(value["fallbacks"])})
 
 
-def context_for(question: Question, roster: Roster) -> Json:
+def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET) -> Json:
     """What every prompt may speak of besides the question and the seat."""
-    return {"focus": {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}}
+    focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
+    return {"focus": focus, "packet": packet}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What was said about the packet: flags, and what came in on standard input."""
+
+    spec: str | None = None
+    decisions: tuple[str, ...] = ()
+    base: str | None = None
+    stdin: str | None = None
+    match: bool = True
+    redact: bool = False
+    skip_secrets: bool = False
 
 
 async def make_plan(
-    intent: Intent, settings: Settings, env: Mapping[str, str], member: Callable[[str], Member]
+    intent: Intent, where: Where, member: Callable[[str], Member], material: Material | None = None
 ) -> Plan:
     protocol = protocols.find(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     if not protocol.built:
-        return _preview(intent, protocol, question, settings, env)
+        return _preview(intent, protocol, question, where)
     options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
-    roster, notices, advice = _seated(protocol, protocol.seats, protocol.chair, settings, env)
-    roster = Roster(tuple(_sized(seat, member) for seat in roster.seats), roster.chair and _sized(roster.chair, member))
-    contested = await rehearse(protocol, roster, question, options, agree=False)
-    agreed = await rehearse(protocol, roster, question, options, agree=True)
-    phases = _phases(contested)
+    panel = _panel(protocol, question.task, options, where)
+    roster, notices, advice = _seated(protocol, panel, where)
+    roster = _sized(roster, member)
+    packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
+    contested = await rehearse(protocol, roster, question, options, packet, agree=False)
+    agreed = await rehearse(protocol, roster, question, options, packet, agree=True)
     calls = sorted((_calls(agreed), _calls(contested)))
     return Plan(
-        protocol, intent.why, question, options, roster, phases, (calls[0], calls[1]), len(roster.seats),
-        intent.verbose, warnings=advice, notices=notices,
+        protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
+        panel.agents or len(roster.seats), intent.verbose, packet, (*panel.warnings, *_about(packet), *advice), notices,
     )  # fmt: skip
 
 
-def _preview(
-    intent: Intent, protocol: Protocol, question: Question, settings: Settings, env: Mapping[str, str]
-) -> Plan:
+def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
+    if not protocol.panel:
+        return Panel(protocol.seats, protocol.chair)
+    module, _, attribute = protocol.panel.partition(":")
+    panel: Panel = getattr(import_module(module), attribute)(task, options, where)
+    return panel
+
+
+def _packed(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
+    """A small member's window is small: the packet is cut to it, and every cut is told."""
+    everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
+    fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
+    return build(
+        question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit,
+    )  # fmt: skip
+
+
+def _about(packet: Packet) -> list[str]:
+    matched = [f"taken as a target: {match}" for match in packet.matched]
+    masked = [f"{packet.masked} secrets masked"] if packet.masked else []
+    return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
+
+
+def _preview(intent: Intent, protocol: Protocol, question: Question, where: Where) -> Plan:
     """The plan of a protocol that is not built yet: for looking at, not for running."""
     options = parse_options(intent.protocol, intent.task, intent.options)
     shape = shape_of(protocol.name, intent.task, options)
-    roster, notices, advice = _seated(protocol, shape.seats, shape.chair, settings, env)
+    roster, notices, advice = _seated(protocol, Panel(shape.seats, shape.chair), where)
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, shape.phases, shape.calls, shape.agents,
         intent.verbose, warnings=(*shape.warnings, *advice), notices=notices,
     )  # fmt: skip
 
 
-def _seated(
-    protocol: Protocol, seats: Sequence[Seat], chair: Seat | None, settings: Settings, env: Mapping[str, str]
-) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
-    seating = seat_council([seat.name for seat in seats], settings, env, spread=protocol.spread)
-    taken = tuple(_taken(seat, place) for seat, place in zip(seats, seating.seats, strict=True))
-    return Roster(taken, _taken(chair, seating.chair) if chair else None), seating.notices, seating.advice
+def _seated(protocol: Protocol, panel: Panel, where: Where) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
+    names = [seat.name for seat in panel.seats]
+    seating = seat_council(
+        names, where.settings, where.env, spread=protocol.spread, members=panel.members, everyone=panel.everyone
+    )
+    taken = tuple(_taken(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
+    chair = _taken(panel.chair, seating.chair) if panel.chair else None
+    return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
 
 
 def _taken(seat: Seat, place: Place) -> Seat:
     return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
 
 
-def _sized(seat: Seat, member: Callable[[str], Member]) -> Seat:
-    return replace(seat, small=member(seat.member).small)
+def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
+    def sized(seat: Seat) -> Seat:
+        return replace(seat, small=member(seat.member).small)
+
+    return Roster(
+        tuple(map(sized, roster.seats)), roster.chair and sized(roster.chair), tuple(map(sized, roster.helpers))
+    )
 
 
 async def rehearse(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, *, agree: bool
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = NO_PACKET, *, agree: bool
 ) -> list[Entry]:
     """Run the whole protocol with stand-ins that answer yes (or no) to everything. Costs nothing, renders every prompt."""
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=stand_in(agree), context=context_for(question, roster),
+        carry_out=stand_in(agree), context=context_for(question, roster, packet), effects={"look": _sees_nothing},
     )  # fmt: skip
     try:
         await protocol.load()(council, **options)
@@ -155,6 +214,10 @@ async def rehearse(
             f'the protocol "{protocol.name}" broke in rehearsal, nothing was spent: {type(error).__name__}: {error}'
         ) from error
     return record.entries
+
+
+async def _sees_nothing(wanted: Json) -> list[Json]:
+    return []
 
 
 def stand_in(agree: bool) -> CarryOut:

@@ -89,13 +89,14 @@ def _line(line: Json, request: Json) -> str:
 
 
 def instance(schema: Json, agree: bool, text: str = "…") -> Any:
-    """The plainest value that fits a schema; every yes-or-no question is answered with `agree`."""
+    """The plainest value that fits a schema: yes-or-no questions are answered with `agree`, what may be left out is if not."""
     if "enum" in schema:
         return schema["enum"][0]
     if "const" in schema:
         return schema["const"]
     if options := schema.get("anyOf"):
-        return instance(options[0], agree, text)
+        by_choice = sorted(options, key=lambda option: (option.get("type") == "null") == agree)
+        return instance(by_choice[0], agree, text)
     match schema.get("type"):
         case "object":
             return {name: instance(value, agree, text) for name, value in schema.get("properties", {}).items()}

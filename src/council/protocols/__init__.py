@@ -29,6 +29,9 @@ class Protocol:
     prompts: Path | None = None  # a folder that holds <protocol>/<phase>.md; None: the shipped ones
     options: type[Any] | None = None  # a pydantic model; None: the one in options.py, or no options
     spread: bool = True  # whether seats are spread over families
+    panel: str = (
+        ""  # where the seats are put together from the options ("module:attr"), if they are not always the same
+    )
 
     @property
     def built(self) -> bool:
@@ -78,10 +81,22 @@ _TABLE = {
         ),
         Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft apart, merge once"),
         Protocol("advisors", None, summary="three advisors and a referee, in rounds", spread=False),
-        Protocol("judges", None, summary="independent judges: validate, brainstorm, research", spread=False),
+        Protocol(
+            "judges",
+            f"{HERE}.judges:judges",
+            summary="independent judges: validate, brainstorm, research",
+            spread=False,
+            panel="council.panel:judges_panel",
+        ),
         Protocol("general", None, summary="research, answer apart, reconcile, synthesise"),
         Protocol("ranking", None, summary="answer apart, rank each other blind, synthesise"),
-        Protocol("quick", None, summary="one judge, one call", spread=False),
+        Protocol(
+            "quick",
+            f"{HERE}.judges:quick",
+            summary="one judge, one call",
+            spread=False,
+            panel="council.panel:quick_panel",
+        ),
     )
 }
 

@@ -16,7 +16,9 @@ async def adversarial(council: Council) -> Verdict:
         return await untested(council, drafts)
     async with council.phase("triage"):
         triage: Triage = (
-            await council.ask(council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)})
+            await council.ask(
+                council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)}
+            )
         ).reply
         leader = drafts[triage.leader]
         council.note(f"leading position: {triage.leader}", why=triage.reason)
@@ -47,7 +49,9 @@ async def untested(council: Council, drafts: Round[None]) -> Verdict:
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[], reply=Ruling
         )
-    return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested by anyone")
+    return Verdict(
+        ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested by anyone"
+    )
 
 
 def numbered(attacks: Round[Attack]) -> dict[str, Issue]:
@@ -68,4 +72,8 @@ def verdict_from(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
 def _dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
     """An attacker who wanted the leader rejected, and was not followed, stays on record."""
     rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
-    return [{"seat": name, "position": "REJECTED", "text": attacks[name].said} for name in rejected if outcome != "OVERTURNED"]
+    return [
+        {"seat": name, "position": "REJECTED", "text": attacks[name].said}
+        for name in rejected
+        if outcome != "OVERTURNED"
+    ]

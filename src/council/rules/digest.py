@@ -14,7 +14,12 @@ def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[
     """`positions` is each seat's latest statement, `tally` what seats declared where the protocol asked them to (seat, stance)."""
     lines = [f"## {cause}: digest of statements", "", "No one has weighed these statements against each other.", ""]
     for statement in positions.values():
-        lines += [f"### {statement.seat.label}" + (f" ({statement.seat.role})" if statement.seat.role else ""), "", _excerpt(statement.said), ""]
+        lines += [
+            f"### {statement.seat.label}" + (f" ({statement.seat.role})" if statement.seat.role else ""),
+            "",
+            _excerpt(statement.said),
+            "",
+        ]
     if tally:
         lines += ["### Tally", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally), ""]
         lines += _dissent(tally)

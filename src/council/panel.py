@@ -1,0 +1,161 @@
+"""Who judges: from options and settings to named seats, the members they want, and the helpers they may send out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from council.errors import ConfigError, UsageError
+from council.protocols import CHAIR
+from council.protocols.options import JudgesOptions
+from council.rules.bench import MOST_AGENTS, PROFILE_JUDGES, USUAL_JUDGES, Bench, plain_name, seat_bench
+from council.rules.perspectives import Perspective, perspectives_file, perspectives_named, preset
+from council.rules.seating import LOCAL, available, resolve, tier_member, vendor_of
+from council.settings import PROFILES, SeatSetting, Settings, config_folder
+from council.types import Json, Seat
+
+FAMILIES = {
+    "anthropic": "claude",
+    "openai": "codex",
+}  # how seats of a mixed council are called; else by the vendor's name
+LEAD = Seat("chair", "Lead")
+NOBODY: Mapping[str, SeatSetting] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Seats before they are taken. `members` says what single seats want, `everyone` what all others do."""
+
+    seats: tuple[Seat, ...]
+    chair: Seat | None = CHAIR
+    members: Mapping[str, SeatSetting] = field(default_factory=dict)
+    everyone: str | None = None
+    helpers: tuple[Seat, ...] = ()
+    warnings: tuple[str, ...] = ()
+    agents: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a panel is put together from, besides its options."""
+
+    settings: Settings
+    env: Mapping[str, str]
+    folder: Path
+    strict: bool = False
+
+    def reachable(self, member: str) -> str | None:
+        try:
+            return resolve(member, self.settings, self.env)
+        except ConfigError:
+            return None
+
+    def vendor(self, member: str) -> str:
+        return vendor_of(member, self.settings)
+
+
+def quick_panel(task: str, options: Json, where: Where) -> Panel:
+    return judges_panel(task, {"quick": True}, where)
+
+
+def judges_panel(task: str, options: Json, where: Where) -> Panel:
+    chosen = JudgesOptions.model_validate(options)
+    lenses = _lenses(chosen, where)
+    first = _first_family(chosen, where)
+    second = _second_family(first, where) if chosen.mixed else None
+    bench = _bench(chosen, lenses, where, second)
+    families = [first, second] if second else [first]
+    seats = [(seat, member) for member in families for seat in _seats(bench, lenses, _prefix(member, where, second))]
+    return Panel(
+        seats=tuple(seat for seat, _ in seats),
+        chair=None if chosen.quick or task == "validate" else LEAD,
+        members={seat.name: SeatSetting(member) for seat, member in seats},
+        everyone=first,
+        helpers=(_explorer(chosen, first, where),) if bench.explorers else (),
+        warnings=tuple(_warnings(chosen, bench, second, where)),
+        agents=bench.agents,
+    )
+
+
+def _lenses(chosen: JudgesOptions, where: Where) -> tuple[Perspective, ...]:
+    """Names and files decide over a preset."""
+    if chosen.perspectives_file:
+        return perspectives_file(where.folder / chosen.perspectives_file)
+    if chosen.perspectives:
+        return perspectives_named(chosen.perspectives)
+    return preset(chosen.preset, config_folder(where.env) / "presets").perspectives if chosen.preset else ()
+
+
+def _bench(chosen: JudgesOptions, lenses: tuple[Perspective, ...], where: Where, second: str | None) -> Bench:
+    return seat_bench(
+        perspectives=[lens.name for lens in lenses], quick=chosen.quick, deep=chosen.deep or chosen.mixed,
+        mixed=second is not None, debate=chosen.debate, count=chosen.count, explorers=chosen.explorers,
+        usual=_usual(chosen, where),
+    )  # fmt: skip
+
+
+def _usual(chosen: JudgesOptions, where: Where) -> int:
+    """How many judges sit when no flag says: the environment, then the profile, then two."""
+    if where.settings.given("variables.COUNCIL_JUDGE_COUNT"):
+        return int(where.settings.variables["COUNCIL_JUDGE_COUNT"])
+    return PROFILE_JUDGES.get(chosen.profile or "", USUAL_JUDGES)
+
+
+def _first_family(chosen: JudgesOptions, where: Where) -> str:
+    """The environment, then the profile's tier, then [models] default, then the seeds' own model, then whoever is there."""
+    settings = where.settings
+    if settings.given("variables.COUNCIL_CLAUDE_MODEL"):
+        return resolve(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, where.env)
+    if chosen.profile:
+        return tier_member(PROFILES[chosen.profile].tier, settings, where.env)
+    if default := settings.models.get("default"):
+        return resolve(default, settings, where.env)
+    usual = where.reachable(settings.variables.get("COUNCIL_CLAUDE_MODEL", "sonnet"))
+    return usual or (available(settings, where.env) or [LOCAL])[0].member
+
+
+def _second_family(first: str, where: Where) -> str | None:
+    """Of another family than the first: [models] other, the codex member, else whoever is available."""
+    settings = where.settings
+    wishes = [settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")]
+    members = [where.reachable(wish) for wish in wishes if wish]
+    members += [candidate.member for candidate in available(settings, where.env)]
+    others = [member for member in members if member and where.vendor(member) != where.vendor(first)]
+    if not others and where.strict:
+        raise UsageError("--mixed needs a second family, and none is available: set another key, or drop --strict")
+    return others[0] if others else None
+
+
+def _prefix(member: str, where: Where, second: str | None) -> str:
+    vendor = where.vendor(member)
+    return f"{plain_name(FAMILIES.get(vendor, vendor))}-" if second else ""
+
+
+def _seats(bench: Bench, lenses: tuple[Perspective, ...], prefix: str) -> list[Seat]:
+    """The judges of one family: one for each perspective that is held, the rest independent."""
+    held = lenses[: len(bench.perspectives)]
+    seats = [Seat(f"{prefix}judge-{plain_name(lens.name)}", lens.persona, lens.name, lens.focus) for lens in held]
+    return seats + [Seat(f"{prefix}judge-{n}", "Judge") for n in range(len(held) + 1, bench.per_family + 1)]
+
+
+def _explorer(chosen: JudgesOptions, first: str, where: Where) -> Seat:
+    if chosen.explorer_model:
+        member = resolve(chosen.explorer_model, where.settings, where.env)
+    else:
+        member = where.reachable(where.settings.variables.get("COUNCIL_EXPLORER_MODEL", "sonnet")) or first
+    return Seat("explorer", "Explorer", member=member, vendor=where.vendor(member))
+
+
+def _warnings(chosen: JudgesOptions, bench: Bench, second: str | None, where: Where) -> list[str]:
+    warnings = []
+    if chosen.mixed and second is None:
+        warnings.append("--mixed found no second family: the judges of the first sit alone")
+    if bench.scaled:
+        each = " per family" if bench.families > 1 else ""
+        warnings.append(
+            f"{bench.wanted} judges{each} scaled down to {bench.per_family}: at most {MOST_AGENTS} agents sit"
+        )
+    if bench.dropped:
+        warnings.append(f"perspectives dropped: {', '.join(bench.dropped)}")
+    return warnings

@@ -1,0 +1,138 @@
+"""Independent judges: validate, brainstorm, research. They judge apart, may answer each other once, and rules make one verdict of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from council.council import Council
+from council.errors import QuorumLost
+from council.protocols.judging import judged
+from council.protocols.options import JudgesOptions
+from council.replies import Consolidation, Facets, Lookups, Opinion, Options, Reply, SecondOpinion, SubQuestions
+from council.types import Absence, Json, Round, Seat, Statement, Verdict
+
+REPLIES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
+HOPS = 3  # how often an explorer is shown something before it must write up what it has
+
+
+async def judges(council: Council, **options: Any) -> Verdict:
+    """Judge apart, answer each other if asked to, consolidate by rule or by one chair call."""
+    chosen = JudgesOptions.model_validate(options)
+    if council.packet.empty and council.packet.note:
+        return Verdict(council.packet.note)
+    async with council.phase("r1" if chosen.debate else "judge"):
+        opinions = await first_round(council, chosen)
+    if council.question.task != "validate":
+        return await consolidated(council, opinions)
+    second = await debate(council, opinions) if chosen.debate else Round[SecondOpinion]()
+    return judged(council, chosen, opinions, second)
+
+
+async def quick(council: Council) -> Verdict:
+    """One judge, one call."""
+    return await judges(council, quick=True)
+
+
+async def first_round(council: Council, chosen: JudgesOptions) -> Round[Any]:
+    given: dict[str, Any] = {"bench": len(council.members), "technique": chosen.technique, "explored": []}
+    prompt, reply = f"judges/{council.question.task}", REPLIES[council.question.task]
+    if not chosen.explorers:
+        return await council.poll(council.members, prompt, reply=reply, **given)
+
+    async def act(apart: Council, judge: Seat) -> Statement[Any]:
+        explored = await sent_out(apart, judge, chosen.explorers, given)
+        return await apart.ask(judge, prompt, reply=reply, **{**given, "explored": explored})
+
+    return _round(await council.gather(council.members, act))
+
+
+def _round(heard: list[Statement[Any] | Absence]) -> Round[Any]:
+    said = [one for one in heard if isinstance(one, Statement)]
+    gone = [one for one in heard if isinstance(one, Absence)]
+    if not said:
+        raise QuorumLost("; ".join(f"{absence.seat.name}: {absence.state}" for absence in gone))
+    return Round(said, gone)
+
+
+# Explorers
+
+
+async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, Any]) -> list[Statement[Lookups]]:
+    """The judge names its questions, its explorers look them up; those that fell silent are missing, not waited for."""
+    async with council.phase("questions"):
+        asked = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=number, **given)
+    questions = asked.reply.questions[:number]
+    (explorer,) = council.roster.helpers
+    seats = [replace(explorer, name=f"{judge.name}-explorer-{n}") for n in range(1, len(questions) + 1)]
+    subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
+
+    async def act(apart: Council, seat: Seat) -> Statement[Lookups]:
+        return await explored(apart, seat, judge, subjects[seat.name])
+
+    async with council.phase("explore"):
+        found = await council.gather(seats, act)
+    return [one for one in found if isinstance(one, Statement)]
+
+
+async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Lookups]:
+    """Look, read, look further; at most three times, then write up."""
+    given: dict[str, Any] = {
+        "judge": judge,
+        "subquestion": subquestion,
+        "hops": HOPS,
+        "timeout": council.limits.get("explorer"),
+    }
+    async with council.phase("look-1"):
+        said = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
+    for hop in range(1, HOPS + 1):
+        if said.reply.done:
+            break
+        async with council.phase(f"look-{hop + 1}"):
+            found = await council.look(explorer, _wanted(said.reply))
+            said = await council.ask(
+                explorer, "judges/found", reply=Lookups, after=said, left=HOPS - hop, found=_shown(found), **given
+            )
+    return said
+
+
+def _wanted(said: Lookups) -> Json:
+    files = [{"path": one.path, "from": one.first, "to": one.last} for one in said.files]
+    return {"files": files, "names": said.names, "patterns": said.patterns}
+
+
+def _shown(found: list[Json]) -> str:
+    return "\n\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in found)
+
+
+# Debate
+
+
+async def debate(council: Council, opinions: Round[Opinion]) -> Round[SecondOpinion]:
+    """The same judges, each with the others' verdicts. One that stays silent keeps its first verdict."""
+    if len(opinions) < 2:
+        council.note("second round skipped", why="only one judge answered the first, and nobody can answer it")
+        return Round()
+    unanimous = len({opinion.reply.verdict for opinion in opinions.values()}) == 1
+    async with council.phase("r2"):
+        return await council.poll(
+            opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.limits.get("r2"),
+            quorum=0, opinions=opinions, unanimous=unanimous,
+        )  # fmt: skip
+
+
+# Brainstorm and research
+
+
+async def consolidated(council: Council, statements: Round[Any]) -> Verdict:
+    async with council.phase("consolidate"):
+        said = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
+    whole: Consolidation = said.reply
+    return Verdict(
+        whole.recommendation,
+        details={
+            "consolidation": whole.model_dump(),
+            "judges": {name: one.reply.model_dump() for name, one in statements.items()},
+        },
+    )
