@@ -201,3 +201,23 @@ def test_a_broken_repository_is_one_line(root: Path) -> None:
         build("recent", root, task="validate")
     assert "\n" not in str(error.value)
     assert [file.path for file in build(".", root, task="validate").files] == ["a.py"]
+
+
+def test_a_linked_work_tree_is_a_repository_like_any_other(history: Callable[[int], Path], tmp_path: Path) -> None:
+    repo = history(4)
+    git(repo, "worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
+    write(tmp_path / "other", {"src/app.py": "x = 2\n"})
+    assert "+x = 2" in build("", tmp_path / "other", task="validate").diff
+    assert not changed(repo)
+
+
+def test_a_submodule_is_not_entered(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "inner")
+    commit(tmp_path / "inner", {"a.py": "a = 1\n"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "inner"), "inner")
+    commit(repo, {})
+    canary = tmp_path / "canary"
+    configure(repo / "inner", canary, {"core.fsmonitor": "{evil}", "filter.bad.clean": "{evil}"})
+    write(repo, {"inner/a.py": "a = 2\n", "inner/.gitattributes": "* filter=bad\n"})
+    ask_everything(repo)
+    assert not canary.exists()

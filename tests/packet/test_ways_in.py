@@ -14,7 +14,7 @@ from council.errors import PacketRefused, UsageError
 from council.packet import build, look
 from council.types import Packet
 from tests.packet.conftest import commit, git, write
-from tests.packet.planted import SECRETS
+from tests.packet.planted import SECRETS, pem
 
 Plant = Callable[[Path, str], tuple[str, dict[str, object]]]  # → the target, and what else build is given
 
@@ -254,6 +254,16 @@ def test_a_diff_that_is_piped_in_is_read_by_its_file_names(repo: Path) -> None:
     masked = everything(build("-", repo, task="validate", stdin=piped, redact=True))
     assert "hunter2" not in masked and "x = 2" in masked
     assert "hunter2" not in everything(build("-", repo, task="validate", stdin=piped, skip_secrets=True))
+
+
+@pytest.mark.behaviour("packet-redact")
+def test_the_middle_of_a_key_in_a_hunk_is_masked_too(repo: Path) -> None:
+    lines = pem().split("\n")
+    commit(repo, {"src/key.txt": pem() + "\n"})
+    lines[5] = lines[5][::-1]
+    commit(repo, {"src/key.txt": "\n".join([*lines, ""])})
+    sent = everything(build("HEAD~1..HEAD", repo, task="validate", redact=True))
+    assert not [line for line in pem().split("\n")[1:-1] + lines[1:-1] if line in sent]
 
 
 def test_a_secret_in_a_name_does_not_leave_either(repo: Path) -> None:

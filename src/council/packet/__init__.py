@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from council.packet.changes import Selection
 from council.packet.fitting import fitted
 from council.packet.gate import Gate
 from council.packet.looking import look
+from council.packet.names import shown
 from council.packet.reading import inside
 from council.packet.secrets import scrub
 from council.packet.targets import changed, select
@@ -66,10 +68,10 @@ def _let_in(gate: Gate, chosen: Selection) -> None:
     if chosen.stdin is not None:
         gate.stdin(chosen.stdin)
     if chosen.repo and chosen.changes:
-        shown = chosen.changes[: _gate.FILES_LIMIT]
-        for change, section in zip(shown, chosen.repo.diff(chosen.sides, shown), strict=True):
+        within = chosen.changes[: _gate.FILES_LIMIT]
+        for change, section in zip(within, chosen.repo.diff(chosen.sides, within), strict=True):
             gate.change(change, section)
-        gate.over += sum(change.gone for change in chosen.changes[len(shown) :])  # the others are counted as files
+        gate.over += sum(change.gone for change in chosen.changes[len(within) :])  # the others are counted as files
     contents = _contents(chosen)
     for wanted in chosen.files:
         content = contents.get(wanted.oid, b"") if wanted.oid else None
@@ -83,8 +85,8 @@ def _contents(chosen: Selection) -> dict[str, bytes]:
 
 def _spec(gate: Gate, spec: str) -> str:
     path = inside(gate.root, spec)
-    if not (gate.root / path).exists():
-        raise UsageError(f'--spec names "{scrub(spec)}", and there is no such file: check the name')
+    if not os.path.lexists(gate.root / path):
+        raise UsageError(f'--spec names "{shown(spec)}", and there is no such file: check the name')
     return gate.read(path, named=True, ours=True) or ""
 
 

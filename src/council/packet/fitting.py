@@ -16,20 +16,25 @@ class Window:
     size: int
     left: int
     closed: bool = False
-    cuts: list[Skipped] = field(default_factory=list)
+    cuts: dict[str, Skipped] = field(default_factory=dict)
 
     def show(self, name: str, text: str) -> str:
         """As much of a text as there is room for. After the first cut the window is closed, so that nothing slips in out of turn."""
-        if not text:
-            return ""
         cost = tokens_of(name) + tokens_of(text)
         if not self.closed and cost <= self.left:
             self.left -= cost
             return text
         part = "" if self.closed else _cut(text, self.left - tokens_of(name))
         self.closed = True
-        self.cuts.append(Skipped(name, f"does not fit the member's window ({self.size:,} tokens)", True))
+        self.cuts[name] = Skipped(name, f"does not fit the member's window ({self.size:,} tokens)", True)
         return part
+
+    def part(self, name: str, text: str) -> str:
+        return self.show(name, text) if text else ""
+
+    def file(self, file: PacketFile) -> PacketFile | None:
+        content = self.show(file.path, file.content)
+        return None if file.path in self.cuts and not content else PacketFile(file.path, content)
 
 
 def fitted(packet: Packet, tokens: int) -> Packet:
@@ -40,14 +45,13 @@ def fitted(packet: Packet, tokens: int) -> Packet:
     if packet.tokens <= tokens:
         return packet
     window = Window(tokens, max(0, tokens - sum(map(tokens_of, packet.prior_decisions))))
-    spec = window.show(packet.spec_source or "spec", packet.spec)
-    diff = window.show("diff", packet.diff)
-    files = [PacketFile(file.path, window.show(file.path, file.content)) for file in packet.files]
-    environment = window.show("environment", packet.environment)
-    cut = {item.path for item in window.cuts}
+    spec = window.part(packet.spec_source or "spec", packet.spec)
+    diff = window.part("diff", packet.diff)
+    files = [window.file(file) for file in packet.files]
+    environment = window.part("environment", packet.environment)
     return replace(
-        packet, spec=spec, diff=diff, files=tuple(file for file in files if file.content or file.path not in cut),
-        environment=environment, skipped=(*packet.skipped, *window.cuts),
+        packet, spec=spec, diff=diff, files=tuple(file for file in files if file), environment=environment,
+        skipped=(*packet.skipped, *window.cuts.values()),
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ TOLD = 5  # places named in a refusal
 SETTING = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
 )
+KEY_LINE = re.compile(r"^([ +-]|@@[^@\n]*@@ )[A-Za-z0-9+/]{16,}={0,2}$", re.MULTILINE)
 DIFF_NAME = re.compile(r"^(?:---|\+\+\+|rename from|rename to) \"?(?:[ab]/)?([^\n\t\"]+)", re.MULTILINE)
 HUNK = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
 
@@ -37,6 +38,7 @@ class Gate:
     sections: dict[str, str] = field(default_factory=dict)  # the diff of each path
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
     places: dict[str, None] = field(default_factory=dict)  # where secrets stand
+    keyed: set[str] = field(default_factory=set)  # where a key block was masked
     masked: int = 0
     stripped: int = 0
     used: int = 0  # bytes
@@ -61,7 +63,7 @@ class Gate:
         elif not self._name_is_clean(path):
             pass
         elif secret and not self.redact:
-            self._secret(path, f"{_safe(secret)}:1 (its name stands for secrets)")
+            self._secret(path, f"{shown(secret)}:1 (its name stands for secrets)")
         elif (raw := self._content(path, content, named)) is not None:
             text, gone = reading.decoded(raw)
             self.stripped += gone
@@ -93,7 +95,7 @@ class Gate:
         elif not all(self._name_is_clean(name) for name in names):
             pass
         elif (secret := _denied_of(*names)) and not self.redact:
-            self._secret(change.path, f"{_safe(secret)}:1 (its name stands for secrets)")
+            self._secret(change.path, f"{shown(secret)}:1 (its name stands for secrets)")
         elif not text:
             self.skip(change.path, "git shows no diff of it", hole=True)
         elif len(text.encode()) > FILE_LIMIT:
@@ -102,10 +104,13 @@ class Gate:
             self._section(change, self._veiled(text, _veiled_diff) if secret else text)
 
     def skip(self, path: str, why: str, *, hole: bool = False) -> None:
-        self.skipped.setdefault((path, why), Skipped(_safe(path), why, hole))
+        self.skipped.setdefault((path, why), Skipped(shown(path), why, hole))
 
     def settle(self) -> None:
         """Refuse, if a secret was met and nothing was said about what to do with it."""
+        for path in self.keyed & self.sections.keys():
+            # A hunk may show the middle of a key and not the line that tells that it is one.
+            self.sections[path] = KEY_LINE.sub(r"\1[redacted:private key]", self.sections[path])
         if self.over:
             self.skip(f"{self.over:,} more files", f"over {FILES_LIMIT} files a packet", hole=True)
             self.over = 0
@@ -122,7 +127,7 @@ class Gate:
             return _given(content) if content is not None else reading.read(self.root, path, FILE_LIMIT)
         except Unreadable as error:
             if error.odd and named and not error.why.startswith("binary"):
-                raise UsageError(f'"{_safe(path)}" is {error.why} and cannot be shown: name a regular file') from None
+                raise UsageError(f'"{shown(path)}" is {error.why} and cannot be shown: name a regular file') from None
             self.skip(path, error.why, hole=not error.odd)
             return None
 
@@ -130,9 +135,10 @@ class Gate:
         found = secrets_in(text)
         if found and self.redact:
             self.masked += len(found)
+            self.keyed |= {path} if any(secret.kind == "private key" for secret in found) else set()
             return masked(text, found)
         for secret in found:
-            self._secret(path, f"{_safe(path)}:{line_of(text, secret)} ({secret.kind})")
+            self._secret(path, f"{shown(path)}:{line_of(text, secret)} ({secret.kind})")
         return None if found else text
 
     def _veiled(self, text: str, veil: Callable[[str], str]) -> str:
@@ -149,7 +155,7 @@ class Gate:
                 text = text.replace(part, self._veiled(part, _veiled_diff))
             elif secret:
                 line = text.count("\n", 0, text.index(part)) + 1
-                self._secret(name, f"{name}:{line} ({_safe(secret)}: its name stands for secrets)")
+                self._secret(name, f"{name}:{line} ({shown(secret)}: its name stands for secrets)")
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _section(self, change: Change, text: str) -> None:
@@ -176,7 +182,7 @@ class Gate:
             return False
         if not secrets_in(path) or self.redact:
             return True
-        self._secret(path, f"{_safe(path)}:1 (in its name)")
+        self._secret(path, f"{shown(path)}:1 (in its name)")
         return False
 
     def _label(self, path: str) -> str:
@@ -239,21 +245,17 @@ def _given(content: bytes) -> bytes:
     return content
 
 
-def _safe(path: str) -> str:
-    return scrub(shown(path))
-
-
 def _diff_place(change: Change, text: str, secret: Secret) -> str:
     """file:line of a secret in a diff; of a line that was taken out, the line it had."""
     lines = text[: secret.start].split("\n")
     at = next((n for n in range(len(lines) - 1, -1, -1) if HUNK.match(lines[n])), None)
     whole = text[text.rfind("\n", 0, secret.start) + 1 :]
     if at is None or at == len(lines) - 1:
-        return f"{_safe(change.path)}:1"
+        return f"{shown(change.path)}:1"
     hunk = HUNK.match(lines[at])
     assert hunk
     removed = whole.startswith("-")
     before = sum(not line.startswith("+" if removed else "-") for line in lines[at + 1 : -1])
     if removed:
-        return f"{_safe(change.old)}:{int(hunk[1]) + before}, a removed line"
-    return f"{_safe(change.path)}:{int(hunk[2]) + before}"
+        return f"{shown(change.old)}:{int(hunk[1]) + before}, a removed line"
+    return f"{shown(change.path)}:{int(hunk[2]) + before}"

@@ -160,7 +160,7 @@ class GitFailed(UsageError):
 def find(root: Path) -> Repo | None:
     """The repository a folder stands in, or None. Looked for here, so that no configuration can move its work tree."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
     if top is None:
         return None
     bare = Repo(root, top)

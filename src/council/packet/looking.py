@@ -16,7 +16,6 @@ from council.packet import git, grepping, reading
 from council.packet.gate import FILE_LIMIT, Gate
 from council.packet.names import denied, is_lock, is_private, shown
 from council.packet.reading import Unreadable
-from council.packet.secrets import scrub
 from council.packet.trees import globbed, is_glob, listing
 from council.types import Json
 
@@ -182,4 +181,4 @@ def _is_regex(pattern: str) -> bool:
 
 
 def _said(value: Any) -> str:
-    return scrub(shown(value))[:200] if isinstance(value, str) else ""
+    return shown(value)[:200] if isinstance(value, str) else ""

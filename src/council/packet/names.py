@@ -6,6 +6,8 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from council.packet.secrets import scrub
+
 DENIED = (
     ".env*", "*.pem", "id_*", ".npmrc", ".netrc", "_netrc", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup",
     "kubeconfig", "*.kubeconfig", "credentials*", ".credentials*", ".pgpass", ".pypirc", ".git-credentials", ".dockercfg",
@@ -44,11 +46,11 @@ def is_lock(path: str) -> bool:
 
 def is_private(path: str) -> bool:
     """The council's own records and git's: never material, but for the environment, which is asked for by name."""
-    parts = PurePosixPath(path).parts
+    parts = PurePosixPath(path.lower()).parts  # some file systems know no case
     return ".git" in parts or parts[:1] == (".agents",)
 
 
 def shown(path: str) -> str:
-    """A path as it can stand in a message: on one line, in characters that everyone can write."""
+    """A path as it can stand in a message: on one line, in characters that everyone can write, without a secret."""
     plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain)
+    return scrub(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))

@@ -15,7 +15,6 @@ from council.packet.changes import Selection, Wanted, between, recent, repo_of, 
 from council.packet.git import Repo
 from council.packet.names import is_private, shown
 from council.packet.reading import inside, link_target
-from council.packet.secrets import scrub
 from council.packet.trees import globbed, is_glob, listing, meant
 from council.types import Skipped
 
@@ -88,7 +87,7 @@ def _special(asked: Words, piped: bool) -> Selection | None:
     if name == "staged":
         return staged(repo_of(asked.root, "staged"))
     span = RANGE.fullmatch(asked.text)
-    if span and (span["one"] or span["other"]) and not (asked.root / asked.text).exists():
+    if span and (span["one"] or span["other"]) and not _exists(asked.root, asked.text):
         return between(repo_of(asked.root, "a revision range"), span)
     return None
 
@@ -177,7 +176,7 @@ def _refuse_missing(asked: Words) -> None:
 
 
 def _said(path: str) -> str:
-    return scrub(shown(path))[:200]
+    return shown(path)[:200]
 
 
 # Words that mean a place.
