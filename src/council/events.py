@@ -144,6 +144,18 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Voted:
+    """A judge's verdict, in short; the whole analysis is in `file`, as seen from the run's folder."""
+
+    type: ClassVar[str] = "verdict"
+    seat: str
+    phase: str
+    verdict: str
+    confidence: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fetching:
     """Something large is being fetched before the council can sit. Not kept."""
 
@@ -179,6 +191,7 @@ Event = (
     | WasAbsent
     | LookedUp
     | Noted
+    | Voted
     | Fetching
     | Closed
 )

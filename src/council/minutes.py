@@ -95,6 +95,7 @@ class Minutes:
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
+    files: dict[str, str] = field(default_factory=dict)  # each judge's analysis by seat and phase: "r2/judge-1" → its path
     seconds: float = 0.0  # time a process was at work on it, pauses left out
     fetching: ev.Fetching | None = None
     seq: int = 0
@@ -237,6 +238,10 @@ def _noted(m: Minutes, event: ev.Noted, at: float) -> None:
     m.notes.append(event)
 
 
+def _voted(m: Minutes, event: ev.Voted, at: float) -> None:
+    m.files[f"{event.phase}/{event.seat}"] = event.file
+
+
 def _fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
     m.fetching = event if event.done < event.total else None
 
@@ -253,5 +258,5 @@ def _nothing(m: Minutes, event: Any, at: float) -> None:
 TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {
     ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
     ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Delta: _delta, ev.Stated: _stated,
-    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Fetching: _fetching, ev.Closed: _closed,
+    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Voted: _voted, ev.Fetching: _fetching, ev.Closed: _closed,
 }  # fmt: skip
