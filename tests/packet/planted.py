@@ -46,7 +46,7 @@ SECRETS: dict[str, tuple[str, str]] = {
         ("anthropic", "x-api-key: {}", _key("sk-ant-api03-", WORDY, 90)),
         ("huggingface", "login {}", _key("hf_", WORDY, 34)),
         ("groq", "{}", _key("gsk_", WORDY, 50)),
-        ("npm", "//registry.npmjs.org/:_authToken={}", _key("npm_", WORDY, 36)),
+        ("npm", "//packages.host.org/:_authToken={}", _key("npm_", WORDY, 36)),
         ("pypi", "password = {}", _key("pypi-", WORDY, 80)),
         ("docker", "{}", _key("dckr_pat_", WORDY, 27)),
         ("sendgrid", "{}", _key("SG.", WORDY, 22, "." + some(WORDY, 43, "sg"))),
