@@ -187,12 +187,12 @@ class Council:
         if known := self._known_absence(key, seat):
             return known
         if gone := self._out.get(seat.name):
-            return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), 0)
+            return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
         step = self._step(key, seat, request, after)
         print_ = fingerprint(step.ask, seat.member)
         outcome = self.ledger.find(key, print_) or await self._carry_out(step, seat, print_)
         if not outcome.ok:
-            return self._absent(key, Absence(seat, outcome.state, outcome.reason), outcome.attempts)
+            return self._absent(key, Absence(seat, outcome.state, outcome.reason), outcome)
         return self._statement(step, seat, outcome)
 
     def _step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
@@ -248,10 +248,11 @@ class Council:
                 return self._remember(Absence(seat, found["state"], found["reason"]))
         return None
 
-    def _absent(self, key: str, absence: Absence, attempts: int) -> Absence:
+    def _absent(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
         seat = absence.seat.name
         self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
-        self.ledger.tell(ev.WasAbsent(key, self._phase, seat, absence.state, absence.reason, attempts))
+        spent = outcome.usage.as_json()
+        self.ledger.tell(ev.WasAbsent(key, self._phase, seat, absence.state, absence.reason, outcome.attempts, spent))
         return self._remember(absence)
 
     def _remember(self, absence: Absence) -> Absence:

@@ -121,6 +121,7 @@ class WasAbsent:
     state: str
     reason: str
     attempts: int = 0
+    usage: Json = field(default_factory=dict)  # what its rejected answers cost
 
 
 @dataclass(frozen=True, slots=True)

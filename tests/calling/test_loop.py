@@ -4,65 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from council import events as ev
-from council.calling.loop import Caller
 from council.calling.table import TABLE
 from council.errors import Fault
 from council.ledger import Ledger
 from council.members.base import Member
-from council.record import Record
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Ask, Outcome, Step, Usage
+from council.types import Answer, Ask, Step, Usage
+from tests.calling.helpers import KEY, RUN, call, fault, step, taken_up, telling, told
 from tests.sitting import Double, an_ask
 
 pytestmark = pytest.mark.anyio
-RUN, KEY = "r2345", "draft/alpha"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore(tmp_path / "store")
-    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def ledger(store: SqliteStore) -> Ledger:
-    return Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}))
-
-
-def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask | None = None) -> Step:
-    def mend(said: str, words: str) -> Ask:
-        return replace(an_ask(KEY), messages=({"role": "user", "content": f"{said} → {words}"},))
-
-    return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend)
-
-
-def telling(name: str, *answers: Any) -> Double:
-    """A member that gives these answers in turn, the last one for ever."""
-    left = list(answers)
-    return Double(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
-
-
-async def call(ledger: Ledger, the_step: Step, *members: Member, **how: Any) -> Outcome:
-    by_name = {member.name: member for member in members}
-    return await Caller(by_name.__getitem__, ledger, **{"timeout": lambda member: 10.0, **how})(the_step)
-
-
-def told(ledger: Ledger, kind: type[Any]) -> list[Any]:
-    return [entry.event for entry in ledger.record.entries if isinstance(entry.event, kind)]
-
-
-def fault(kind: str, **more: Any) -> Fault:
-    return Fault(kind, f"a {kind} fault", **more)
 
 
 # The table
@@ -257,10 +214,6 @@ async def test_broken_characters_do_not_break_the_ledger(ledger: Ledger, store: 
 
 
 # Another process takes the series up
-
-
-async def taken_up(store: SqliteStore) -> Ledger:
-    return Ledger(store, await store.load(RUN))
 
 
 class Hanging(Double):

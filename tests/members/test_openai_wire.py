@@ -357,10 +357,12 @@ async def test_a_connection_that_had_gone_stale_is_a_matter_of_the_network() -> 
         assert caught.value.kind == "net"
 
 
-async def test_an_answer_that_says_nothing_is_empty(provider: FakeProvider) -> None:
+@pytest.mark.behaviour("40-rejected-answers-are-counted")
+async def test_an_answer_that_says_nothing_comes_with_what_it_cost(provider: FakeProvider) -> None:
     provider.script("m1", Reply(empty=True), Reply(text=" \n"), Reply(empty=True, stream=False))
     for _ in range(3):
-        assert (await fault(provider.base_url)).kind == "empty"
+        answer, _heard = await asked(provider.base_url)
+        assert (answer.text.strip(), answer.finish, answer.usage) == ("", "stop", Usage(4, 1))
 
 
 # Clocks
@@ -530,6 +532,6 @@ def test_any_event_is_read_or_called_unreadable(event: Any) -> None:
         hearing.take(json.dumps(event).encode(), "delta")
         hearing.answer(str)
     except Fault as caught:
-        assert caught.kind in ("cut", "empty")
+        assert caught.kind == "cut"
     except ValueError as error:
         assert "unreadable" in str(error)

@@ -194,8 +194,6 @@ class Hearing:
             raise Fault("cut", "the stream ended without its terminator", said=text)
         if self.refusal:
             return Answer("".join(self.refusal), "refused", self.usage, self.model)
-        if finish == "stop" and not text.strip():
-            raise Fault("empty", "the answer was empty")
         return Answer(text, finish, self.usage, self.model)
 
 

@@ -1,0 +1,70 @@
+"""What was spent is said, whatever came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.errors import Fault
+from council.ledger import Ledger
+from council.store.sqlite import SqliteStore
+from council.types import Answer, Usage
+from tests.calling.helpers import call, step, taken_up, telling
+from tests.sitting import ALPHA, BETA, Double, an_ask, sit
+
+pytestmark = pytest.mark.anyio
+
+
+def misfit(text: str) -> None:
+    raise Fault("schema", "it does not fit", said=text)
+
+
+@pytest.mark.behaviour("40-rejected-answers-are-counted")
+@pytest.mark.parametrize(
+    ("finish", "read", "state", "usage"),
+    [
+        ("length", None, "truncated", Usage(20, 10)),
+        ("stop", misfit, "failed(schema)", Usage(20, 10)),
+        ("refused", None, "refused", Usage(10, 5)),
+    ],
+)
+async def test_an_absent_seat_has_what_its_rejected_answers_cost(
+    ledger: Ledger, finish: str, read: Any, state: str, usage: Usage
+) -> None:
+    member = telling("one", Answer("words", finish, Usage(10, 5)))
+    outcome = await call(ledger, step(**({"read": read} if read else {})), member)
+    assert (outcome.state, outcome.usage) == (state, usage)
+
+
+async def test_answers_of_the_requested_member_and_of_its_fallback_are_counted_together(ledger: Ledger) -> None:
+    one = telling("one", Answer("no", "refused", Usage(10, 5)))
+    two = telling("two", Answer("words", "length", Usage(7, 3)))
+    outcome = await call(ledger, step("one", "two", ask=an_ask(schema={"type": "object"})), one, two)
+    assert outcome.usage == Usage(24, 11)
+
+
+@pytest.mark.behaviour("40-rejected-answers-are-counted")
+async def test_an_absence_tells_what_was_spent(store: SqliteStore, tmp_path: Path) -> None:
+    def answer(key: str) -> Answer:
+        return Answer("no", "refused", Usage(10, 5, 2)) if key == "draft/alpha" else Answer("yes")
+
+    sitting = await sit(store, tmp_path / "prompts", Double("scripted:", answer), run="r6789")
+    async with sitting.council.phase("draft"):
+        await sitting.council.poll([ALPHA, BETA], "t/say")
+    (absence,) = sitting.told(ev.WasAbsent)
+    assert absence.usage == {"in": 10, "out": 5, "cached": 2}
+
+
+def test_an_absence_from_before_can_still_be_read() -> None:
+    row = {"key": "draft/alpha", "phase": "draft", "seat": "alpha", "state": "refused", "reason": "no", "attempts": 1}
+    assert ev.from_payload("absence", row) == ev.WasAbsent(**row, usage={})
+
+
+async def test_a_seat_that_is_asked_anew_counts_only_what_is_new(ledger: Ledger, store: SqliteStore) -> None:
+    refusing = telling("one", Answer("no", "refused", Usage(10, 5)))
+    await call(ledger, step(), refusing)
+    outcome = await call(await taken_up(store), step(), telling("one", Answer("Tabs.", usage=Usage(1, 1))))
+    assert outcome.usage == Usage(1, 1)
