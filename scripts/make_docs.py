@@ -80,7 +80,7 @@ def _commands() -> Mapping[str, click.Command]:
 
 def _convening_sections() -> list[str]:
     options = {option.name: option for option in convening().params if isinstance(option, click.Option)}
-    common = [options[flag["name"]] for flag in COMMON]
+    common = [*(options[flag["name"]] for flag in COMMON), options["version"]]
     sections = ["### Flags of every council", _flag_table(common)]
     for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
         own = [options[flag["name"]] for flag in owned_flags() if flag["owners"][0] == protocol]

@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,12 @@ from council.ledger import Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
 from council.minutes import Minutes
-from council.packet import look
+from council.packet import changed, look, work_tree
 from council.panel import Where
 from council.planning import Material, Plan, context_for, make_plan, packet_from, question_from, roster_from
 from council.prompting import Prompts
 from council.record import Record
+from council.render.analysis import analysis
 from council.render.markdown import document
 from council.render.report import dump, report
 from council.rules.digest import digest
@@ -38,6 +40,8 @@ from council.types import Json, Outcome, Roster, Step, Verdict, sound
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 Stop = asyncio.Event
+VERBS = ("validate", "brainstorm", "research")
+WORK_TREE = "the changes in the work tree"
 LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
 
 
@@ -58,13 +62,18 @@ class Convener:
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
     ) -> None:  # fmt: skip
-        self.folder = (folder or Path.cwd()).resolve()
         self.env = dict(os.environ if env is None else env)
-        self.settings = load_settings(self.folder, self.env, flags=flags or {}, config=config)
-        self.members = Members(self.settings, self.env, cache_folder(self.env))
-        for member in members:
-            self.members.add(member)
+        self._flags, self._config, self._own = dict(flags or {}), config, tuple(members)
+        self._sit_in((folder or Path.cwd()).resolve())
         self._store: SqliteStore | None = None
+
+    def _sit_in(self, folder: Path) -> None:
+        """Take over the settings of a folder: its own, or that of a run which was convened elsewhere."""
+        self.folder = folder
+        self.settings = load_settings(folder, self.env, flags=self._flags, config=self._config)
+        self.members = Members(self.settings, self.env, cache_folder(self.env))
+        for member in self._own:
+            self.members.add(member)
 
     @property
     def store(self) -> SqliteStore:
@@ -97,6 +106,8 @@ class Convener:
         strict: bool = False,
     ) -> Plan:
         words = [sound(word) for word in words]
+        if not [word for word in words if word not in VERBS]:
+            words, material = self._inferred(words, material or Material())
         known = protocols.known()
         options = dict(flags or {})
         own = protocol in known and protocols.find(str(protocol)).options is not None  # names them as it likes
@@ -105,6 +116,17 @@ class Convener:
         intent = replace(intent, options=options)
         where = Where(self.settings, self.env, self.folder, strict)
         return await make_plan(intent, where, self.members, material)
+
+    def _inferred(self, words: list[str], material: Material) -> tuple[list[str], Material]:
+        """Nothing was named: with changes in the work tree those are meant, else nothing can be."""
+        if material.base is not None or material.stdin is not None:
+            return [*(words or ["validate"]), "what changed"], material
+        if not changed(self.folder):
+            raise UsageError(
+                'nothing was asked, and nothing has changed here: council "your question" convenes a council, council --help tells the rest'
+            )
+        selection = replace(work_tree(self.folder), target=WORK_TREE)
+        return [*(words or ["validate"]), WORK_TREE], replace(material, selection=selection)
 
     # A run
 
@@ -133,13 +155,15 @@ class Convener:
         resend: bool = True,
     ) -> Minutes:
         """Take a run up where it stopped: what was answered is not asked again. `catch_up` gets what happened before."""
-        run = run or await self.store.newest_unfinished(str(self.folder))
+        run = await self.named(run) if run else await self.store.newest_unfinished(str(self.folder))
         if run is None:
             raise UnknownRun("there is no unfinished run of this folder: `council runs` lists all of them")
         with self.store.own(run):
             record = await self.store.load(run)
             if record.status == "complete":
                 return self._again(record)
+            if record.folder != str(self.folder):
+                self._sit_in(Path(record.folder))
             filing.open_folder(Path(record.folder), self.settings.report_dir)
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
@@ -153,7 +177,7 @@ class Convener:
         minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and filing.unwritten(path, record.run):
-            filing.file(path, document(Minutes.fold(record.entries)))
+            self._file(record, Minutes.fold(record.entries))
         return minutes
 
     async def _work(self, ledger: Ledger, stop: Stop | None, *, resend: bool) -> Minutes:
@@ -200,13 +224,40 @@ class Convener:
     async def _close(self, ledger: Ledger, ending: Ending) -> Minutes:
         record = ledger.record
         path = self._report_path(record)
+        self._tell_verdicts(ledger)
         closed = ev.Closed(
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
         await ledger.close(closed, lambda entries: dump(report(Minutes.fold(entries))).decode())
         minutes = Minutes.fold(record.entries)
-        filing.file(Path(record.folder) / path, document(minutes))
+        self._file(record, minutes)
         return minutes
+
+    def _file(self, record: Record, minutes: Minutes) -> None:
+        """The report, and each judge's analysis beside it."""
+        folder = Path(record.folder)
+        by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
+        for key, path in minutes.files.items():
+            filing.file(folder / path, analysis(minutes, by_key[key]))
+        filing.file(folder / minutes.report_path, document(minutes))
+
+    def _tell_verdicts(self, ledger: Ledger) -> None:
+        """A signal for each judge who gave a verdict: what it is, and where its analysis will stand."""
+        record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
+        question = question_from(record.setup)
+        folder = filing.open_folder(Path(record.folder), self.settings.report_dir)
+        for said in minutes.statements:
+            if (
+                question.task != "validate"
+                or "verdict" not in (said.reply or {})
+                or f"{said.phase}/{said.seat}" in minutes.files
+            ):
+                continue
+            seat = f"{said.seat}-r2" if said.phase == "r2" else said.seat
+            path = filing.reserve(folder, question.target or question.text, seat, record.created, record.run)
+            shown = os.path.relpath(path, record.folder)
+            reply = said.reply or {}
+            ledger.tell(ev.Voted(said.seat, said.phase, reply["verdict"], reply.get("confidence", ""), shown))
 
     def _report_path(self, record: Record) -> str:
         """The name the report had before it was resumed, else a new one; as seen from the run's folder."""
@@ -215,13 +266,21 @@ class Convener:
             return known
         question = question_from(record.setup)
         kind = record.setup["protocol"] if question.task == "ask" else question.task
+        if record.setup["options"].get("quick") or record.setup["protocol"] == "quick":
+            kind = "quick"
         path = filing.reserve(folder, kind, question.target or question.text, record.created, record.run)
         return os.path.relpath(path, record.folder)
 
     # Looking back
 
+    async def named(self, run: str) -> str:
+        """The run of that name, or the only one whose name begins so."""
+        names = [row["id"] for row in await self.store.runs()]
+        near = [name for name in names if name.startswith(run)]
+        return near[0] if run not in names and len(near) == 1 else run
+
     async def entries(self, run: str) -> list[Entry]:
-        return (await self.store.load(run)).entries
+        return (await self.store.load(await self.named(run))).entries
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))
@@ -366,4 +425,7 @@ async def convene(question: str, **how: Any) -> Json:
 
 def convene_sync(question: str, **how: Any) -> Json:
     """`convene` for programs without an event loop."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise UsageError("an event loop is running here (as in a notebook): use `await council.convene(…)`")
     return asyncio.run(convene(question, **how))

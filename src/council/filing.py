@@ -16,6 +16,7 @@ LONGEST = 60
 
 def slug(text: str) -> str:
     """Lower-case letters, digits and hyphens, made by us alone; at most 60 characters, cut at a word."""
+    text = "stdin" if text.strip() == "-" else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
     made = ""

@@ -12,13 +12,13 @@ from pathlib import Path
 from council import events as ev
 from council import protocols
 from council.council import Council
-from council.errors import CouncilError, EngineError
+from council.errors import CouncilError, EngineError, UsageError
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
 from council.members.base import Member
 from council.members.scripted import instance
-from council.packet import build
+from council.packet import Selection, build
 from council.panel import Panel, Where
 from council.prompting import Prompts
 from council.protocols import Protocol
@@ -26,9 +26,11 @@ from council.protocols.options import parse_options
 from council.protocols.planned import shape_of
 from council.record import Record
 from council.rules.seating import Place, seat_council
-from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step
+from council.settings import Settings
+from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
 
 NO_PACKET = Packet()
+NOT_BUILT = "{} is planned, not built yet: this plan can be looked at, not run"
 SMALL_PACKET = 1500  # tokens of material that a small member is shown
 
 
@@ -114,6 +116,7 @@ class Material:
     match: bool = True
     redact: bool = False
     skip_secrets: bool = False
+    selection: Selection | None = None  # what was chosen already, in place of what the words name
 
 
 async def make_plan(
@@ -126,6 +129,7 @@ async def make_plan(
     options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
     panel = _panel(protocol, question.task, options, where)
     roster, notices, advice = _seated(protocol, panel, where)
+    strangers = _strangers(roster, where.settings)
     roster = _sized(roster, member)
     packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
     contested = await rehearse(protocol, roster, question, options, packet, agree=False)
@@ -133,8 +137,23 @@ async def make_plan(
     calls = sorted((_calls(agreed), _calls(contested)))
     return Plan(
         protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
-        panel.agents or len(roster.seats), intent.verbose, packet, (*panel.warnings, *_about(packet), *advice), notices,
+        panel.agents or len(roster.seats), intent.verbose, packet, (*panel.warnings, *strangers, *_about(packet), *advice), notices,
     )  # fmt: skip
+
+
+def _strangers(roster: Roster, settings: Settings) -> list[str]:
+    """Seats set by hand that this council does not have: without effect here; refused, if no council has them."""
+    names = [seat.name for seat in roster.seats]
+    set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
+    for seat in set_here:
+        if seat not in (*names, *protocols.every_seat()):
+            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+            raise UsageError(
+                f'--seat sets "{seat}", and nobody of that name sits in any council: the seats of this one are {known}'
+            )
+    return [
+        f"--seat {seat} has no effect here: this council has no such seat" for seat in set_here if seat not in names
+    ]
 
 
 def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
@@ -150,7 +169,7 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
     return build(
-        question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        material.selection or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit,
     )  # fmt: skip
 
@@ -168,7 +187,7 @@ def _preview(intent: Intent, protocol: Protocol, question: Question, where: Wher
     roster, notices, advice = _seated(protocol, Panel(shape.seats, shape.chair), where)
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, shape.phases, shape.calls, shape.agents,
-        intent.verbose, warnings=(*shape.warnings, *advice), notices=notices,
+        intent.verbose, warnings=(NOT_BUILT.format(protocol.name), *shape.warnings, *advice), notices=notices,
     )  # fmt: skip
 
 
@@ -206,7 +225,11 @@ async def rehearse(
         carry_out=stand_in(agree), context=context_for(question, roster, packet), effects={"look": _sees_nothing},
     )  # fmt: skip
     try:
-        await protocol.load()(council, **options)
+        verdict = await protocol.load()(council, **options)
+        if not isinstance(verdict, Verdict):
+            raise EngineError(
+                f'the protocol "{protocol.name}" returned {type(verdict).__name__}, not a Verdict: nothing was spent'
+            )
     except CouncilError:
         raise
     except Exception as error:

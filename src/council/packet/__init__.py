@@ -8,7 +8,7 @@ from pathlib import Path
 
 from council.errors import UsageError
 from council.packet import gate as _gate
-from council.packet.changes import Selection
+from council.packet.changes import Selection, work_tree
 from council.packet.fitting import fitted
 from council.packet.gate import Gate
 from council.packet.looking import look
@@ -18,7 +18,7 @@ from council.packet.secrets import scrub
 from council.packet.targets import changed, select
 from council.types import Packet
 
-__all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select"]
+__all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select", "work_tree"]
 
 ENVIRONMENT = ".agents/ao/environment.json"
 

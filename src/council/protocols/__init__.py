@@ -112,6 +112,11 @@ def known() -> tuple[str, ...]:
     return (*_TABLE, *(entry.name for entry in _installed() if entry.name not in _TABLE))
 
 
+def every_seat() -> tuple[str, ...]:
+    """The names of all seats that protocols always have."""
+    return tuple(dict.fromkeys(seat.name for protocol in _TABLE.values() for seat in protocol.seats))
+
+
 def find(name: str) -> Protocol:
     if name in _TABLE:
         return _TABLE[name]

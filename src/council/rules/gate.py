@@ -25,6 +25,15 @@ def gate(report: Json, fail_on: str) -> tuple[int, str]:
     return code, f"gate: {why}"
 
 
+def verdict_code(report: Json, fail_on: str | None) -> int:
+    """What a complete run tells the shell about what it found; the gate itself asks for more."""
+    if report["verdict"] is None or fail_on == "never":
+        return COMPLETE
+    if fail_on and _met(report, fail_on):
+        return GATED
+    return PARTIAL if _holes(report) or report["verdict"] == "DISAGREE" else COMPLETE
+
+
 def _unjudged(report: Json) -> tuple[int, str] | None:
     """A run that cannot be held against a gate at all. `never` waives what was found, not that nobody looked."""
     if report["status"] != "complete":

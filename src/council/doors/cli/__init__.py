@@ -6,15 +6,18 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from council.doors.cli.words import MANAGEMENT, split
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, UnknownRun, UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:  # closed by whoever started us
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         code = run(arguments)
     except KeyboardInterrupt:
@@ -32,14 +35,13 @@ def run(arguments: list[str]) -> int:
         result = _command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        hint = (
-            f' To ask it as a question: council ask "{" ".join(arguments)}".'
-            if arguments and arguments[0] in MANAGEMENT
-            else ""
-        )
-        return _complain(UsageError(_one_line(error.format_message()) + hint), wants_json)
+        return _complain(UsageError(_one_line(error.format_message()) + _as_question(arguments)), wants_json)
     except click.Abort:
         return 130
+    except UnknownRun as error:
+        return _complain(
+            UnknownRun(f"{error}.{_as_question(arguments)}" if len(arguments) > 1 else str(error)), wants_json
+        )
     except CouncilError as error:
         return _complain(error, wants_json)
     except Exception as error:
@@ -63,6 +65,11 @@ def _command(word: str) -> click.Command:
     from council.doors.cli.ask import convening
 
     return convening()
+
+
+def _as_question(arguments: list[str]) -> str:
+    words = [one for one in arguments if not one.startswith("-")]
+    return f' To ask it as a question: council ask "{" ".join(words)}".' if words and words[0] in MANAGEMENT else ""
 
 
 def _complain(error: CouncilError, wants_json: bool) -> int:

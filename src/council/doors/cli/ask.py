@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.words import BUILT, COMMON, owned_flags
+from council.doors.cli.given import Wish, piped
+from council.doors.cli.words import BUILT, COMMON, NOT_BUILT, owned_flags
 
 KINDS: dict[str, Any] = {"int": int, "float": float, "str": str}
 USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
@@ -14,6 +15,7 @@ USAGE = """Convene several language models around one question; get one answer t
 \b
 council "Should we …?"                     deliberate and answer
 council "adversarial council: A or B?"     stress-test an answer
+council validate recent                    judges review what changed: PASS, WARN or FAIL
 council --dry-run "…"                      show the plan, spend nothing
 council runs · resume · replay · report    past councils
 council models · doctor · config           who can sit, and why not
@@ -21,7 +23,10 @@ council models · doctor · config           who can sit, and why not
 
 
 def convening() -> click.Command:
-    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
+    version = click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+    )
+    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags())), version]
     return Convening(
         "council",
         params=parameters,
@@ -41,14 +46,27 @@ class Convening(click.Command):
         rows = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
         with formatter.section("Flags"):
             formatter.write_dl(
-                [row for name, row in rows.items() if row and name in {flag["name"] for flag in COMMON} | {"help"}]
+                [
+                    row
+                    for name, row in rows.items()
+                    if row and name in {flag["name"] for flag in COMMON} | {"help", "version"}
+                ]
             )
         for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
-            with formatter.section(f"Flags of {protocol}"):
+            planned = " (planned, for --dry-run only)" if protocol in NOT_BUILT else ""
+            with formatter.section(f"Flags of {protocol}{planned}"):
                 own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):
             formatter.write_dl([(f"council {word}", what) for word, what in BUILT.items()])
+
+
+def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"council {version('council')}")
+        context.exit()
 
 
 def _option(flag: dict[str, Any]) -> click.Option:
@@ -62,14 +80,33 @@ def _option(flag: dict[str, Any]) -> click.Option:
 
 
 def convene(words: tuple[str, ...], **given: Any) -> int:
-    if not words:
-        return _short_usage()
     from council.doors.cli.drive import Drive
 
+    wish = wish_from(words, given)
+    return Drive.from_flags(given, profile=wish.owned.get("profile")).convene(wish, dry_run=given["dry_run"])
+
+
+def show_packet(words: tuple[str, ...], **given: Any) -> int:
+    from council.doors.cli.drive import Drive
+
+    wish = wish_from(words, given)
+    return Drive.from_flags(given, profile=wish.owned.get("profile")).packet(wish)
+
+
+def packet_command() -> click.Command:
+    """`council packet …` takes what convening takes, so that it shows what that would send."""
+    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
+    return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
+
+
+def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
     owned = {flag["name"]: given[flag["name"]] for flag in owned_flags() if given[flag["name"]] not in (None, False)}
-    drive = Drive.from_flags(given, profile=owned.get("profile"))
+    material = {
+        "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
+        "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
+    }  # fmt: skip
     protocol = _one_protocol(given["protocol"], given["mode"])
-    return drive.convene(list(words), owned, protocol=protocol, verbose=given["verbose"], dry_run=given["dry_run"])
+    return Wish(list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material)
 
 
 def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
@@ -78,8 +115,3 @@ def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
             f'--protocol says "{protocol}" and --mode says "{mode}": they are one flag, give it once'
         )
     return protocol or mode
-
-
-def _short_usage() -> int:
-    click.echo('council "your question"        convenes a council; council --help tells the rest', err=True)
-    return 2

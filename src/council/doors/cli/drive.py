@@ -18,14 +18,16 @@ from typing import Protocol
 import click
 
 from council.convene import Convener, Stop
-from council.doors.cli.given import print_json, seats_from, writable
+from council.doors.cli.given import Wish, print_json, seats_from, writable
+from council.errors import CouncilError
 from council.events import Entry
 from council.minutes import Minutes
-from council.planning import Plan
+from council.planning import Material, Plan
 from council.render import markdown, terminal
 from council.render.replay import replayed
 from council.render.report import dump, report
 from council.rules.exits import exit_code
+from council.rules.gate import verdict_code
 from council.types import Json
 
 TICK = 0.1
@@ -102,6 +104,7 @@ class Drive:
     quiet: bool = False
     color: bool = True
     ascii: bool = False
+    fail_on: str | None = None
 
     @classmethod
     def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
@@ -110,14 +113,14 @@ class Drive:
         return cls(
             settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),
             bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
-            bool(given.get("quiet")), not plain, bool(given.get("ascii")),
+            bool(given.get("quiet")), not plain, bool(given.get("ascii")), given.get("fail_on"),
         )  # fmt: skip
 
     # The jobs
 
-    def convene(self, words: list[str], owned: Json, *, protocol: str | None, verbose: bool, dry_run: bool) -> int:
+    def convene(self, wish: Wish, *, dry_run: bool) -> int:
         async def job(convener: Convener) -> int:
-            plan = await convener.plan(words, owned, protocol=protocol, verbose=verbose)
+            plan = await _planned(convener, wish)
             self.verbose |= plan.verbose
             if dry_run:
                 return self._show_plan(plan)
@@ -125,6 +128,23 @@ class Drive:
             convener.open()
             self._say(terminal.before(plan.as_json()))
             return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))
+
+        return self.with_convener(job)
+
+    def packet(self, wish: Wish) -> int:
+        """What would leave the machine, exactly, and what would not."""
+
+        async def job(convener: Convener) -> int:
+            plan = await _planned(convener, wish)
+            packet = plan.packet
+            if self.json:
+                print_json(packet.dossier(plan.question.task) | {"receipt": packet.as_json()})
+                return 0
+            click.echo(json.dumps(packet.dossier(plan.question.task), ensure_ascii=False, indent=2))
+            self._say(
+                [*terminal.before(plan.as_json()), *(f"left out {item.path}: {item.why}" for item in packet.skipped)]
+            )
+            return 0
 
         return self.with_convener(job)
 
@@ -198,11 +218,18 @@ class Drive:
         return 0
 
     def _finish(self, minutes: Minutes) -> int:
-        with contextlib.suppress(BrokenPipeError):
+        whole = report(minutes)
+        try:
             if not self.jsonl:
                 self._put(self._result(minutes))
-            self._say(terminal.after(report(minutes)))
-        return exit_of(minutes)
+            self._say(terminal.after(whole))
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            raise CouncilError(
+                f"the answer could not be written ({error.strerror}), but nothing is lost: it stands in {whole['report_path']}"
+            ) from error
+        return exit_of(minutes, self.fail_on)
 
     def _result(self, minutes: Minutes) -> str:
         if self.json:
@@ -224,10 +251,17 @@ def shown(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
     return markdown.verbose(minutes, show) if verbose else markdown.answer(minutes)
 
 
-def exit_of(minutes: Minutes) -> int:
+def exit_of(minutes: Minutes, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
-    return exit_code(status, minutes.stopped, states)
+    return exit_code(status, minutes.stopped, states) or verdict_code(report(minutes), fail_on)
+
+
+async def _planned(convener: Convener, wish: Wish) -> Plan:
+    material = Material(**wish.material)
+    return await convener.plan(
+        wish.words, wish.owned, protocol=wish.protocol, verbose=wish.verbose, material=material, strict=wish.strict
+    )
 
 
 async def _tick(view: View) -> None:
@@ -246,7 +280,7 @@ def _signals(stop: Stop) -> Iterator[None]:
             os._exit(130)
         stop.set()
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, halt, number)
     try:

@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+
+MOST_PIPED = 4_000_000  # bytes; the packet gate has its own, smaller limits
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asked for on the command line, before it is understood."""
+
+    words: list[str]
+    owned: dict[str, Any]  # flags that belong to single protocols
+    protocol: str | None
+    verbose: bool
+    strict: bool
+    fail_on: str | None
+    material: dict[str, Any]  # what was said about the packet
+
+
+def piped(words: tuple[str, ...]) -> str | None:
+    """What came in on standard input, if the words ask for it."""
+    if "-" not in words:
+        return None
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError('"-" means standard input, and nothing is piped in: council validate - < FILE')
+    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "replace")
 
 
 def seats_from(given: tuple[str, ...]) -> dict[str, str]:
@@ -28,11 +55,7 @@ def writable(path: str | None) -> Path | None:
     if path is None:
         return None
     target = Path(path)
-    try:
-        with target.open("a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise click.UsageError(
-            f'cannot write to "{path}" ({error.strerror}), nothing was spent: name another file with -o'
-        ) from error
+    possible = os.access(target, os.W_OK) if target.exists() else os.access(target.absolute().parent, os.W_OK)
+    if target.is_dir() or not possible:
+        raise click.UsageError(f'cannot write to "{path}", nothing was spent: name another file with -o')
     return target

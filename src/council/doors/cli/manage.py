@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import click
 
+from council.doors.cli.ask import packet_command
 from council.doors.cli.given import print_json
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
+from council.rules.perspectives import Preset, preset, presets
+from council.settings import config_folder
 from council.types import Json
 
 JSON = click.Option(["--json"], is_flag=True, help="Print one object.")
@@ -21,7 +26,19 @@ RUN = click.Argument(["run"], required=False)
 
 def management() -> click.Group:
     group = click.Group("council", context_settings={"help_option_names": ["-h", "--help"]})
-    for command in (_runs(), _resume(), _replay(), _report(), _models(), _doctor(), _config(), *map(_planned, PLANNED)):
+    built = (
+        _runs(),
+        _resume(),
+        _replay(),
+        _report(),
+        _gate(),
+        packet_command(),
+        _presets(),
+        _models(),
+        _doctor(),
+        _config(),
+    )
+    for command in (*built, *map(_planned, PLANNED)):
         group.add_command(command)
     return group
 
@@ -105,7 +122,8 @@ def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> 
         if given["json"]:
             print_json(report(minutes))
             return 0
-        status = f"run {minutes.run} · {minutes.status} · {minutes.plan['protocol']}"
+        rows = {row["id"]: row for row in await convener.runs()}
+        status = f"run {minutes.run} · {_status(rows[minutes.run])} · {minutes.plan['protocol']}"
         lines = [
             status,
             *terminal.before(minutes.plan),
@@ -178,28 +196,110 @@ def _replay() -> click.Command:
     return _command("replay", replay, RUN, *flags)
 
 
+FORMATS = ("md", "json", "sarif", "junit", "github")
+
+
 def _report() -> click.Command:
     form = click.Option(
-        ["--format", "form"],
-        type=click.Choice(["md", "json"]),
-        default="md",
-        show_default=True,
-        help="How it is printed.",
+        ["--format", "form"], type=click.Choice(FORMATS), default="md", show_default=True, help="How it is printed."
     )
 
     def report_(run: str | None, form: str, **given: Any) -> int:
         async def job(convener: Any) -> int:
-            from council.render.markdown import document
-            from council.render.report import dump, report
-
             minutes = await convener.minutes(run or await convener.newest())
-            as_json = form == "json" or given["json"]
-            click.echo(dump(report(minutes)).decode() if as_json else document(minutes), nl=False)
+            click.echo(_as(minutes, "json" if given["json"] else form), nl=False)
             return 0
 
         return int(_drive(given).with_convener(job))
 
     return _command("report", report_, RUN, form)
+
+
+def _as(minutes: Any, form: str) -> str:
+    from importlib import import_module
+
+    from council.render.markdown import document
+    from council.render.report import dump, report
+
+    if form == "md":
+        return document(minutes)
+    if form == "json":
+        return dump(report(minutes)).decode()
+    return str(import_module(f"council.render.{form}").render(report(minutes)))
+
+
+def _gate() -> click.Command:
+    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
+    level = click.Option(["--fail-on"], type=levels, default="fail", show_default=True, help="What does not pass.")
+
+    def gate_(run: str | None, fail_on: str, **given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.render.report import report
+            from council.rules.gate import gate
+
+            value = report(await convener.minutes(run or await convener.newest()))
+            code, why = gate(value, fail_on)
+            if given["json"]:
+                print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
+            else:
+                click.echo(why)
+            return code
+
+        return int(_drive(given).with_convener(job))
+
+    return _command("gate", gate_, RUN, level)
+
+
+def _presets() -> click.Group:
+    group = click.Group(
+        "presets", invoke_without_command=True, params=[JSON], help=BUILT["presets"], callback=_presets_default
+    )
+    group.add_command(
+        click.Command(
+            "show",
+            callback=show_preset,
+            params=[click.Argument(["name"]), JSON],
+            help="one preset: its perspectives and what each asks",
+        )
+    )
+    return group
+
+
+@click.pass_context
+def _presets_default(context: click.Context, /, json: bool) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+    found = [preset(name, _own_presets()) for name in presets(_own_presets())]
+    if json:
+        print_json([_preset_json(one) for one in found])
+    else:
+        click.echo("\n".join(f"{one.name:<22} {', '.join(lens.name for lens in one.perspectives)}" for one in found))
+    return 0
+
+
+def show_preset(name: str, json: bool) -> int:
+    one = preset(name, _own_presets())
+    if json:
+        print_json(_preset_json(one))
+    else:
+        click.echo(
+            "\n".join(
+                [
+                    f"{one.name}: {one.about}",
+                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in one.perspectives),
+                ]
+            )
+        )
+    return 0
+
+
+def _own_presets() -> Path:
+    return config_folder(dict(os.environ)) / "presets"
+
+
+def _preset_json(one: Preset) -> Json:
+    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in one.perspectives]
+    return {"name": one.name, "about": one.about, "own": one.own, "perspectives": lenses}
 
 
 # models, doctor, config

@@ -15,17 +15,21 @@ BUILT = {
     "runs": "list, show or check past runs",
     "resume": "take an unfinished run up where it stopped",
     "replay": "watch a past run again, without a call",
-    "report": "print a run's report",
+    "report": "print a run's report, also as SARIF, JUnit or GitHub annotations",
+    "gate": "pass or fail a finished run for CI, without a call",
+    "packet": "show exactly what would leave the machine, and what was left out",
+    "presets": "the named sets of perspectives for judges",
     "models": "the members that can be seated, and whether they can be called",
     "doctor": "check every member: configured, installed, key, endpoint",
     "config": "the settings in force and where each comes from",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "gate", "outcome", "packet", "rosters", "presets", "keys", "spend", "eval", "batch",
-    "serve", "mcp", "worker", "skill", "completion",
+    "fork", "watch", "cancel", "outcome", "rosters", "keys", "spend", "eval", "batch", "serve", "mcp", "worker",
+    "skill", "completion",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck")  # of `runs`
+NOT_BUILT = ("advisors", "general", "ranking")  # protocols that can be planned, not run
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 
@@ -36,6 +40,14 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Seat a member by name; repeatable. --seat chair=… seats the chair."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time a seat has in a phase, retries and fallbacks together (120)."},
     {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
+    {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "What the work was meant to do; goes into the packet."},
+    {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "A decision already taken, for the packet; repeatable."},
+    {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review what changed since this revision."},
+    {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not take words of the question for names of files and folders."},
+    {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing it."},
+    {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not seen."},
+    {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Refuse to go on with less than was asked for (--mixed without a second family)."},
+    {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 when a review comes to this or worse."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
     {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Stream the events, one object a line."},
@@ -66,7 +78,7 @@ def split(arguments: list[str]) -> tuple[str, list[str]]:
     word = arguments[place]
     if word in MANAGEMENT:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
-    _refuse_misspelt(word, [argument for argument in arguments[place:] if not argument.startswith("-")])
+    _refuse_misspelt(word, [one for one in arguments[place:] if one == "-" or not one.startswith("-")])
     return word, arguments
 
 
@@ -88,7 +100,10 @@ def _first_word(arguments: list[str]) -> int | None:
 def _refuse_misspelt(word: str, words: list[str]) -> None:
     """No misspelt command ever starts a run. A longer sentence is a question, unless it goes on as a command does."""
     near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.75 if len(word) > 3 else 0.66)
-    command = len(words) == 1 or words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
+    plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
+    command = plain and (
+        len(words) == 1 or words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
+    )
     if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
             f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
