@@ -69,7 +69,7 @@ class SeatMinutes:
     usage: Usage = field(default_factory=Usage)
     attempts: int = 0
     seconds: float = 0.0
-    statements: int = 0
+    statements: int = 0  # what it said to the council; what it said apart, to its own helpers, is none
 
     @property
     def ok(self) -> bool:
@@ -95,7 +95,9 @@ class Minutes:
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
-    files: dict[str, str] = field(default_factory=dict)  # each judge's analysis by seat and phase: "r2/judge-1" → its path
+    files: dict[str, str] = field(
+        default_factory=dict
+    )  # each judge's analysis by seat and phase: "r2/judge-1" → its path
     seconds: float = 0.0  # time a process was at work on it, pauses left out
     fetching: ev.Fetching | None = None
     seq: int = 0
@@ -125,8 +127,32 @@ class Minutes:
         return self.seats.setdefault(name, SeatMinutes(name))
 
     @property
+    def planned(self) -> list[SeatMinutes]:
+        """The seats of the plan in seating order; explorers and other helpers are none of them."""
+        return [self.seats[seat["name"]] for seat in self.plan.get("seats", [])]
+
+    @property
     def everyone(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
+
+    def helpers(self, name: str) -> list[SeatMinutes]:
+        """Whom the seat of that name sent out: their names begin with its own."""
+        names = {seat.name for seat in self.planned}
+        return [seat for seat in self.seats.values() if seat.name not in names and seat.name.startswith(f"{name}-")]
+
+    def host(self, helper: str) -> str:
+        """The seat that sent this helper out; nobody did for a seat of the plan."""
+        names = [seat.name for seat in self.planned]
+        return "" if helper in names else next((name for name in names if helper.startswith(f"{name}-")), "")
+
+    def is_apart(self, phase: str) -> bool:
+        """Whether a phase is a seat's own, between it and its helpers: `judge/judge-1/questions`."""
+        return not self.seats.keys().isdisjoint(phase.split("/")[1:])
+
+    @property
+    def rounds(self) -> list[PhaseMinutes]:
+        """The phases in which the council sat together."""
+        return [phase for phase in self.phases.values() if not self.is_apart(phase.name)]
 
     @property
     def statements(self) -> list[Said]:
@@ -145,7 +171,7 @@ class Minutes:
     @property
     def heard(self) -> int:
         """How many of the seats (the chair is none) have made a statement that counts."""
-        return sum(1 for seat in self.seats.values() if seat.statements)
+        return sum(1 for seat in self.planned if seat.statements)
 
     @property
     def usage(self) -> Usage:
@@ -169,6 +195,7 @@ def _planned(seat: Json) -> SeatMinutes:
 
 def _resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
     m.status, m.stopped, m.reason = "running", "", ""
+    m.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
 def _phase(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
@@ -193,6 +220,7 @@ def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
 def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat = m.seat(event.seat)
     seat.words, seat.mid_word = 0, False
+    m.calls["made"] += 1  # until the process that sent them says how many they were: one that was killed never does
     if event.why:
         seat.trouble = event.why
         m.troubles.append(event)
@@ -222,7 +250,7 @@ def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat.usage += usage
     seat.attempts += event.attempts
     seat.seconds += event.seconds
-    seat.statements += 1
+    seat.statements += event.seat not in event.phase.split("/")
     seat.words = len(event.said.split())
 
 
@@ -232,6 +260,7 @@ def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
     seat.attempts += event.attempts
+    seat.usage += Usage.from_json(getattr(event, "usage", None) or {})
 
 
 def _noted(m: Minutes, event: ev.Noted, at: float) -> None:
@@ -248,7 +277,7 @@ def _fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
 
 def _closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
-    m.verdict, m.calls, m.report_path = event.verdict, event.calls, event.report_path
+    m.verdict, m.calls, m.report_path = event.verdict, dict(event.calls), event.report_path
 
 
 def _nothing(m: Minutes, event: Any, at: float) -> None:

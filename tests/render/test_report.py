@@ -189,7 +189,8 @@ def test_free_fallback_does_not_hide_a_paid_one() -> None:
 def test_absence_is_said_with_phase_reason_and_count_of_seats() -> None:
     first, banner = degraded_lines(one_absent().minutes)
     assert first == (
-        "beta did not answer in draft: failed(server): 500 from the server; the answer below is from 2 of 3 seats."
+        "beta did not answer in draft: its server failed (failed(server)): 500 from the server; "
+        "the answer below is from 2 of 3 seats."
     )
     assert banner.startswith("BELOW 80 %: 2 of 3 seats answered")
 
@@ -237,7 +238,8 @@ def test_seats_that_fall_back_to_one_member_are_called_lenses_on_one_model() -> 
         "gamma", "c", served_by="sim:m3"
     )
     assert degraded_lines(story.closed().minutes) == [
-        "alpha and beta were all served by sim:m1: they are lenses on one model."
+        "beta asked sim:m2: did not answer; sim:m1 took its place.",
+        "alpha and beta were all served by sim:m1: they are lenses on one model.",
     ]
 
 
@@ -256,7 +258,7 @@ def test_digest_without_a_chair_is_called_a_digest() -> None:
     story = triage(drafts(Story(plan("adversarial")))).phase("verdict").asked("chair").absent("chair")
     lines = degraded_lines(story.closed("No chair", status="incomplete", stopped="chair").minutes)
     assert "digest of the statements" in lines[0]
-    assert lines[1] == "the chair did not answer in verdict: failed(server): 500 from the server."
+    assert lines[1] == "the chair did not answer in verdict: its server failed (failed(server)): 500 from the server."
 
 
 def test_single_draft_under_adversarial_is_said_once_in_the_words_of_the_protocol() -> None:

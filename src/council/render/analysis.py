@@ -33,5 +33,3 @@ def _facts(minutes: Minutes, said: Said) -> list[str]:
         "Run": minutes.run,
     }
     return [f"**{name}:** {one_line(str(fact))}" for name, fact in facts.items() if fact]
-
-

@@ -6,25 +6,32 @@ from collections import defaultdict
 
 from council.minutes import Minutes, Missed
 from council.render.clean import one_line
+from council.render.states import in_words, told
+from council.render.stoodin import StoodIn, stood_in
 from council.types import Json
 
 FEW = 0.8  # below this share of the asked seats the answer carries a banner
+HOLE = "coverage_hole"  # the word a gate looks for (rules/gate.py): the judges were not shown all of it
+REPEATED = "out since it "  # how an absence begins that only repeats an earlier one
+NO_MATERIAL = "no material was shown to the judges: they judged the words of the question alone, at best a WARN"
 
 STOPPED = {
     "interrupted": "interrupted before the last step; `council resume {run}` goes on from here",
     "budget": "stopped by the budget; `council resume {run}` goes on once there is money for it",
     "chair": "no chair could be had; what stands below is a digest of the statements, ruled on by nobody",
-    "quorum": "too few seats answered to go on; `council resume {run}` asks the absent ones again",
+    "quorum": "too few seats answered{where} to go on; `council resume {run}` asks the absent ones again",
 }
 
 
 def degraded(minutes: Minutes) -> list[Json]:
     """Who and what is missing, one row each; rows that concern no single seat have none."""
-    rows = [_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in minutes.absences]
-    if minutes.stopped:
+    rows = [_row(one.phase, "fallback", one.why, one.seat) for one in stood_in(minutes)]
+    rows += [_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in absences(minutes)]
+    if minutes.stopped and not _is_told(minutes):
         rows.append(_row(_last_phase(minutes), minutes.stopped, minutes.reason))
     if why := minutes.verdict.get("incomplete"):
         rows.append(_row(_last_phase(minutes), "incomplete", why))
+    rows += [_row(None, HOLE, hole) for hole in holes(minutes)]
     return rows + [_row(None, "notice", notice) for notice in notices(minutes)]
 
 
@@ -33,34 +40,57 @@ def _row(phase: str | None, state: str, reason: str, seat: str | None = None) ->
 
 
 def _last_phase(minutes: Minutes) -> str | None:
-    return next(reversed(minutes.phases), None)
+    return minutes.rounds[-1].name if minutes.rounds else None
+
+
+def _is_told(minutes: Minutes) -> bool:
+    """A run that its chair stopped has the chair's absence to show for it."""
+    return minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in absences(minutes))
+
+
+def absences(minutes: Minutes) -> list[Missed]:
+    """Each absence once: of a seat that is out for the run only the first is told."""
+    return [missed for missed in minutes.absences if not missed.reason.startswith(REPEATED)]
 
 
 def degraded_lines(minutes: Minutes) -> list[str]:
     """The sentences above the answer, the weightiest first; none for a run with nothing to confess."""
     return [
         *_marker(minutes),
+        *(_in_place(one) for one in stood_in(minutes)),
         *_absences(minutes),
         *_single_draft(minutes),
         *_banner(minutes),
+        *_not_shown(minutes),
         *(one_line(notice) for notice in notices(minutes)),
     ]
 
 
-def why(missed: Missed) -> str:
-    """State and reason in one breath: `failed(server): 500 Internal Server Error`."""
-    reason = one_line(missed.reason).rstrip(".")
-    return f"{missed.state}: {reason}" if reason else missed.state
-
-
 def notices(minutes: Minutes) -> list[str]:
     """What the plan already knew, and seats that ended up on one member though they asked for different ones."""
-    return [*minutes.plan.get("notices", []), *_shared(minutes)]
+    empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
+    return [*minutes.plan.get("notices", []), *_shared(minutes), *empty]
+
+
+def holes(minutes: Minutes) -> list[str]:
+    """What should have been seen and was not, each with the reason: `src/big.py: over 256 KB`."""
+    packet = minutes.plan.get("packet") or {}
+    if minutes.plan.get("task") != "validate":
+        return []
+    reasons = {item["path"]: item["why"] for item in packet.get("skipped") or []}
+    return [f"{path}: {reasons[path]}" if reasons.get(path) else path for path in packet.get("holes") or []]
+
+
+def _not_shown(minutes: Minutes) -> list[str]:
+    missing = holes(minutes)
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    shown = one_line("; ".join(missing[:5]), 600)
+    return [f"Not shown to the judges: {shown}{more}. The verdict can be no better than WARN."] if missing else []
 
 
 def _shared(minutes: Minutes) -> list[str]:
     sharing = defaultdict(list)
-    for seat in minutes.seats.values():
+    for seat in minutes.planned:
         if seat.served_by:
             sharing[seat.served_by].append(seat)
     return [
@@ -68,6 +98,11 @@ def _shared(minutes: Minutes) -> list[str]:
         for member, seats in sharing.items()
         if len({seat.model for seat in seats}) > 1
     ]
+
+
+def _in_place(one: StoodIn) -> str:
+    failed = one_line(in_words(one.state)) if one.state else "did not answer"
+    return one_line(f"{one.seat} asked {one.requested}: {failed}; {one.served_by} took its place.", 400)
 
 
 def _marker(minutes: Minutes) -> list[str]:
@@ -90,26 +125,46 @@ def _incompleteness(minutes: Minutes) -> str:
     if minutes.status == "running":
         return f"the run has not ended; `council resume {minutes.run}` goes on from its last step"
     if minutes.stopped in STOPPED:
-        return STOPPED[minutes.stopped].format(run=minutes.run)
+        return STOPPED[minutes.stopped].format(run=minutes.run, where=_where(minutes))
     said = minutes.verdict.get("incomplete") or minutes.reason or "the last step of the protocol was not done"
     return one_line(said).rstrip(".")
 
 
+def _where(minutes: Minutes) -> str:
+    """` in attack (0 of 2)`: the phase in which quorum was lost, which need not be the one that is shown."""
+    if not minutes.rounds:
+        return ""
+    phase = minutes.rounds[-1]
+    return f" in {one_line(phase.name)} ({len(phase.said)} of {len({*phase.asked, *phase.absent})})"
+
+
 def _absences(minutes: Minutes) -> list[str]:
-    lines = [f"{_who(minutes, missed)} did not answer in {missed.phase}: {why(missed)}" for missed in minutes.absences]
-    tails = [_consequence(minutes, missed) for missed in minutes.absences]
+    missing = absences(minutes)
+    tails = [_consequence(minutes, missed) for missed in missing]
     # Several seats absent for good share one count, which stands on the last of them.
-    keep = {tail: index for index, tail in enumerate(tails)}
+    counts = [tail if " seats" in tail and tail in tails[n + 1 :] else "" for n, tail in enumerate(tails)]
     return [
-        f"{line}{tail if keep[tail] == i else ''}." for i, (line, tail) in enumerate(zip(lines, tails, strict=True))
+        f"{_who(minutes, missed)} did not answer in {_phase(minutes, missed)}: {told(missed)}{'' if shared else tail}."
+        for missed, tail, shared in zip(missing, tails, counts, strict=True)
     ]
 
 
 def _who(minutes: Minutes, missed: Missed) -> str:
-    return "the chair" if minutes.chair and missed.seat == minutes.chair.name else missed.seat
+    return "the chair" if _is_chair(minutes, missed.seat) else one_line(missed.seat)
+
+
+def _is_chair(minutes: Minutes, seat: str) -> bool:
+    return minutes.chair is not None and seat == minutes.chair.name
+
+
+def _phase(minutes: Minutes, missed: Missed) -> str:
+    """A seat's own phase by its last part; the way to it says nothing to a reader."""
+    return one_line(missed.phase.rpartition("/")[2] if minutes.is_apart(missed.phase) else missed.phase)
 
 
 def _consequence(minutes: Minutes, missed: Missed) -> str:
+    if host := minutes.host(missed.seat):
+        return f"; {one_line(host)} goes on without it"
     if missed.seat not in minutes.seats or not minutes.heard:
         return ""
     if minutes.seats[missed.seat].statements:
@@ -118,6 +173,9 @@ def _consequence(minutes: Minutes, missed: Missed) -> str:
 
 
 def asked(minutes: Minutes) -> int:
+    """How many seats the plan asks; none where there was nothing to ask about."""
+    if minutes.status == "complete" and not minutes.phases:
+        return 0
     return len(minutes.plan.get("seats", []))
 
 
@@ -131,8 +189,10 @@ def _single_draft(minutes: Minutes) -> list[str]:
 
 
 def _banner(minutes: Minutes) -> list[str]:
+    """Only where a seat fell silent: in a run that was cut off the others have not had their turn."""
     seats, heard = asked(minutes), minutes.heard
-    if not heard or heard >= FEW * seats:
+    failed = any(missed.seat in minutes.seats and not minutes.host(missed.seat) for missed in minutes.absences)
+    if not failed or not heard or heard >= FEW * seats:
         return []
     return [f"BELOW 80 %: {heard} of {seats} seats answered; weigh the answer accordingly."]
 

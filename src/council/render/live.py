@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from council.events import PASSING, Attempted, Entry, Faulted
-from council.minutes import Minutes, PhaseMinutes, SeatMinutes
+from council.minutes import Minutes, SeatMinutes
 from council.render.clean import one_line
-from council.render.terminal import clock, count, megabytes
+from council.render.terminal import clock, count, megabytes, ruling
 
 BUSY = ("asked", "writing")
 TINY = 56  # below this many columns only the number of words is left
@@ -123,6 +123,8 @@ class LiveView:
         planned: dict[str, int] = {p["name"]: p.get("calls") or 0 for p in self.minutes.plan.get("phases", [])}
         lines: list[Text] = []
         for name in dict.fromkeys([*planned, *self.minutes.phases]):
+            if self.minutes.is_apart(name):
+                continue
             phase = self._phase(name, planned.get(name, 0))
             if lines and lines[-1].cell_len + len(GAP) + phase.cell_len <= self.console.width:
                 lines[-1] = lines[-1] + Text(GAP) + phase
@@ -134,25 +136,49 @@ class LiveView:
         signs, phase = self.signs, self.minutes.phases.get(name)
         if not phase:
             return signs.text(f"{signs.next} {name}", "dim")
-        done = len(phase.said) + len(phase.absent)
-        total = max(len(phase.asked), done, 0 if phase.ended else calls)
+        said, gone = len(phase.said), len(phase.absent)
+        total = max(len(phase.asked), said + gone, 0 if phase.ended else calls)
         spent = clock((phase.ended or self.now) - phase.started)
+        missing = f" {signs.gone}{gone}" if gone else ""
         if phase.ended is not None:
-            return signs.text(f"{signs.done} {name} {len(phase.said)}/{total} {spent}", _tone(phase))
-        return signs.text(f"{signs.now} {name} {signs.bar(done, total)} {done}/{total} {spent}", "bold")
+            sign, style = self._ended(said, gone)
+            return signs.text(f"{sign} {name} {said}/{total} {spent}", style)
+        return signs.text(f"{signs.now} {name} {signs.bar(said, total)} {said}/{total}{missing} {spent}", "bold")
+
+    def _ended(self, said: int, gone: int) -> tuple[str, str]:
+        """A phase is done when everyone in it answered; one that nobody answered has failed."""
+        if not gone:
+            return self.signs.done, "green"
+        return ("!", "yellow") if said else (self.signs.gone, "red")
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True)
-        table.add_column(
-            no_wrap=True, min_width=min(24, max((len(seat.name) for seat in self.minutes.everyone), default=0))
-        )
+        table.add_column(no_wrap=True, min_width=min(24, max((len(seat.name) for seat in self._seated()), default=0)))
         for justify in self._columns():
             table.add_column(no_wrap=True, justify=justify)
         table.add_column(no_wrap=True, ratio=1)
-        for seat in self.minutes.everyone:
+        for seat in self._seated():
             table.add_row(*self._row(seat))
+            if helpers := self.minutes.helpers(seat.name):
+                table.add_row(*self._helped(helpers))
         return table
+
+    def _seated(self) -> list[SeatMinutes]:
+        """The seats of the plan and the chair; helpers share a line below the seat that sent them."""
+        return [seat for seat in self.minutes.everyone if not self.minutes.host(seat.name)]
+
+    def _helped(self, helpers: list[SeatMinutes]) -> list[Text]:
+        done, gone = sum(seat.ok for seat in helpers), sum(_is_gone(seat) for seat in helpers)
+        state = "at work" if any(seat.state in BUSY for seat in helpers) else "done"
+        lost = f", {gone} lost" if gone else ""
+        return [
+            Text(),
+            self.signs.text("explorers", "dim"),
+            *([Text()] if self.console.width >= NARROW else []),
+            self.signs.text(state, "dim"),
+            self.signs.text(f"{done} of {len(helpers)}{lost}", "dim"),
+        ]
 
     def _columns(self) -> list[JustifyMethod]:
         """Member (if there is room), state, words, rate (if there is room), time."""
@@ -177,7 +203,7 @@ class LiveView:
         """Trouble that found no room in its seat's row."""
         if self.console.width >= WIDE:
             return []
-        troubled = [seat for seat in self.minutes.everyone if _troubled(seat)]
+        troubled = [seat for seat in self._seated() if _troubled(seat)]
         return [Padding(Text(f"{seat.name} ") + self._remark(seat), (0, 0, 0, 5)) for seat in troubled]
 
     def _sign(self, seat: SeatMinutes) -> str:
@@ -193,6 +219,11 @@ class LiveView:
         return member
 
     def _words(self, seat: SeatMinutes) -> str:
+        """A judge that is done says what it found, everyone else how much they have written."""
+        phase = self.minutes.phases.get(seat.phase)
+        said = phase.said.get(seat.name) if phase and seat.ok else None
+        if found := ruling(said.reply if said else None):
+            return found if self.console.width >= TINY else found.split()[0]
         if not seat.words:
             return ""
         return count(seat.words, "word") if self.console.width >= TINY else f"{seat.words:,}"
@@ -241,8 +272,8 @@ def _told(event: Faulted | Attempted) -> str:
     return f"{wait}{event.kind}: {event.detail}"
 
 
-def _tone(phase: PhaseMinutes) -> str:
-    return "yellow" if phase.absent else "green"
+def _is_gone(seat: SeatMinutes) -> bool:
+    return not seat.ok and seat.state not in ("waiting", *BUSY)
 
 
 def _style(seat: SeatMinutes) -> str:

@@ -2,65 +2,57 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from council.minutes import Minutes
+from council.minutes import Minutes, PhaseMinutes
+from council.render import bench, judged
 from council.render.clean import clean, one_line
-from council.render.degraded import degraded_lines, why
+from council.render.degraded import degraded_lines
+from council.render.layouts import fenced, fill, label, whole
 from council.render.mermaid import mermaid
-from council.render.report import planned, report
-from council.render.terminal import cost_words, count
+from council.render.report import answer_text, report
+from council.render.states import why
+from council.render.terminal import cost_words
+from council.render.verdict import verdict_text
 from council.types import Json
 
 __all__ = ["answer", "document", "mermaid", "verbose"]
 
 OWN_LAYOUT = ("collaborative", "adversarial", "triad")
 CONSENSUS = "Consensus detected — no adversarial round needed"
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 
 
 def answer(minutes: Minutes) -> str:
-    """What goes to standard output: what is missing, then the answer alone."""
+    """What goes to standard output: what is missing, then the answer or the verdict alone."""
+    if bench.nothing_asked(minutes):
+        return f"{clean(answer_text(minutes)).strip()}\n"
+    if bench.kind(minutes) in ("validate", "quick"):
+        return verdict_text(minutes)
     above = "".join(f"! {line}\n" for line in degraded_lines(minutes))
-    text = clean(minutes.verdict.get("answer") or "").strip()
+    text = clean(_weighed(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
+
+
+def _weighed(minutes: Minutes) -> str:
+    """A brainstorm or research answers with all that the chair made of it, not with its last sentence."""
+    phase = minutes.phases.get("consolidate")
+    said = phase.said.get("chair") if phase and bench.kind(minutes) and minutes.status == "complete" else None
+    return said.said if said else ""
 
 
 def verbose(minutes: Minutes, show: str = "") -> str:
     """The whole deliberation in the protocol's layout; `show="transcript"` adds prompts, retries and absences."""
+    if bench.nothing_asked(minutes):
+        return answer(minutes)
     protocol = minutes.plan.get("protocol", "")
-    text = _filled(protocol if protocol in OWN_LAYOUT else "any", minutes)
-    return text + ("\n" + _filled("transcript", minutes) if show == "transcript" else "")
+    text = fill(protocol if protocol in OWN_LAYOUT else "any", _context(minutes))
+    return text + ("\n" + fill("transcript", _context(minutes)) if show == "transcript" else "")
 
 
 def document(minutes: Minutes) -> str:
-    """The report file: question, facts, what is missing, the answer, and every statement in full."""
-    return _filled("document", minutes)
-
-
-def _filled(layout: str, minutes: Minutes) -> str:
-    return _layouts().get_template(f"{layout}.md").render(_context(minutes)).rstrip() + "\n"
-
-
-@cache
-def _layouts() -> Environment:
-    layouts = Environment(
-        loader=PackageLoader("council", "data/layouts"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # Markdown, not HTML
-    )
-    layouts.filters |= {
-        "label": _label, "clean": clean, "line": one_line, "cell": _cell, "quoted": _quoted,
-        "fenced": _fenced, "folded": _folded, "round": _round_name, "count": count, "why": why,
-    }  # fmt: skip
-    return layouts
+    """The report file: judges have their own; else question, facts, what is missing, the answer, every statement in full."""
+    return judged.document(minutes) if bench.kind(minutes) else fill("document", _context(minutes))
 
 
 def _context(minutes: Minutes) -> Json:
@@ -68,11 +60,12 @@ def _context(minutes: Minutes) -> Json:
     return {
         "minutes": minutes,
         "plan": minutes.plan,
-        "seats": planned(minutes),
-        "helpers": list(minutes.seats.values())[len(planned(minutes)) :],
+        "seats": minutes.planned,
+        "helpers": list(minutes.seats.values())[len(minutes.planned) :],
         "degraded": degraded_lines(minutes),
         "spoken": partial(_spoken, minutes),
         "others": partial(_others, minutes),
+        "explored": partial(_explored, minutes),
         "leader": triage.get("leader"),
         "reason": triage.get("reason") or "none given",
         "skipped": _skipped_attack(minutes),
@@ -102,7 +95,9 @@ def _skipped_attack(minutes: Minutes) -> str:
 
 
 def _final(minutes: Minutes) -> str:
-    text = _whole(clean(minutes.verdict.get("answer") or "")).strip()
+    if bench.kind(minutes) in ("validate", "quick") and minutes.status == "complete":
+        return fenced(verdict_text(minutes))
+    text = whole(clean(_weighed(minutes) or answer_text(minutes))).strip()
     return text or "_There is no answer._"
 
 
@@ -110,7 +105,7 @@ def _spoken(minutes: Minutes, phase: str, name: str) -> str:
     """What the seat said in the phase, or in its place why it did not."""
     held = minutes.phases.get(phase)
     if held and name in held.said:
-        return _whole(clean(held.said[name].said)).strip()
+        return whole(clean(held.said[name].said)).strip()
     if held and name in held.absent:
         return f"_Absent: {why(held.absent[name])}._"
     if held and name in held.asked:
@@ -128,12 +123,24 @@ def _silence(minutes: Minutes, name: str, held: bool) -> str:
 def _others(minutes: Minutes, name: str) -> str:
     """Whose drafts the seat had read when it improved its own."""
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
-    return " & ".join(_label(seat.name) for seat in planned(minutes) if seat.name in drafts and seat.name != name)
+    return " & ".join(label(seat.name) for seat in minutes.planned if seat.name in drafts and seat.name != name)
 
 
-def _rounds(minutes: Minutes) -> list[Any]:
+def _explored(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
+    """What a judge's explorers wrote up for it before its first statement."""
+    first = bench.first_round(minutes)
+    if not bench.kind(minutes) or first is None or first.name != phase:
+        return []
+    last = {said.seat: said.said for said in minutes.statements}
+    return [
+        (seat.name, whole(clean(last.get(seat.name) or "_It wrote nothing up._")).strip())
+        for seat in minutes.helpers(name)
+    ]
+
+
+def _rounds(minutes: Minutes) -> list[PhaseMinutes]:
     """The phases to show one by one; the last one is not, where it is the chair's and its words are the answer."""
-    phases = list(minutes.phases.values())
+    phases = minutes.rounds
     chair = minutes.chair.name if minutes.chair else None
     if phases and minutes.status == "complete" and phases[-1].asked == [chair]:
         phases.pop()
@@ -161,47 +168,3 @@ def _facts(minutes: Minutes) -> list[tuple[str, str]]:
         ("Run", minutes.run),
     ]
     return [(name, str(fact)) for name, fact in facts if fact]
-
-
-def _label(name: str) -> str:
-    return clean(name).capitalize()
-
-
-def _round_name(phase: str) -> str:
-    """`r2` as people say it; other phases by their own name."""
-    return " · ".join(
-        f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
-        for part in clean(phase).split("/")
-    )
-
-
-def _cell(text: Any) -> str:
-    return one_line(str(text), 300).replace("|", "\\|")
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in clean(text).strip().split("\n"))
-
-
-def _fenced(text: str) -> str:
-    """The text as a code block whose fence it cannot close."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{clean(text).rstrip()}\n{fence}"
-
-
-def _folded(text: str) -> str:
-    """Text that cannot close the block it is folded into."""
-    return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", text, flags=re.IGNORECASE)
-
-
-def _whole(text: str) -> str:
-    """The text with its last code block closed: a statement cut short must not swallow the ones after it."""
-    fence = ""
-    for line in text.split("\n"):
-        mark = FENCE.match(line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not mark[2].strip():
-            fence = ""
-    return f"{text.rstrip()}\n{fence}" if fence else text

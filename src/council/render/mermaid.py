@@ -25,9 +25,9 @@ def mermaid(minutes: Minutes) -> str:
 
 
 def _phases(minutes: Minutes) -> list[str]:
-    """The plan's phases in its order, then any that only the run knows."""
+    """The plan's phases in its order, then any that only the run knows; what a seat does apart is none of them."""
     plan = [phase["name"] for phase in minutes.plan.get("phases", [])]
-    return plan + [name for name in minutes.phases if name not in plan]
+    return [name for name in dict.fromkeys([*plan, *minutes.phases]) if not minutes.is_apart(name)]
 
 
 def _phase(minutes: Minutes, name: str) -> list[str]:

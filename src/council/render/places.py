@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from council.types import OK_STATES, Json
+
+LINE = re.compile(r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE)  # a file and a line of it, as models write them
 
 
 def place(finding: Json) -> tuple[str, int] | None:
@@ -25,3 +29,19 @@ def absent(report: Json) -> list[Json]:
     why = {row["seat"]: row["reason"] for row in report["degraded"] if row["seat"]}
     lost = [seat for seat in report["seats"] if seat["state"] not in OK_STATES and not seat["verdict"]]
     return [{"name": seat["name"], "state": seat["state"], "reason": why.get(seat["name"], "")} for seat in lost]
+
+
+def where(finding: Json) -> str:
+    """Where it stands and what it rests on; a line that the packet does not have is called so."""
+    location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
+    parts = [f"{location}{_doubt(finding, location)}" if location else ""]
+    if ref not in ("", location, "No reference"):
+        parts.append(ref if location else f"{ref}{_doubt(finding, ref)}")
+    return "; ".join(filter(None, parts)) or "No reference"
+
+
+def _doubt(finding: Json, place: str) -> str:
+    names_a_line = LINE.search(place) is not None
+    if finding["verified"] or not names_a_line:
+        return ""
+    return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"

@@ -9,8 +9,7 @@ from council import events as ev
 from council.events import Entry
 from council.minutes import Minutes, SeatMinutes
 from council.render.clean import one_line
-from council.render.terminal import count, megabytes
-from council.types import Json
+from council.render.terminal import count, megabytes, ruling
 
 QUIET = 30.0  # seconds without a line until a heartbeat is due
 
@@ -60,7 +59,15 @@ class PlainView:
     def place(self, key: str, seat: str) -> str:
         """`draft alpha`: where an event that carries only a key belongs."""
         asked = self.minutes.prompts.get(key)
-        return f"{asked.phase} {seat}" if asked else seat
+        return self.spot(asked.phase, seat) if asked else seat
+
+    def spot(self, phase: str, seat: str) -> str:
+        """`draft alpha`; what a seat or its helper does apart stands behind it: `judge judge-1 > explorer-2 look-1`."""
+        if not self.minutes.is_apart(phase):
+            return f"{phase} {seat}"
+        host = self.minutes.host(seat) or seat
+        helper = seat.removeprefix(f"{host}-") + " " if seat != host else ""
+        return f"{phase.partition('/')[0]} {host} > {helper}{phase.rpartition('/')[2]}"
 
     def _line(self, text: str) -> None:
         self._quiet_since = None
@@ -92,16 +99,18 @@ def _resumed(view: PlainView, event: ev.Resumed) -> str:
 
 
 def _phase(view: PlainView, event: ev.PhaseStarted) -> str:
-    return f"{event.phase} begins"
+    return "" if view.minutes.is_apart(event.phase) else f"{event.phase} begins"
 
 
 def _phase_ended(view: PlainView, event: ev.PhaseEnded) -> str:
     phase = view.minutes.phases[event.phase]
+    if view.minutes.is_apart(event.phase):
+        return ""
     return f"{event.phase} done: {len(phase.said)} of {len(phase.asked)} answered"
 
 
 def _asked(view: PlainView, event: ev.Asked) -> str:
-    return f"{event.phase} {event.seat} asked {event.member}"
+    return f"{view.spot(event.phase, event.seat)} asked {event.member}"
 
 
 def _attempted(view: PlainView, event: ev.Attempted) -> str:
@@ -118,24 +127,18 @@ def _faulted(view: PlainView, event: ev.Faulted) -> str:
 def _stated(view: PlainView, event: ev.Stated) -> str:
     requested = view.minutes.seat(event.seat).model
     served = f" served by {event.served_by}" if requested and event.served_by not in ("", requested) else ""
-    measure = _ruling(event.reply or {}) or count(len(event.said.split()), "word")
-    return f"{event.phase} {event.seat} {event.state} {measure} {event.seconds:.1f}s{served}"
-
-
-def _ruling(reply: Json) -> str:
-    """A judge's line says what it found instead of how long it spoke."""
-    if not {"verdict", "findings"} <= reply.keys():
-        return ""
-    return f"{reply['verdict']} {reply.get('confidence') or ''} {count(len(reply['findings']), 'finding')}"
+    measure = ruling(event.reply) or count(len(event.said.split()), "word")
+    return f"{view.spot(event.phase, event.seat)} {event.state} {measure} {event.seconds:.1f}s{served}"
 
 
 def _absent(view: PlainView, event: ev.WasAbsent) -> str:
     tries = f" after {count(event.attempts, 'attempt')}" if event.attempts else ""
-    return f"{event.phase} {event.seat} absent{tries}: {event.state}: {event.reason}"
+    return f"{view.spot(event.phase, event.seat)} absent{tries}: {event.state}: {event.reason}"
 
 
 def _looked_up(view: PlainView, event: ev.LookedUp) -> str:
-    return f"{event.phase} looked up {event.what}: {event.found} found"
+    seat = event.key.split("/")[-2] if event.key.endswith("/look") else ""
+    return f"{view.spot(event.phase, seat) if seat else event.phase} looked up {one_line(event.what, 160)}: {event.found} found"
 
 
 def _noted(view: PlainView, event: ev.Noted) -> str:

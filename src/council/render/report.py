@@ -9,9 +9,10 @@ from council.events import Faulted
 from council.minutes import Minutes, Said, SeatMinutes
 from council.render.clean import clean_json
 from council.render.degraded import asked, degraded, degraded_lines
+from council.render.states import at_rest
 from council.types import Json
 
-__all__ = ["degraded_lines", "dump", "report"]
+__all__ = ["answer_text", "degraded_lines", "dump", "report"]
 
 FREE = ("local", "scripted")
 # Faults by which a provider says that it did no work; after any other one it may have sent a bill.
@@ -32,8 +33,8 @@ def report(minutes: Minutes) -> Json:
         "status": "incomplete" if minutes.status == "running" else minutes.status,
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
-        "answer": verdict.get("answer") or "",
-        "seats": [_seat(minutes, seat) for seat in planned(minutes)],
+        "answer": answer_text(minutes),
+        "seats": [_seat(minutes, seat) for seat in minutes.planned],
         "chair": _seat(minutes, minutes.chair) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in LISTS},
         "degraded": degraded(minutes),
@@ -53,9 +54,12 @@ def dump(value: Json) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def planned(minutes: Minutes) -> list[SeatMinutes]:
-    """The seats of the plan in seating order; explorers and other helpers are none of them."""
-    return [minutes.seats[seat["name"]] for seat in minutes.plan.get("seats", [])]
+def answer_text(minutes: Minutes) -> str:
+    """The answer; of a run that was killed before it had one, how far it came."""
+    if minutes.status == "running" and minutes.heard:
+        where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
+        return f"No answer yet: the run stopped in {where}, with {minutes.heard} of {asked(minutes)} seats heard."
+    return str(minutes.verdict.get("answer") or "")
 
 
 def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
@@ -68,10 +72,10 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
         "model": seat.model,
         "served_by": seat.served_by or None,
         "vendor": seat.vendor,
-        "state": seat.state,
+        "state": at_rest(seat.state) if minutes.status != "running" else seat.state,
         "verdict": reply.get("verdict"),
         "confidence": reply.get("confidence"),
-        "file": None,
+        "file": _file(minutes, seat.name),
         "tokens": seat.usage.as_json(),
         "cost": None if _unpriced(minutes, [seat]) else 0.0,
         "attempts": seat.attempts,
@@ -81,6 +85,11 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
 
 def _last_reply(minutes: Minutes, name: str) -> Json:
     return next((said.reply for said in reversed(_said_by(minutes, name)) if said.reply), {})
+
+
+def _file(minutes: Minutes, name: str) -> str | None:
+    """Where the seat's analysis stands: that of its last round."""
+    return next((path for key, path in reversed(minutes.files.items()) if key.rpartition("/")[2] == name), None)
 
 
 def _said_by(minutes: Minutes, name: str) -> list[Said]:

@@ -46,6 +46,15 @@ def count(n: int, word: str) -> str:
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
+def ruling(reply: Json | None) -> str:
+    """`WARN MEDIUM 2 findings`: what a judge found, instead of how long it spoke; nothing for any other reply."""
+    if not reply or not {"verdict", "findings"} <= reply.keys():
+        return ""
+    return " ".join(
+        filter(None, [reply["verdict"], reply.get("confidence") or "", count(len(reply["findings"]), "finding")])
+    )
+
+
 def clock(seconds: float) -> str:
     """`0:41`, as on a stopwatch."""
     return f"{int(max(0.0, seconds)) // 60}:{int(max(0.0, seconds)) % 60:02d}"
@@ -88,13 +97,24 @@ def _calls(calls: Json) -> str:
 
 
 def _packet(packet: Json) -> list[str]:
-    if not packet.get("files"):
-        return []
+    line = packet_line(packet)
+    return [f"packet {line}"] if line else []
+
+
+def packet_line(packet: Json) -> str:
+    """The receipt of what leaves the machine, in one line; empty where there is nothing to speak of."""
     skipped = packet.get("skipped") or []
+    if not packet.get("files") and not skipped and not packet.get("bytes"):
+        return ""
     reasons = ", ".join(dict.fromkeys(item["why"] for item in skipped))
     left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
+    masked = f" · {count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
     files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
-    return [f"packet {count(files, 'file')}, {packet['bytes'] / 1000:.0f} KB, ~{packet['tokens']:,} tokens{left_out}"]
+    return f"{count(files, 'file')}, {_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 
 def _price(cost: Json | None) -> list[str]:

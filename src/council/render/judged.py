@@ -1,0 +1,212 @@
+"""The reports of judges: what their layouts are filled with. Verdicts, findings and shifts come from the rules; nothing is decided here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from council.minutes import Minutes
+from council.render import bench
+from council.render.clean import clean, clean_json, one_line
+from council.render.degraded import degraded_lines
+from council.render.headers import footer, header
+from council.render.layouts import cell, code, fill, text, whole
+from council.render.places import where
+from council.types import Json
+
+DEFERRED = "The families disagree, and Council breaks no tie: the decision is yours, between the positions above."
+
+
+def document(minutes: Minutes) -> str:
+    """The report file of a run of judges, in the section order of its kind."""
+    kind = bench.kind(minutes)
+    whole_run = {
+        "minutes": minutes, "subject": bench.subject(minutes), "header": header(minutes), "footer": footer(minutes),
+        "degraded": degraded_lines(minutes), "incomplete": minutes.status != "complete",
+        "nothing": bench.nothing_asked(minutes), "answer": _answer(minutes), "files": list(minutes.files.values()),
+    }  # fmt: skip
+    return fill(kind, whole_run | PARTS[kind](minutes))
+
+
+def _answer(minutes: Minutes) -> str:
+    """The recommendation. The digest of a run that was cut off is none, and the sections above have all that is in it."""
+    if minutes.status != "complete":
+        return "None: nobody has weighed the answers above against each other."
+    return whole(clean(minutes.verdict.get("answer") or "")).strip() or "None was given."
+
+
+# Validate
+
+
+def _validate(minutes: Minutes) -> Json:
+    rows, told = bench.findings(minutes), bench.details(minutes)
+    return {
+        "heading": _heading(minutes), "table": [[cell(one) for one in row] for row in bench.verdict_table(minutes)],
+        "remarks": bench.remarks(minutes), "shifts": [_shift(minutes, one) for one in minutes.verdict.get("shifts") or []],
+        "exchanges": list(_exchanges(minutes)), "steel_men": list(_steel_men(minutes)), "dropped": _dropped(minutes),
+        "converged": told.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DEFERRED,
+        "shared": [_shared(row) for row in rows if len(row["found_by"]) > 1],
+        "single": [_single(minutes, row) for row in rows if len(row["found_by"]) == 1],
+        "positions": _positions(minutes), "disputed": [text(row["description"]) for row in rows if row["disputed"]],
+        "mixed": told.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _insights(minutes),
+        "ungrouped": bool(rows) and not told,
+    }  # fmt: skip
+
+
+def _heading(minutes: Minutes) -> str:
+    if minutes.status != "complete":
+        return "INCOMPLETE"
+    return minutes.verdict.get("verdict") or one_line(minutes.verdict.get("answer") or "none")
+
+
+def _shared(row: Json) -> list[str]:
+    disputed = " (disputed)" if row["disputed"] else ""
+    found_by = f"{len(row['found_by'])} of {row['of']}: {', '.join(row['found_by'])}"
+    return [
+        cell(row["description"], 600) + disputed, cell(row["severity"]), cell(found_by), cell(row["fix"], 600), cell(where(row)),
+    ]  # fmt: skip
+
+
+def _single(minutes: Minutes, row: Json) -> str:
+    kind = " ".join(filter(None, [row["severity"], row["category"]]))
+    place = f" at {code(row['location'])}" if row["location"] else ""
+    doubt = " (not found in the packet)" if where(row).endswith("(not found in the packet)") else ""
+    disputed = " Disputed." if row["disputed"] else ""
+    parts = [f"Fix: {text(row['fix'])}", f"Why: {text(row['why'])}" if row["why"] else ""]
+    said = " ".join(_sentence(part) for part in parts if part)
+    head = f"{bench.who(minutes, row['found_by'][0])} found ({one_line(kind)}){place}{doubt}"
+    return f"{head}: {_sentence(text(row['description']))} {said}{disputed}"
+
+
+def _sentence(said: str) -> str:
+    return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+
+
+def _positions(minutes: Minutes) -> list[list[str]]:
+    """A table of each disagreement: by family where there are several, else by judge."""
+    rows = minutes.verdict.get("disagreements") or []
+    heads = bench.families(minutes) if len(bench.families(minutes)) > 1 else [seat.name for seat in minutes.planned]
+    by = "family" if len(bench.families(minutes)) > 1 else "seat"
+    if not rows:
+        return []
+    return [["Issue", *map(cell, heads)], *([cell(row["issue"]), *_held(row, by, heads)] for row in rows)]
+
+
+def _held(row: Json, by: str, heads: Iterable[str]) -> list[str]:
+    def said(one: Json) -> str:
+        name = f" ({one['seat']})" if by == "family" else ""
+        return f"{one['verdict']}: {one['why']}{name}"
+
+    return [
+        "<br>".join(cell(said(one), 600) for one in row["positions"] if one[by] == head) or "–" for head in heads
+    ]  # fmt: skip
+
+
+def _insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
+    rows = minutes.verdict.get("insights") or []
+    by_family = {family: [row for row in rows if row["family"] == family] for family in bench.families(minutes)}
+    return [
+        (one_line(family), [f"({one_line(row['severity'])}) {text(row['finding'])}" for row in held])
+        for family, held in by_family.items()
+    ]
+
+
+# Debate
+
+
+def _shift(minutes: Minutes, shift: Json) -> list[str]:
+    weak = " **Weak flip: it cites nothing, possible anchoring.**" if shift["weak"] else ""
+    changed = "yes" if shift["changed"] else "no"
+    return [cell(shift["seat"]), shift["from"], shift["to"], changed, cell(shift["reason"] or "none given", 600) + weak]
+
+
+def _exchanges(minutes: Minutes) -> Iterable[str]:
+    for name, notes in (bench.details(minutes).get("notes") or {}).items():
+        for one in notes["challenges"]:
+            whom = bench.who(minutes, one["target_judge"])
+            yield f"{bench.who(minutes, name)} challenges {whom}: {_sentence(text(one['claim']))} {text(one['response'])}"
+        for one in notes["acknowledgments"]:
+            whom = bench.who(minutes, one["source_judge"])
+            yield f"{bench.who(minutes, name)} grants {whom}: {_sentence(text(one['point']))} {text(one['impact'])}"
+
+
+def _steel_men(minutes: Minutes) -> Iterable[str]:
+    for name, notes in (bench.details(minutes).get("notes") or {}).items():
+        if notes["steel_man"].strip():
+            yield f"{bench.who(minutes, name)}: {text(notes['steel_man'])}"
+
+
+def _dropped(minutes: Minutes) -> list[str]:
+    return [
+        f"{bench.who(minutes, row['seat'])}: {text(row['finding'])} ({one_line(row['severity'])})"
+        for row in bench.details(minutes).get("dropped") or []
+    ]
+
+
+# Quick
+
+
+def _quick(minutes: Minutes) -> Json:
+    said = next((one for seat in minutes.planned if (one := bench.last_said(minutes, seat.name))), None)
+    return {
+        "heading": _heading(minutes), "remarks": bench.remarks(minutes),
+        "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
+        "analysis": whole(clean(said.said)).strip() if said else "The judge gave no answer.",
+    }  # fmt: skip
+
+
+# Brainstorm and research
+
+
+def _brainstorm(minutes: Minutes) -> Json:
+    judges = bench.replies(minutes)
+    return {
+        "names": list(map(cell, judges)), "options": _options(judges), "trades": list(_trades(minutes, judges)),
+    }  # fmt: skip
+
+
+def _options(judges: dict[str, Json]) -> list[list[str]]:
+    """Option by judge; options of one name are one row."""
+    names: dict[str, str] = {}
+    rated: dict[tuple[str, str], str] = {}
+    for judge, reply in judges.items():
+        for option in reply.get("options") or []:
+            key = " ".join(option["name"].lower().split())
+            names.setdefault(key, option["name"])
+            rated[key, judge] = option["assessment"]
+    return [[cell(name), *(cell(rated.get((key, judge), "–"), 600) for judge in judges)] for key, name in names.items()]
+
+
+def _trades(minutes: Minutes, judges: dict[str, Json]) -> Iterable[str]:
+    """What the chair weighed; where there was none, what each judge says for and against."""
+    whole_ = bench.details(minutes).get("consolidation")
+    if whole_:
+        for one in whole_["trade_offs"]:
+            yield f"**{text(one['option'])}** brings: {_sentence(text(one['buys']))} It costs: {text(one['costs'])}"
+        return
+    for judge, reply in judges.items():
+        for option in reply.get("options") or []:
+            pros, cons = ("; ".join(map(text, option[side])) or "nothing said" for side in ("pros", "cons"))
+            yield f"**{text(option['name'])}** ({one_line(judge)}) for: {_sentence(pros)} Against: {cons}"
+
+
+def _research(minutes: Minutes) -> Json:
+    judges = bench.replies(minutes)
+    whole_ = bench.details(minutes).get("consolidation") or {}
+    themes = [(text(one["name"]), list(map(text, one["findings"]))) for one in whole_.get("themes") or []]
+    alone = [
+        (f"As {one_line(name)} puts it", list(map(text, one.get("findings") or []))) for name, one in judges.items()
+    ]
+    open_ = whole_.get("open_questions") or [
+        one for reply in judges.values() for one in reply.get("open_questions") or []
+    ]
+    return {
+        "facets": [
+            [cell(facet["name"]), cell(name), "<br>".join(cell(one, 600) for one in facet["findings"]) or "–"]
+            for name, reply in judges.items() for facet in reply.get("facets") or []
+        ],
+        "themes": themes or [row for row in alone if row[1]], "open_questions": list(map(text, open_)),
+    }  # fmt: skip
+
+
+PARTS = {"validate": _validate, "quick": _quick, "brainstorm": _brainstorm, "research": _research}
