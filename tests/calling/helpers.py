@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -46,3 +47,24 @@ def fault(kind: str, **more: Any) -> Fault:
 async def taken_up(store: SqliteStore) -> Ledger:
     """The same run in another process."""
     return Ledger(store, await store.load(RUN))
+
+
+class Hanging(Double):
+    """Says these things in turn; the request after that stays open, and `reached` says so."""
+
+    def __init__(self, name: str, *answers: Any) -> None:
+        self.reached = asyncio.Event()
+        left = list(answers)
+        super().__init__(name, lambda key: left.pop(0) if left else self.hang())
+
+    async def hang(self) -> None:
+        self.reached.set()
+        await asyncio.Event().wait()
+
+
+async def broken_off(ledger: Ledger, the_step: Step, hanging: Hanging, *others: Member, **how: Any) -> None:
+    """Cut the process down while a request is open."""
+    task = asyncio.ensure_future(call(ledger, the_step, hanging, *others, **how))
+    await hanging.reached.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

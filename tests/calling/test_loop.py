@@ -13,10 +13,9 @@ from council import events as ev
 from council.calling.table import TABLE
 from council.errors import Fault
 from council.ledger import Ledger
-from council.members.base import Member
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Ask, Step, Usage
-from tests.calling.helpers import KEY, RUN, call, fault, step, taken_up, telling, told
+from council.types import Answer, Ask, Usage
+from tests.calling.helpers import KEY, RUN, Hanging, broken_off, call, fault, step, taken_up, telling, told
 from tests.sitting import Double, an_ask
 
 pytestmark = pytest.mark.anyio
@@ -142,7 +141,11 @@ async def test_some_faults_wait_before_the_next_attempt(
 
 async def test_a_retry_after_is_taken_at_its_word_up_to_the_longest_wait(ledger: Ledger) -> None:
     member = telling("one", fault("rate", retry_after=3600.0))
-    await call(ledger, step(), member, timeout=lambda name: 0.4)
+    faulted = asyncio.Event()
+    ledger.listen = lambda entry: faulted.set() if isinstance(entry.event, ev.Faulted) else None
+    task = asyncio.ensure_future(call(ledger, step(), member, timeout=lambda name: 7200.0))
+    await faulted.wait()
+    task.cancel()
     (event,) = told(ledger, ev.Faulted)
     assert event.wait == 30.0
 
@@ -176,18 +179,19 @@ async def test_a_refusal_is_no_end_while_there_is_a_fallback(ledger: Ledger) -> 
 
 @pytest.mark.behaviour("00-timeout-for-a-phase")
 async def test_attempts_retries_and_fallbacks_together_have_the_seats_time(ledger: Ledger) -> None:
-    hanging = Double("one", lambda key: asyncio.Event().wait())
-    outcome = await call(ledger, step("one", "two"), hanging, telling("two", "never"), timeout=lambda name: 0.4)
-    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.4 s", 1)
-    (attempt,) = ledger.attempts(KEY)
+    one, two = (Double(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
+    outcome = await call(ledger, step("one", "two"), one, two, timeout=lambda name: 0.4)
+    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.4 s", 2)
+    assert 0.35 < outcome.seconds < 0.8
+    attempt = ledger.attempts(KEY)[-1]
     assert attempt.result is not None
     assert (attempt.result["fault"], attempt.result["given_up"]) == ("stall", True)
 
 
 async def test_the_requested_member_decides_how_long_a_seat_has(ledger: Ledger) -> None:
-    hanging = Double("one", lambda key: asyncio.Event().wait())
+    one, two = (Double(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
     seconds = {"one": 0.4, "two": 60.0}
-    assert (await call(ledger, step("one", "two"), hanging, timeout=seconds.__getitem__)).state == "timed_out"
+    assert (await call(ledger, step("one", "two"), one, two, timeout=seconds.__getitem__)).state == "timed_out"
 
 
 # Streams
@@ -214,27 +218,6 @@ async def test_broken_characters_do_not_break_the_ledger(ledger: Ledger, store: 
 
 
 # Another process takes the series up
-
-
-class Hanging(Double):
-    """Says these things in turn; the request after that stays open, and `reached` says so."""
-
-    def __init__(self, name: str, *answers: Any) -> None:
-        self.reached = asyncio.Event()
-        left = list(answers)
-        super().__init__(name, lambda key: left.pop(0) if left else self.hang())
-
-    async def hang(self) -> None:
-        self.reached.set()
-        await asyncio.Event().wait()
-
-
-async def broken_off(ledger: Ledger, the_step: Step, hanging: Hanging, *others: Member) -> None:
-    """Cut the process down while a request is open."""
-    task = asyncio.ensure_future(call(ledger, the_step, hanging, *others))
-    await hanging.reached.wait()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @pytest.mark.behaviour("40-committed-never-bought-again")

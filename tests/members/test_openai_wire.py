@@ -201,10 +201,10 @@ async def test_a_stream_may_close_without_done_where_http_can_tell_an_end_from_a
     assert (await fault(provider.base_url)).kind == "cut"
 
 
-async def test_thinking_aloud_is_not_heard(provider: FakeProvider) -> None:
+async def test_thinking_aloud_is_a_sign_of_life_without_words() -> None:
     thought = b'data: {"choices":[{"delta":{"reasoning_content":"hmm"}}]}\n\n'
-    async with endpoint([OPEN_ENDED, thought, WHOLE]) as url:
-        assert (await asked(url))[1] == ["All ", "of it."]
+    async with endpoint([OPEN_ENDED, thought, said(""), WHOLE]) as url:
+        assert (await asked(url))[1] == ["", "All ", "of it."]
 
 
 # Faults

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from council.types import Answer, Ask
 
-Hear = Callable[[str], None]  # called with each piece of content as it streams in
+Hear = Callable[[str], None]  # called with each piece of content as it streams in, and with "" for a thought
 Progress = Callable[[str, int, int], None]  # what is being fetched, bytes done, bytes in all
 
 

@@ -118,6 +118,7 @@ class Hearing:
         self.error: Any = None
         self.done = False  # the terminator came
         self.moved = False  # content came since the clock was last set
+        self.thought = False  # this event holds a sign of life that is no word of the answer
 
     def text(self) -> str:
         return "".join(self.pieces)
@@ -156,8 +157,9 @@ class Hearing:
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError(f"unreadable event {data[:80]!r}") from None
         if piece:
-            self.moved = True
             self.pieces.append(piece)
+        if piece or self.thought:
+            self.moved, self.thought = True, False
             self.hear(piece)
 
     def read_event(self, event: Json, part: str) -> str:
@@ -180,9 +182,9 @@ class Hearing:
             return content if isinstance(content, str) else joined(content)
         if refusal := said.get("refusal"):
             self.refusal.append(str(refusal))
-            self.moved = True
+            self.thought = True
         elif said.get("reasoning_content") or said.get("reasoning"):
-            self.moved = True  # thinking aloud is work, not a keep-alive
+            self.thought = True  # thinking aloud is work, not a keep-alive
         return ""
 
     def answer(self, detail: Callable[[str], str]) -> Answer:
