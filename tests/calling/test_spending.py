@@ -12,7 +12,7 @@ from council.errors import Fault
 from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
-from tests.calling.helpers import call, step, taken_up, telling
+from tests.calling.helpers import call, fault, step, taken_up, telling
 from tests.sitting import ALPHA, BETA, Double, an_ask, sit
 
 pytestmark = pytest.mark.anyio
@@ -68,3 +68,16 @@ async def test_a_seat_that_is_asked_anew_counts_only_what_is_new(ledger: Ledger,
     await call(ledger, step(), refusing)
     outcome = await call(await taken_up(store), step(), telling("one", Answer("Tabs.", usage=Usage(1, 1))))
     assert outcome.usage == Usage(1, 1)
+
+
+@pytest.mark.behaviour("40-cut-is-counted-in-doubt")
+@pytest.mark.parametrize(("resend", "made"), [(True, 2), (False, 1)])
+async def test_a_seat_left_in_doubt_by_a_cut_is_counted_so(ledger: Ledger, resend: bool, made: int) -> None:
+    outcome = await call(ledger, step(), telling("one", fault("cut")), resend=resend)
+    assert outcome.state == "in_doubt"
+    assert ledger.calls == {"made": made, "replayed": 0, "in_doubt": 1}
+
+
+async def test_a_cut_that_was_made_good_is_not_in_doubt(ledger: Ledger) -> None:
+    await call(ledger, step(), telling("one", fault("cut"), "Tabs."))
+    assert ledger.calls["in_doubt"] == 0

@@ -78,6 +78,7 @@ class Series:
                 outcome = await self._down_the_chain()
         except TimeoutError:
             outcome = self._out_of_time()
+        journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
             outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(clock() - started, 3)
         )
@@ -138,11 +139,11 @@ class Series:
             attempt = self.past.pop(0)
             if attempt.result is not None:
                 return attempt, from_result(attempt.result)
-            self.caller.journal.calls["in_doubt"] += 1
             if not self.caller.resend:
                 return attempt, Fault(
                     "doubt", "the process stopped before an answer was kept, and --no-resend was given"
                 )
+            self.caller.journal.calls["in_doubt"] += 1
             body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
         attempt = await self.caller.journal.intend(self.key, self.step.seat, turn.member.name, body, why)
         return attempt, await self._send(turn, body)
