@@ -186,6 +186,7 @@ class Ask:
     schema_name: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
+    bare: bool = False  # sent without whatever an endpoint may refuse to know
 
 
 @dataclass(frozen=True, slots=True)

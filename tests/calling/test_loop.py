@@ -43,6 +43,7 @@ def test_the_table_says_what_the_specification_says() -> None:
         "overload": (6, "failed(overload)"), "server": (2, "failed(server)"), "cut": (1, "in_doubt"),
         "stall": (1, "timed_out"), "empty": (1, "degenerate"), "length": (1, "truncated"), "refused": (0, "refused"),
         "schema": (1, "failed(schema)"), "model": (0, "failed(model)"), "auth": (0, "failed(auth)"),
+        "parameter": (1, "failed(parameter)"),
     }  # fmt: skip
     assert {kind: (TABLE[kind].retries, TABLE[kind].state) for kind in spec} == spec
 
@@ -98,6 +99,22 @@ async def test_a_typed_answer_that_was_cut_is_asked_again_at_twice_the_length(
 async def test_free_text_that_was_capped_on_purpose_counts(ledger: Ledger) -> None:
     outcome = await call(ledger, step(ask=an_ask(KEY, max_tokens=200)), telling("one", Answer("So far", "length")))
     assert (outcome.state, outcome.text) == ("ok", "So far")
+
+
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+async def test_a_refused_parameter_is_asked_again_without_the_optional_ones(ledger: Ledger) -> None:
+    seen: list[Ask] = []
+
+    class Noting(Double):
+        def prepare(self, ask: Ask) -> bytes:
+            seen.append(ask)
+            return super().prepare(ask)
+
+    left = [fault("parameter"), "Tabs."]
+    full = an_ask(KEY, temperature=0.2, max_tokens=600)
+    outcome = await call(ledger, step(ask=full), Noting("one", lambda key: left.pop(0)))
+    assert (outcome.state, seen) == ("ok", [full, replace(full, temperature=None, max_tokens=None, bare=True)])
+    assert told(ledger, ev.Attempted)[-1].why == "retry: without optional parameters"
 
 
 @pytest.mark.behaviour("40-repair-turn")

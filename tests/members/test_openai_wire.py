@@ -136,6 +136,12 @@ def test_a_model_that_takes_no_temperature_is_given_none() -> None:
     assert "temperature" not in json.loads(sitting("http://x/v1", takes_temperature=False).prepare(ask))
 
 
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+def test_a_bare_request_holds_nothing_an_endpoint_may_refuse_to_know() -> None:
+    body = json.loads(sitting("http://x/v1").prepare(Ask("k", ASK.messages, bare=True)))
+    assert set(body) == {"model", "messages", "stream"}
+
+
 # Whole answers
 
 

@@ -194,6 +194,8 @@ class Series:
             ), "retry: the answer was cut at its length limit"
         if fault.kind == "empty":
             return replace(ask, temperature=0.7), "retry: the answer was empty"
+        if fault.kind == "parameter":
+            return replace(ask, temperature=None, max_tokens=None, bare=True), "retry: without optional parameters"
         return ask, f"retry: {fault.kind}"
 
     def _out_of_time(self) -> Outcome:

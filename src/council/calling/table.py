@@ -28,6 +28,6 @@ TABLE = {
     "size": Row(0, "failed(size)"),
     "model": Row(0, "failed(model)"),
     "auth": Row(0, "failed(auth)"),
-    "parameter": Row(0, "failed(parameter)"),
+    "parameter": Row(1, "failed(parameter)", waits=False),
     "script": Row(0, "failed(script)"),
 }

@@ -54,8 +54,9 @@ class OpenAIMember:
         self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
 
     def prepare(self, ask: Ask) -> bytes:
-        body: Json = {"model": self.model, "messages": list(ask.messages), "stream": True,
-                      "stream_options": {"include_usage": True}}  # fmt: skip
+        body: Json = {"model": self.model, "messages": list(ask.messages), "stream": True}
+        if not ask.bare:
+            body["stream_options"] = {"include_usage": True}
         if ask.temperature is not None and self.takes_temperature:
             body["temperature"] = ask.temperature
         if ask.max_tokens is not None:
