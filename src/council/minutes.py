@@ -260,7 +260,7 @@ def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
     seat.attempts += event.attempts
-    seat.usage += Usage.from_json(getattr(event, "usage", None) or {})
+    seat.usage += Usage.from_json(event.usage)
 
 
 def _noted(m: Minutes, event: ev.Noted, at: float) -> None:

@@ -52,6 +52,9 @@ def test_cleaned_text_can_always_be_written_as_utf_8(text: str) -> None:
         ("abc\u202edcba", "abcdcba"),
         ("family 👩‍👩‍👧 – ok", "family 👩‍👩‍👧 – ok"),
         ("half \ud83d", "half \ufffd"),
+        ("boom ]0;pwned", "boom "),
+        ("boom \x1b]0;pwned", "boom "),
+        ("a[0]0;b", "a[0]0;b"),
     ],
 )
 def test_sequences_are_stripped_with_what_they_carry(foreign: str, shown: str) -> None:

@@ -11,7 +11,7 @@ from council.render.clean import clean, clean_json, one_line
 from council.render.degraded import degraded_lines
 from council.render.headers import footer, header
 from council.render.layouts import cell, code, fill, text, whole
-from council.render.places import where
+from council.render.places import doubt, where
 from council.types import Json
 
 DEFERRED = "The families disagree, and Council breaks no tie: the decision is yours, between the positions above."
@@ -23,7 +23,7 @@ def document(minutes: Minutes) -> str:
     whole_run = {
         "minutes": minutes, "subject": bench.subject(minutes), "header": header(minutes), "footer": footer(minutes),
         "degraded": degraded_lines(minutes), "incomplete": minutes.status != "complete",
-        "nothing": bench.nothing_asked(minutes), "answer": _answer(minutes), "files": list(minutes.files.values()),
+        "nothing": bench.nothing_asked(minutes), "answer": _answer(minutes), "files": _files(minutes),
     }  # fmt: skip
     return fill(kind, whole_run | PARTS[kind](minutes))
 
@@ -33,6 +33,12 @@ def _answer(minutes: Minutes) -> str:
     if minutes.status != "complete":
         return "None: nobody has weighed the answers above against each other."
     return whole(clean(minutes.verdict.get("answer") or "")).strip() or "None was given."
+
+
+def _files(minutes: Minutes) -> list[str]:
+    """Where each judge's analysis stands, by round and in seating order: who was first is chance."""
+    keys = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned]
+    return [minutes.files[key] for key in keys if key in minutes.files]
 
 
 # Validate
@@ -69,12 +75,11 @@ def _shared(row: Json) -> list[str]:
 
 def _single(minutes: Minutes, row: Json) -> str:
     kind = " ".join(filter(None, [row["severity"], row["category"]]))
-    place = f" at {code(row['location'])}" if row["location"] else ""
-    doubt = " (not found in the packet)" if where(row).endswith("(not found in the packet)") else ""
+    place = f" at {code(row['location'])}{doubt(row)}" if row["location"] else ""
     disputed = " Disputed." if row["disputed"] else ""
     parts = [f"Fix: {text(row['fix'])}", f"Why: {text(row['why'])}" if row["why"] else ""]
     said = " ".join(_sentence(part) for part in parts if part)
-    head = f"{bench.who(minutes, row['found_by'][0])} found ({one_line(kind)}){place}{doubt}"
+    head = f"{bench.who(minutes, row['found_by'][0])} found ({one_line(kind)}){place}"
     return f"{head}: {_sentence(text(row['description']))} {said}{disputed}"
 
 

@@ -192,7 +192,7 @@ class LiveView:
             Text("  ").append_text(self.signs.text(self._sign(seat), style)),
             self.signs.text(seat.name, "bold"),
             *([self._member(seat)] if self.console.width >= NARROW else []),
-            self.signs.text(seat.state, style),
+            self.signs.text("exploring" if self._explores(seat) else seat.state, style),
             self.signs.text(self._words(seat)),
             *([self.signs.text(self._rate(seat), "dim")] if self.console.width >= TINY else []),
             self.signs.text(self._time(seat), "dim"),
@@ -211,7 +211,13 @@ class LiveView:
             return self.signs.next
         if seat.state in BUSY:
             return self.signs.spinner(self.now)
+        if self._explores(seat):
+            return self.signs.now
         return self.signs.done if seat.ok else self.signs.gone
+
+    def _explores(self, seat: SeatMinutes) -> bool:
+        """Its last word went to its own helpers; the council has not heard it yet."""
+        return seat.ok and self.minutes.is_apart(seat.phase)
 
     def _member(self, seat: SeatMinutes) -> Text:
         member = self.signs.text(seat.served_by or seat.model, "yellow" if _replaced(seat) else "dim")
@@ -242,12 +248,12 @@ class LiveView:
     def _remark(self, seat: SeatMinutes) -> Text:
         """Trouble in words; for a seat at rest, where its line comes from."""
         if seat.reason:
-            return self.signs.text(f"absent in {seat.phase}: {seat.reason}", "red")
+            return self.signs.text(f"absent in {seat.phase.rpartition('/')[2]}: {seat.reason}", "red")
         if seat.state in BUSY:
             return self.signs.text(self._trouble(seat), "yellow")
         if _replaced(seat):
             return self.signs.text(f"{seat.served_by} in place of {seat.model}", "yellow")
-        return self.signs.text(f"in {seat.phase}" if seat.phase else "", "dim")
+        return self.signs.text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
 
     def _trouble(self, seat: SeatMinutes) -> str:
         last = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)

@@ -65,6 +65,7 @@ def _context(minutes: Minutes) -> Json:
         "degraded": degraded_lines(minutes),
         "spoken": partial(_spoken, minutes),
         "others": partial(_others, minutes),
+        "polled": partial(_polled, minutes),
         "explored": partial(_explored, minutes),
         "leader": triage.get("leader"),
         "reason": triage.get("reason") or "none given",
@@ -124,6 +125,12 @@ def _others(minutes: Minutes, name: str) -> str:
     """Whose drafts the seat had read when it improved its own."""
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
     return " & ".join(label(seat.name) for seat in minutes.planned if seat.name in drafts and seat.name != name)
+
+
+def _polled(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
+    """Who was asked, in the order of speaking; judges, who are asked at once, in seating order."""
+    place = {seat.name: n for n, seat in enumerate(minutes.everyone)}
+    return sorted(phase.asked, key=lambda name: place[name]) if bench.kind(minutes) else phase.asked
 
 
 def _explored(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:

@@ -34,14 +34,14 @@ def absent(report: Json) -> list[Json]:
 def where(finding: Json) -> str:
     """Where it stands and what it rests on; a line that the packet does not have is called so."""
     location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
-    parts = [f"{location}{_doubt(finding, location)}" if location else ""]
+    parts = [f"{location}{doubt(finding)}" if location else ""]
     if ref not in ("", location, "No reference"):
-        parts.append(ref if location else f"{ref}{_doubt(finding, ref)}")
+        parts.append(ref if location else f"{ref}{doubt(finding)}")
     return "; ".join(filter(None, parts)) or "No reference"
 
 
-def _doubt(finding: Json, place: str) -> str:
-    names_a_line = LINE.search(place) is not None
-    if finding["verified"] or not names_a_line:
+def doubt(finding: Json) -> str:
+    """What to say behind a place that names a line, where nobody has found it."""
+    if finding["verified"] or not LINE.search(str(finding["location"] or finding["ref"])):
         return ""
     return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -138,7 +139,20 @@ def _absent(view: PlainView, event: ev.WasAbsent) -> str:
 
 def _looked_up(view: PlainView, event: ev.LookedUp) -> str:
     seat = event.key.split("/")[-2] if event.key.endswith("/look") else ""
-    return f"{view.spot(event.phase, seat) if seat else event.phase} looked up {one_line(event.what, 160)}: {event.found} found"
+    return (
+        f"{view.spot(event.phase, seat) if seat else event.phase} looked up {_wanted(event.what)}: {event.found} found"
+    )
+
+
+def _wanted(what: str) -> str:
+    """What an explorer asked for, as a person would say it; anything else as it stands."""
+    try:
+        wanted = json.loads(what)
+        files = [f"{one['path']}:{one['from']}-{one['to']}" if one["to"] else one["path"] for one in wanted["files"]]
+        said = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
+    except (ValueError, TypeError, LookupError):
+        return one_line(what, 160)
+    return one_line(", ".join(map(str, said)), 160)
 
 
 def _noted(view: PlainView, event: ev.Noted) -> str:

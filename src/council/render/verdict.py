@@ -76,11 +76,21 @@ def _place(row: Json) -> str:
 
 def _disputes(minutes: Minutes) -> list[str]:
     rows = minutes.verdict.get("disagreements") or []
-    return [f"{'disputed':<{KINDS}}{one_line(row['issue'])}: {_sides(row)}" for row in rows]
+    return [f"{'disputed':<{KINDS}}{one_line(row['issue'])}: {' / '.join(_sides(minutes, row))}" for row in rows]
 
 
-def _sides(row: Json) -> str:
-    return " / ".join(one_line(f"{one['seat']} {one['verdict']}: {one['why']}", 300) for one in row["positions"])
+def _sides(minutes: Minutes, row: Json) -> list[str]:
+    """By judge; between families one side each, with the reasons of those who hold it."""
+    if not _is_split(minutes):
+        return [one_line(f"{one['seat']} {one['verdict']}: {one['why']}", 300) for one in row["positions"]]
+    ruled = bench.details(minutes).get("families") or {}
+    held = {
+        family: [one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == (family, verdict)]
+        for family, verdict in ruled.items()
+    }
+    return [
+        one_line(f"{family} {ruled[family]}: {'; '.join(dict.fromkeys(whys))}", 500) for family, whys in held.items()
+    ]
 
 
 def _shifts(minutes: Minutes) -> list[str]:

@@ -1,0 +1,123 @@
+"""Hand-made runs of judges, with the verdict as the rules would have left it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council import events as ev
+
+from .entries import Story, plan, seat
+
+OPTIONS = {"quick": False, "mixed": False, "debate": False, "profile": None, "rule": "consensus"}
+PACKET = {"files": ["src/auth.py"], "bytes": 2_000, "tokens": 700, "skipped": [], "holes": []}
+
+
+def bench_plan(*seats: Any, task: str = "validate", packet: Any = None, options: Any = None, **more: Any) -> Any:
+    judges = list(seats) or [seat("judge-1", "Judge"), seat("judge-2", "Judge")]
+    chair = None if task == "validate" else seat("chair", "Lead")
+    fields = {"task": task, "question": "recent", "target": "recent", "seats": judges, "chair": chair} | more
+    fields |= {"options": OPTIONS | (options or {}), "packet": PACKET | (packet or {}), "phases": []}
+    return plan("judges", **fields)
+
+
+def red_and_blue() -> list[Any]:
+    """Two families, each with an attacker and a defender."""
+    lenses = (("Red", "attacker"), ("Blue", "defender"))
+    return [
+        seat(f"{name}-judge-{lens}", persona, f"{vendor}:m", perspective=lens)
+        for name, vendor in (("claude", "anthropic"), ("codex", "openai"))
+        for persona, lens in lenses
+    ]
+
+
+def opinion(verdict: str, confidence: str = "HIGH", why: str = "So it seems.", *findings: Any, **more: Any) -> Any:
+    reply = {"verdict": verdict, "confidence": confidence, "key_insight": why, "findings": list(findings)}
+    return reply | {"recommendation": "Do it.", "schema_version": 2} | more
+
+
+def finding(description: str = "tokens never expire", *found_by: str, **more: Any) -> Any:
+    return {
+        "severity": "critical", "category": "security", "description": description, "location": "src/auth.py:2",
+        "fix": "compare exp", "why": "forgotten", "ref": "src/auth.py:2", "recommendation": "check it",
+        "found_by": list(found_by or ("judge-1",)), "of": 2, "verified": True, "fingerprint": "f", "disputed": False,
+    } | more  # fmt: skip
+
+
+def details(**more: Any) -> Any:
+    return {
+        "verdicts": {}, "families": {"scripted": "WARN"}, "n_eff": 1.25, "rule": "consensus", "weakened": [], "inconsistent": [],
+        "dropped": [], "converged": False, "r2_missing": [], "rounds": 1, "fidelity": "full", "notes": {}, "quick": False,
+        "profile": None, "mixed": False, "holes": [], "empty": False,
+    } | more  # fmt: skip
+
+
+def judged(the_plan: Any = None, phase: str = "judge", **replies: Any) -> Story:
+    """Every judge of the plan gives its opinion (by its name with underscores, else PASS); the round ends."""
+    story = Story(the_plan or bench_plan()).phase(phase)
+    for one in story.minutes.planned:
+        reply = replies.get(one.name.replace("-", "_")) or opinion("PASS")
+        story.said(one.name, f"{one.name} says {reply['verdict']}.", reply=reply, served_by=one.model)
+    return story.ended()
+
+
+def validated(**verdict: Any) -> Story:
+    """Two judges, a WARN, one shared and one single finding."""
+    story = judged(judge_1=opinion("WARN", "MEDIUM", "Tokens live on."), judge_2=opinion("PASS", "HIGH", "Fine."))
+    for name in ("judge-1", "judge-2"):
+        story.tell(ev.Voted(name, "judge", "WARN", "HIGH", f".agents/council/2027-01-15-recent-{name}.md"))
+    shared = finding("tokens never expire", "judge-1", "judge-2")
+    single = finding("no docstring", "judge-1", severity="minor", location="src/no.py:9", ref="PEP 257", verified=False)
+    positions = [
+        {"seat": "judge-1", "family": "scripted", "verdict": "WARN", "why": "Tokens live on."},
+        {"seat": "judge-2", "family": "scripted", "verdict": "PASS", "why": "Fine."},
+    ]
+    ruled = {
+        "verdict": "WARN", "confidence": "MEDIUM", "findings": [shared, single], "details": details(),
+        "disagreements": [{"issue": "the verdict", "positions": positions}],
+    }  # fmt: skip
+    return story.closed("Compare exp.", made=2, **(ruled | verdict))
+
+
+def debated(**more: Any) -> Story:
+    """R1 split, R2 of one mind: judge-2 flips without a reason."""
+    r1 = judged(bench_plan(options={"debate": True}), "r1", judge_1=opinion("FAIL"), judge_2=opinion("PASS"))
+    notes = {
+        "revised_from": None, "steel_man": "It may be meant so.",
+        "challenges": [{"target_judge": "judge-2", "claim": "it is safe", "response": "auth.py:2 says no"}],
+        "acknowledgments": [{"source_judge": "judge-2", "point": "it is short", "impact": "none"}],
+    }  # fmt: skip
+    r1.phase("r2").said("judge-1", "still", reply=opinion("FAIL")).said(
+        "judge-2", "now too", reply=opinion("FAIL")
+    ).ended()
+    shifts = [
+        {"seat": "judge-1", "from": "FAIL", "to": "FAIL", "changed": False, "reason": "Not moved.", "weak": False},
+        {"seat": "judge-2", "from": "PASS", "to": "FAIL", "changed": True, "reason": "They are many.", "weak": True},
+    ]
+    dropped = [{"seat": "judge-1", "finding": "no docstring", "severity": "minor"}]
+    told = details(rounds=2, notes={"judge-1": notes}, converged=True, dropped=dropped, families={"scripted": "FAIL"})
+    return r1.closed("Fix it.", verdict="FAIL", confidence="HIGH", shifts=shifts, details=told | more)
+
+
+def split() -> Story:
+    """Two families, one PASS and one FAIL, a finding only one of them saw."""
+    judges = red_and_blue()
+    story = judged(
+        bench_plan(*judges, options={"mixed": True}),
+        codex_judge_attacker=opinion("FAIL", "HIGH", "A bypass."),
+        codex_judge_defender=opinion("FAIL", "LOW", "No alarm."),
+    )
+    positions = [
+        {"seat": one["name"], "family": one["vendor"], "verdict": "PASS" if one["vendor"] == "anthropic" else "FAIL", "why": why}
+        for one, why in zip(judges, ("All good.", "Guarded.", "A bypass.", "No alarm."), strict=True)
+    ]  # fmt: skip
+    return story.closed(
+        "Close it (src/auth.py:2, codex-judge-attacker)", verdict="DISAGREE", confidence="LOW",
+        findings=[finding("a bypass", "codex-judge-attacker", of=4)],
+        disagreements=[{"issue": "the verdict, between families", "positions": positions}],
+        insights=[{"family": "openai", "finding": "a bypass", "severity": "critical"}],
+        details=details(families={"anthropic": "PASS", "openai": "FAIL"}, mixed=True, n_eff=2.5),
+    )  # fmt: skip
+
+
+def nothing_changed() -> Story:
+    return Story(bench_plan(notices=["one family only"])).closed("no changes to review", made=0)
