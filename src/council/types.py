@@ -27,21 +27,24 @@ OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer, as the provider counted them."""
+    """Tokens of one answer, as the provider counted them. Where it did not, they are unknown: at least these."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    known: bool = True
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached)
+        known = self.known and other.known
+        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, known)
 
     def as_json(self) -> Json:
-        return {"in": self.input, "out": self.output, "cached": self.cached}
+        counted = {"in": self.input, "out": self.output, "cached": self.cached}
+        return counted if self.known else counted | {"unknown": True}
 
     @classmethod
     def from_json(cls, value: Json) -> Usage:
-        return cls(value.get("in", 0), value.get("out", 0), value.get("cached", 0))
+        return cls(value.get("in", 0), value.get("out", 0), value.get("cached", 0), not value.get("unknown"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,3 +81,17 @@ async def test_a_seat_left_in_doubt_by_a_cut_is_counted_so(ledger: Ledger, resen
 async def test_a_cut_that_was_made_good_is_not_in_doubt(ledger: Ledger) -> None:
     await call(ledger, step(), telling("one", fault("cut"), "Tabs."))
     assert ledger.calls["in_doubt"] == 0
+
+
+@pytest.mark.behaviour("40-unknown-tokens-are-unknown")
+async def test_one_answer_without_a_count_leaves_the_sum_unknown(ledger: Ledger, store: SqliteStore) -> None:
+    member = telling("one", Answer("", usage=Usage(known=False)), Answer("Tabs.", usage=Usage(10, 5)))
+    outcome = await call(ledger, step(), member)
+    assert outcome.usage.as_json() == {"in": 10, "out": 5, "cached": 0, "unknown": True}
+    again = await call(await taken_up(store), step(), telling("one", "never"))
+    assert again.usage == outcome.usage
+
+
+def test_a_count_that_is_known_says_nothing_of_it() -> None:
+    assert Usage(1, 2, 3).as_json() == {"in": 1, "out": 2, "cached": 3}
+    assert Usage.from_json({"in": 1, "out": 2, "cached": 3}) == Usage(1, 2, 3)

@@ -180,6 +180,13 @@ async def test_usage_is_the_largest_report_not_the_sum(provider: FakeProvider) -
     assert (await asked(provider.base_url))[0].usage == Usage(7, 5, 3)
 
 
+@pytest.mark.behaviour("40-unknown-tokens-are-unknown")
+@pytest.mark.parametrize("reports", [[], [{}], [{"prompt_tokens": None, "completion_tokens": None}]])
+async def test_usage_that_nobody_reported_is_unknown_not_zero(provider: FakeProvider, reports: list[Any]) -> None:
+    provider.script("m1", Reply(usage=reports))
+    assert (await asked(provider.base_url))[0].usage == Usage(known=False)
+
+
 async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakeProvider) -> None:
     provider.script("m1", Reply(finish="length"), Reply(empty=True, finish="length"))
     assert (await asked(provider.base_url))[0].finish == "length"

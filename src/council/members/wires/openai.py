@@ -113,7 +113,7 @@ class Hearing:
         self.hear = hear
         self.pieces: list[str] = []
         self.refusal: list[str] = []
-        self.usage = Usage()
+        self.usage = Usage(known=False)
         self.finish = ""
         self.model = ""
         self.error: Any = None
@@ -212,6 +212,7 @@ def larger(known: Usage, told: Json) -> Usage:
         max(known.input, count(told.get("prompt_tokens"))),
         max(known.output, count(told.get("completion_tokens"))),
         max(known.cached, count(details.get("cached_tokens"))),
+        known.known or isinstance(told.get("completion_tokens"), int),
     )
 
 
