@@ -22,7 +22,7 @@ def tokens_of(text: str) -> int:
 
 
 OK_STATES = ("ok", "ok_repaired")
-OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)")
+OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)")
 
 
 @dataclass(frozen=True, slots=True)

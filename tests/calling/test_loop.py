@@ -43,7 +43,7 @@ def test_the_table_says_what_the_specification_says() -> None:
         "overload": (6, "failed(overload)"), "server": (2, "failed(server)"), "cut": (1, "in_doubt"),
         "stall": (1, "timed_out"), "empty": (1, "degenerate"), "length": (1, "truncated"), "refused": (0, "refused"),
         "schema": (1, "failed(schema)"), "model": (0, "failed(model)"), "auth": (0, "failed(auth)"),
-        "parameter": (1, "failed(parameter)"),
+        "parameter": (1, "failed(parameter)"), "endpoint": (0, "failed(endpoint)"),
     }  # fmt: skip
     assert {kind: (TABLE[kind].retries, TABLE[kind].state) for kind in spec} == spec
 

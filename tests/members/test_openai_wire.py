@@ -227,7 +227,7 @@ async def test_thinking_aloud_is_a_sign_of_life_without_words() -> None:
 @pytest.mark.parametrize(
     ("status", "error", "kind"),
     [
-        (302, None, "model"),
+        (302, None, "endpoint"),
         (400, {"error": {"message": "Unsupported parameter: 'temperature'"}}, "parameter"),
         (400, {"error": {"message": "too long", "code": "context_length_exceeded"}}, "size"),
         (401, {"error": {"message": "bad key"}}, "auth"),
@@ -254,6 +254,61 @@ async def test_the_status_and_the_body_decide_the_kind(
     caught = await fault(provider.base_url)
     assert caught.kind == kind
     assert str(status) in caught.detail
+
+
+PAGE = b"<!doctype html>\n<title>Welcome</title>\n<p>data: none</p>"
+
+
+def http(body: bytes, kind: str, status: str = "200 OK", framed: bool = True, more: str = "") -> bytes:
+    length = f"Content-Length: {len(body)}\r\n" if framed else ""
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{length}{more}Connection: close\r\n\r\n".encode() + body
+
+
+@pytest.mark.behaviour("wire.no-model-there")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (http(PAGE, "text/html; charset=utf-8"), "a web page, not a model: check base_url"),
+        (http(PAGE, "text/html", framed=False), "a web page, not a model: check base_url"),
+        (http(PAGE, "application/json"), "a web page, not a model: check base_url"),
+        (http(b"", "text/event-stream"), "with nothing, so no model is there: check base_url"),
+        (http(b"", "application/json"), "with nothing, so no model is there: check base_url"),
+        (http(b"OK", "text/plain"), "with text/plain, not a model: check base_url"),
+        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", "with nothing, so no model is there"),
+    ],
+)
+async def test_an_endpoint_where_no_model_is_says_what_it_is_instead(answer: bytes, words: str) -> None:
+    async with endpoint([answer]) as url:
+        caught = await fault(url)
+    assert caught.kind == "endpoint"
+    assert words in caught.detail
+
+
+async def test_a_stream_under_a_pages_name_is_a_stream() -> None:
+    async with endpoint([http(WHOLE, "text/html")]) as url:
+        assert (await asked(url))[0].text == "All of it."
+
+
+@pytest.mark.behaviour("wire.no-model-there")
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        (
+            "https://api.example.com/v2/chat/completions?key=s3cret",
+            "redirects to https://api.example.com/v2: set base_url",
+        ),
+        ("https://me:s3cret@login.example.com/in", "redirects to https://login.example.com/in: set base_url"),
+        ("/v9/chat/completions", "/v9: set base_url to that"),
+        ("", "does not say where: check base_url"),
+    ],
+)
+async def test_a_redirect_is_told_and_not_followed(location: str, words: str) -> None:
+    more = f"Location: {location}\r\n" if location else ""
+    async with endpoint([http(b"", "text/html", "308 Permanent Redirect", more=more)]) as url:
+        caught = await fault(url)
+    assert (caught.kind, "s3cret" in caught.detail) == ("endpoint", False)
+    assert caught.detail.startswith("308: the endpoint redirects")
+    assert words in caught.detail
 
 
 @pytest.mark.parametrize(

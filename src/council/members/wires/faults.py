@@ -80,7 +80,7 @@ def kind_of(status: int, said: Complaint, waits: float | None) -> str:
         return "quota"
     if status in (400, 413, 422):
         return kind_of_bad_request(said, KINDS.get(status, "parameter"))
-    return KINDS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "model")
+    return KINDS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "endpoint")
 
 
 def out_of_money(status: int, said: Complaint, waits: float | None) -> bool:

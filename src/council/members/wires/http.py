@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from council.errors import Fault
@@ -27,6 +27,7 @@ STALE = 0.5  # seconds in which a connection that had been closed shows it
 LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
+PAGES = ("text/html", "application/xhtml+xml")
 
 
 class Line:
@@ -167,7 +168,8 @@ class Endpoint:
 
     def fault(self, response: ClientResponse, said: Complaint) -> Fault:
         after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
-        detail = self.detail(f"{response.status}: {said.message}")
+        message = elsewhere(response) if response.status < 400 else said.message
+        detail = self.detail(f"{response.status}: {message}")
         return Fault(kind_of(response.status, said, after), detail, retry_after=after)
 
     def detail(self, message: str) -> str:
@@ -209,6 +211,29 @@ async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
 def framed(response: ClientResponse) -> bool:
     """Whether HTTP itself can tell the end of this body from a cut."""
     return response.content_length is not None or "Transfer-Encoding" in response.headers
+
+
+def elsewhere(response: ClientResponse) -> str:
+    """Where a redirect points, as a base_url. It is not followed: the request and its key were meant for this address."""
+    there = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    if not response.headers.get("Location") or not there.hostname:
+        return "the endpoint redirects, but does not say where: check base_url"
+    address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
+    for path in ("/chat/completions", "/models"):
+        address = address.removesuffix(path)
+    return f"the endpoint redirects to {address}: set base_url to that"
+
+
+def no_model(response: ClientResponse, body: bytes = b"") -> str:
+    """Why a body that holds no event was never a model's; nothing if it may have been cut off."""
+    whole = framed(response) or response.status == 204
+    if whole and not response.content.total_bytes:
+        return "the endpoint answered with nothing, so no model is there: check base_url"
+    if response.content_type in PAGES or body.lstrip()[:1] == b"<":
+        return "the endpoint answered with a web page, not a model: check base_url"
+    if whole and response.content_type not in ("text/event-stream", "application/json"):
+        return f"the endpoint answered with {response.content_type}, not a model: check base_url"
+    return ""
 
 
 async def drain(response: ClientResponse) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from council.errors import Fault
 from council.members.base import Hear, Progress
 from council.members.wires.faults import REFUSING_CODES, complaint_in
-from council.members.wires.http import Endpoint, drain, framed, lines_of
+from council.members.wires.http import Endpoint, drain, framed, lines_of, no_model
 from council.types import Answer, Ask, Json, Message, Usage
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class OpenAIMember:
         try:
             listed = json.loads(body)
         except ValueError:
-            raise Fault("model", "the endpoint answered, but not with a list of models: is base_url right?") from None
+            raise Fault("endpoint", "the endpoint answered, but not with a list of models: check base_url") from None
         models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
         return f"answered, {len(models)} models" if isinstance(models, list) else "answered"
 
@@ -117,6 +117,7 @@ class Hearing:
         self.finish = ""
         self.model = ""
         self.error: Any = None
+        self.begun = False  # an event came
         self.done = False  # the terminator came
         self.moved = False  # content came since the clock was last set
         self.thought = False  # this event holds a sign of life that is no word of the answer
@@ -128,7 +129,10 @@ class Hearing:
         now = asyncio.get_running_loop().time
         if response.content_type == "application/json":
             clock.reschedule(now() + idle)
-            self.take(await response.read(), "message")
+            body = await response.read()
+            if strange := no_model(response, body):
+                raise Fault("endpoint", strange)
+            self.take(body, "message")
             self.done = True
             return
         async for lines in lines_of(response):
@@ -140,11 +144,14 @@ class Hearing:
             if self.moved:  # only content moves the clock: comments and empty events do not
                 self.moved = False
                 clock.reschedule(now() + idle)
+        if not self.begun and (strange := no_model(response)):
+            raise Fault("endpoint", strange)
         self.done = bool(self.finish) and framed(response)
 
     def take_lines(self, lines: list[bytes]) -> None:
         for line in lines:
             if line.startswith(b"data:"):
+                self.begun = True
                 data = line[5:].strip()
                 if data == b"[DONE]":
                     self.done = True
