@@ -22,7 +22,7 @@ from tests.fake_provider import FakeProvider, Reply
 from tests.fake_replies import stream
 
 from council.errors import Fault
-from council.members.wires.faults import Complaint, kind_of
+from council.members.wires.faults import Complaint, kind_of, one_line
 from council.members.wires.openai import Hearing, OpenAIMember
 from council.types import Answer, Ask, Usage
 
@@ -510,6 +510,28 @@ async def test_a_detail_is_one_clean_short_line_without_the_key(provider: FakePr
         assert detail.isprintable()
         assert len(detail) <= 200
         assert "bad key ***" in detail
+
+
+@pytest.mark.behaviour("wire.key-never-shown")
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "sk-proj-AbCd_1234-efgh5678", "sk-ant-api03-abcdefgh12345678", "sk-or-v1-0123456789abcdef", "gsk_abcdefgh12345678",
+        "AIzaSyA-0123456789_abcdefghijklmnop", "xai-abcdefgh12345678", "hf_abcdefgh12345678", "ghp_abcdefgh12345678",
+        "AKIAABCDEFGH12345678", "sk-abcd************wxyz", "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl",
+    ],
+)  # fmt: skip
+async def test_somebody_elses_key_that_is_quoted_is_masked_too(provider: FakeProvider, quoted: str) -> None:
+    said = f"Incorrect API key provided: {quoted}. You can find your key in the settings."
+    provider.script("m1", Reply(status=401, error={"error": {"message": said}}))
+    detail = (await fault(provider.base_url)).detail
+    assert detail.startswith("401: Incorrect API key provided: ***")
+    assert detail.endswith("You can find your key in the settings.")
+
+
+def test_plain_words_are_not_taken_for_keys() -> None:
+    said = "the task-force asks: risk_assessment of model gpt-5.2-2026-01-01 in eu-west-1, pk-1, hf_hub"
+    assert one_line(said) == said
 
 
 async def test_a_key_cut_off_by_the_length_of_a_detail_shows_no_part_of_it(provider: FakeProvider) -> None:

@@ -34,6 +34,10 @@ NO_KEY = re.compile(
     r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
 )
 CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# What a vendor quotes of somebody's key, also where it has masked the middle of it itself.
+KEY_SHAPED = re.compile(
+    r"\b(?:(?:sk|pk|rk|gsk|csk|hf|xai|r8|fw|pplx|tvly|nvapi|glpat|gh[opsu]|github_pat)[-_]|AIza|AKIA|ya29\.|eyJ)[\w*.…-]{8,}"
+)
 TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
 
 
@@ -50,6 +54,7 @@ def one_line(message: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= 4:  # anything shorter is a placeholder, and would make holes in plain words
             line = line.replace(secret, "***")
+    line = KEY_SHAPED.sub("***", line)
     return line if len(line) <= 200 else line[:199] + "…"
 
 
