@@ -15,6 +15,7 @@ from council.errors import Fault
 from council.members.base import Hear, Progress
 from council.members.wires.faults import REFUSING_CODES, complaint_in
 from council.members.wires.http import Endpoint, drain, framed, lines_of, no_model
+from council.members.wires.thinking import Thinking
 from council.types import Answer, Ask, Json, Message, Usage
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Hearing:
 
     def __init__(self, hear: Hear) -> None:
         self.hear = hear
+        self.thinking = Thinking()
         self.pieces: list[str] = []
         self.refusal: list[str] = []
         self.usage = Usage(known=False)
@@ -164,11 +166,15 @@ class Hearing:
             piece = self.read_event(json.loads(data.decode()), part)
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError(f"unreadable event {data[:80]!r}") from None
-        if piece:
-            self.pieces.append(piece)
         if piece or self.thought:
             self.moved, self.thought = True, False
-            self.hear(piece)
+            self.say(self.thinking.let(piece))
+
+    def say(self, piece: str) -> None:
+        """What is no part of the answer is heard as a sign of life only."""
+        if piece:
+            self.pieces.append(piece)
+        self.hear(piece)
 
     def read_event(self, event: Json, part: str) -> str:
         piece = ""
@@ -196,6 +202,8 @@ class Hearing:
         return ""
 
     def answer(self, detail: Callable[[str], str]) -> Answer:
+        if rest := self.thinking.rest():
+            self.say(rest)
         text, finish = self.text(), FINISHES.get(self.finish.lower(), "stop")
         if self.error or self.finish == "error":
             message = complaint_in(self.error, "no reason given").message

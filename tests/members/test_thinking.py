@@ -1,0 +1,72 @@
+"""A thought before the answer is no part of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fake_provider import FakeProvider, Reply
+from tests.members.test_openai_wire import asked
+
+from council.members.wires.thinking import Thinking
+from council.types import Answer, Usage
+
+
+def heard(*pieces: str) -> str:
+    thinking = Thinking()
+    return "".join([*(thinking.let(piece) for piece in pieces), thinking.rest()])
+
+
+@pytest.mark.behaviour("wire.thoughts-are-no-answer")
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("<think>Hmm, tabs?</think>\n\nTabs.", "Tabs."),
+        ("\n<thinking>\na < b </think> b\n</thinking> Tabs.", "Tabs."),
+        ("<THINK>hm</THINK>Tabs.", "Tabs."),
+        ('<think>\n\n</think>\n\n{"yes": true}', '{"yes": true}'),
+        ("<think>and on and on", ""),
+        ("<think>hm</think>", ""),
+        ("  Tabs.", "  Tabs."),
+        ("<thin air", "<thin air"),
+        ("<thi", "<thi"),
+        ("Say <think>so</think> aloud.", "Say <think>so</think> aloud."),
+        ("<think>one</think><think>two</think>", "<think>two</think>"),
+        ("", ""),
+        (" \n", " \n"),
+    ],
+)
+def test_a_leading_thought_is_held_back_wherever_the_pieces_are_cut(said: str, answer: str) -> None:
+    assert heard(said) == heard(*said) == answer
+    for at in range(len(said)):
+        assert heard(said[:at], said[at:]) == answer
+
+
+@given(st.lists(st.sampled_from(["<", "think", "ing", ">", "</think>", "</thinking>", " ", "word", "\n"])))
+def test_the_cuts_of_a_stream_change_nothing(pieces: list[str]) -> None:
+    assert heard(*pieces) == heard("".join(pieces)) == heard(*"".join(pieces))
+
+
+def test_a_long_thought_is_not_kept() -> None:
+    thinking = Thinking()
+    for _ in range(1000):
+        assert thinking.let("<think> and on ") == ""
+    assert len(thinking.held) < 20
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("wire.thoughts-are-no-answer")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_thought_is_neither_heard_nor_part_of_the_answer(provider: FakeProvider, stream: bool) -> None:
+    provider.script("m1", Reply("<think>Tabs? Spaces?</think>\n\nTabs, of course.", piece=5, stream=stream))
+    answer, pieces = await asked(provider.base_url)
+    assert answer.text == "".join(pieces) == "Tabs, of course."
+    if stream:
+        assert pieces[0] == ""  # a sign of life
+
+
+@pytest.mark.anyio
+async def test_a_thought_that_used_up_the_output_is_no_text(provider: FakeProvider) -> None:
+    provider.script("m1", Reply("<think>Tabs? Spaces? Tabs?", finish="length"))
+    answer, _ = await asked(provider.base_url)
+    assert answer == Answer("", "length", Usage(4, 7), "m1")
