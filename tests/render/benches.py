@@ -121,3 +121,17 @@ def split() -> Story:
 
 def nothing_changed() -> Story:
     return Story(bench_plan(notices=["one family only"])).closed("no changes to review", made=0)
+
+
+def interrupted() -> Story:
+    story = Story(bench_plan()).phase("judge").asked("judge-1", "judge-2")
+    row = {"severity": "minor", "category": "", "description": "odd name", "location": "a.py:3", "fix": "", "ref": ""}
+    story.said("judge-1", "WARN.", reply=opinion("WARN", "LOW", "Odd.", row))
+    return story.closed("## Interrupted: digest", status="incomplete", stopped="interrupted")
+
+
+def failed() -> Story:
+    story = Story(bench_plan()).phase("judge")
+    for name in ("judge-1", "judge-2"):
+        story.asked(name).absent(name, "failed(auth)", "401")
+    return story.closed("", status="failed", stopped="quorum", reason="judge-1: failed(auth)")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 
-from council.render.analysis import analysis
 from council.render.markdown import document
-from council.render.report import report
 
-from .benches import bench_plan, debated, details, finding, judged, nothing_changed, opinion, split, validated
+from .benches import (
+    bench_plan,
+    debated,
+    details,
+    failed,
+    finding,
+    interrupted,
+    judged,
+    nothing_changed,
+    opinion,
+    split,
+    validated,
+)  # fmt: skip
 from .entries import Story, seat
-from .test_report import schema
 
 
 def headings(text: str) -> list[str]:
@@ -23,20 +31,6 @@ def headings(text: str) -> list[str]:
 
 def section(text: str, heading: str) -> str:
     return text.split(f"{heading}\n", 1)[1].split("\n### ")[0].split("\n---\n")[0].strip()
-
-
-def interrupted() -> Story:
-    story = Story(bench_plan()).phase("judge").asked("judge-1", "judge-2")
-    row = {"severity": "minor", "category": "", "description": "odd name", "location": "a.py:3", "fix": "", "ref": ""}
-    story.said("judge-1", "WARN.", reply=opinion("WARN", "LOW", "Odd.", row))
-    return story.closed("## Interrupted: digest", status="incomplete", stopped="interrupted")
-
-
-def failed() -> Story:
-    story = Story(bench_plan()).phase("judge")
-    for name in ("judge-1", "judge-2"):
-        story.asked(name).absent(name, "failed(auth)", "401")
-    return story.closed("", status="failed", stopped="quorum", reason="judge-1: failed(auth)")
 
 
 # Validate
@@ -279,63 +273,3 @@ def test_research_report_has_facets_themes_open_questions_and_recommendation() -
     ]  # fmt: skip
     assert "| Flow | judge-1 | tokens<br>no expiry |" in text
     assert "- who revokes?" in section(text, "### Open Questions")
-
-
-# Each judge's file
-
-
-@pytest.mark.behaviour("20-analysis-file")
-def test_analysis_is_the_reply_as_json_first_and_then_words() -> None:
-    minutes = judged(judge_1=opinion("FAIL", "LOW", "Mind the ```.", {"description": "x"})).minutes
-    text = analysis(minutes, minutes.phases["judge"].said["judge-1"])
-    fence, _, body = text.partition("json\n")
-    assert json.loads(body.split(f"\n{fence}\n")[0])["key_insight"] == "Mind the ```."
-    assert "\n# judge-1: FAIL LOW 1 finding\n" in text
-    assert text.endswith("judge-1 says FAIL.\n")
-
-
-# The report object
-
-
-@pytest.mark.behaviour("00-report-object", "00-published-schemas")
-@pytest.mark.parametrize("tell", [validated, debated, split, interrupted, failed, nothing_changed])
-def test_report_object_of_judges_obeys_its_schema(tell: Any) -> None:
-    jsonschema.Draft202012Validator(schema("report")).validate(report(tell().minutes))
-
-
-@pytest.mark.behaviour("20-analysis-file")
-def test_seat_points_to_the_analysis_of_its_last_round() -> None:
-    from council import events as ev
-
-    story = debated()
-    for phase in ("r1", "r2"):
-        story.tell(ev.Voted("judge-1", phase, "FAIL", "HIGH", f"judge-1-{phase}.md"))
-    first, second = report(story.minutes)["seats"]
-    assert (first["file"], second["file"]) == ("judge-1-r2.md", None)
-
-
-@pytest.mark.behaviour("20-coverage-hole-told")
-def test_hole_of_a_validate_run_is_a_row_and_a_sentence() -> None:
-    packet = {
-        "skipped": [{"path": "big.py", "why": "over 256 KB"}, {"path": "a.png", "why": "binary"}],
-        "holes": ["big.py"],
-    }
-    minutes = judged(bench_plan(packet=packet)).closed("x", verdict="WARN", details=details(holes=["big.py"])).minutes
-    rows = [row for row in report(minutes)["degraded"] if row["state"] == "coverage_hole"]
-    assert rows == [{"seat": None, "phase": None, "state": "coverage_hole", "reason": "big.py: over 256 KB"}]
-    assert "> Not shown to the judges: big.py: over 256 KB. The verdict can be no better than WARN." in document(
-        minutes
-    )
-
-
-@pytest.mark.behaviour("20-coverage-hole-told")
-def test_empty_packet_is_said() -> None:
-    rows = report(validated(details=details(empty=True)).minutes)["degraded"]
-    assert rows[-1]["reason"].startswith("no material was shown to the judges")
-
-
-@pytest.mark.behaviour("00-nothing-to-review")
-def test_run_without_changes_asked_nobody() -> None:
-    value = report(nothing_changed().minutes)
-    assert (value["status"], value["verdict"], value["quorum"]["asked"]) == ("complete", None, 0)
-    assert {one["state"] for one in value["seats"]} == {"not_asked"}
