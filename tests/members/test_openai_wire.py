@@ -487,6 +487,16 @@ async def test_no_connection_is_a_matter_of_the_network(provider: FakeProvider) 
         assert (await fault(url)).kind == "net"
 
 
+@pytest.mark.behaviour("wire.refused-loopback-waits-little")
+async def test_a_refused_connection_to_this_machine_is_tried_again_soon() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = server.getsockname()[1]
+    for host in ("127.0.0.1", "localhost"):
+        caught = await fault(f"http://{host}:{closed}/v1")
+        assert (caught.kind, caught.retry_after) == ("net", 0.05)
+    assert (await fault("http://nobody.invalid/v1")).retry_after is None
+
+
 async def test_waiting_for_a_free_connection_runs_down_no_clock(provider: FakeProvider) -> None:
     provider.delay = 0.15
     member = sitting(provider.base_url, max_connections=1, first_byte=0.4)

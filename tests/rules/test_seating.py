@@ -142,6 +142,42 @@ def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there()
     assert seating.chair.member == "sim:m1"
 
 
+@pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
+@pytest.mark.parametrize("env", [{}, {"OLLAMA_HOST": "127.0.0.1"}])
+def test_whoever_was_named_sits_everywhere_before_the_embedded_model_does(env: dict[str, str]) -> None:
+    settings = settings_with(env, seats={"alpha": SeatSetting("ollama:qwen3")})
+    seating = seat_council(NAMES, settings, env)
+    assert [*members_of(seating), seating.chair.member] == ["ollama:qwen3"] * 4
+    assert {place.fallbacks for place in (*seating.seats, seating.chair)} == {()}
+    (notice,) = seating.notices
+    assert notice.startswith("alpha, beta and gamma share the family ollama: they are lenses on one model")
+    assert seating.advice == ()
+
+
+def test_a_scripted_member_sits_everywhere_only_when_nobody_real_is_there() -> None:
+    seats = {"alpha": SeatSetting("scripted:calm")}
+    assert members_of(seat_council(NAMES, settings_with({}, seats=seats), {})) == ["scripted:calm"] * 3
+    env = keys("o")
+    assert members_of(seat_council(NAMES, settings_with(env, seats=seats), env)) == ["scripted:calm", GPT, GPT]
+
+
+@pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
+@pytest.mark.parametrize("which", ["a", "ao", "aog", "r"])
+def test_the_embedded_model_that_was_seated_by_name_sits_there_and_nowhere_else(which: str) -> None:
+    env = keys(which)
+    settings = settings_with(env, seats={"beta": SeatSetting(LOCAL.member)}, models={"fast": LOCAL.member})
+    seating = seat_council(NAMES, settings, env)
+    assert members_of(seating).count(LOCAL.member) == 1
+    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+    assert seating.chair.member != LOCAL.member
+
+
+@given(st.deferred(lambda: councils))
+def test_the_embedded_model_is_in_no_chain(council: Council) -> None:
+    seating, _, _ = convened(council)
+    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+
+
 @pytest.mark.behaviour("00-members-explicit-fallback")
 @pytest.mark.parametrize(
     ("written", "chain"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from council.errors import ConfigError
 from council.settings import SPECIAL, Model, Provider, Settings, catalogue, nearest, quoted, split_member
 
+LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
 
@@ -84,22 +85,33 @@ def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | N
 
 def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
     """Its key is there; or it needs none and somebody spoke of it."""
-    if provider.api_key_env:
-        return bool(env.get(provider.api_key_env, "").strip())
-    return settings.given(f"providers.{provider.name}")
+    return _has_key(provider, env) and (bool(provider.api_key_env) or settings.given(f"providers.{provider.name}"))
+
+
+def _has_key(provider: Provider, env: Mapping[str, str]) -> bool:
+    return not provider.api_key_env or bool(env.get(provider.api_key_env, "").strip())
 
 
 def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """What could be called now, best first: [models], then the known families, then whoever was seated by name."""
-    named = (settings.models[name] for name in MODEL_ORDER if name in settings.models)
-    seated = [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
-    members = [*_callable(named, settings, env), *_families(settings, env)]
-    members += [
-        member
-        for member in _callable(seated, settings, env)
-        if split_member(member)[0] in (*settings.providers, "local")
-    ]
-    return [Candidate(member, vendor_of(member, settings)) for member in dict.fromkeys(members)]
+    named = [*_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
+    seated = [*_callable(_seated(settings), settings, env)]
+    spoken_of = {split_member(member)[0] for member in (*named, *seated)}
+    families = (member for member in _families(settings, env) if _sure(member, settings, spoken_of))
+    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local"))
+    members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL]
+    alone = [member for member in seated if split_member(member)[0] == "scripted"]
+    return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
+
+
+def _seated(settings: Settings) -> list[str]:
+    return [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
+
+
+def _sure(member: str, settings: Settings, spoken_of: set[str]) -> bool:
+    """What a provider without a key serves is a guess; it gives way to what somebody named there."""
+    provider = split_member(member)[0]
+    return bool(settings.providers[provider].api_key_env) or provider not in spoken_of
 
 
 def _callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
@@ -110,7 +122,7 @@ def _callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]
             found = reached(model, settings, env) if model else resolve(member, settings, env)
         else:
             endpoint = settings.providers.get(resolve(member, settings, env).partition(":")[0])
-            found = member if endpoint is None or is_available(endpoint, settings, env) else None
+            found = member if endpoint is None or _has_key(endpoint, env) else None
         if found:
             yield found
 

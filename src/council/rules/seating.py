@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from council.rules import reach
 from council.rules.reach import Candidate, available, reached, resolve, vendor_of
 from council.settings import SeatSetting, Settings, catalogue, split_member
 
 __all__ = ["LOCAL", "Candidate", "Place", "Seating", "available", "resolve", "seat_council", "tier_member", "vendor_of"]
 
-LOCAL = Candidate("local:smollm2", "local")
+LOCAL = Candidate(reach.LOCAL, "local")
 LOCAL_ONLY = f"The council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement."
 BETTER = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
@@ -159,7 +160,9 @@ class _Table:
             return ()
         others = _but([wish.listed, *self.candidates] if wish.listed else self.candidates, {sitter.vendor})
         return tuple(
-            candidate.member for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
+            candidate.member
+            for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
+            if candidate != LOCAL
         )
 
     def notice(self, places: Iterable[Place]) -> list[str]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from errno import ECONNREFUSED
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -27,6 +28,7 @@ STALE = 0.5  # seconds in which a connection that had been closed shows it
 LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
+SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
 PAGES = ("text/html", "application/xhtml+xml")
 
 
@@ -146,7 +148,9 @@ class Endpoint:
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            raise Fault("net", self.detail(f"no connection to {self.base_url}: {error}")) from None
+            soon = SOON if self.is_here() and refused(error) else None
+            detail = self.detail(f"no connection to {self.base_url}: {error}")
+            raise Fault("net", detail, retry_after=soon) from None
         except TimeoutError:
             raise Fault("stall", "nothing more was said in time", said=said()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
@@ -175,6 +179,9 @@ class Endpoint:
     def detail(self, message: str) -> str:
         return one_line(message, self.secrets)
 
+    def is_here(self) -> bool:
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
     async def close(self) -> None:
         lines = _lines.get(asyncio.get_running_loop(), {})
         line = lines.get(self.base_url)
@@ -192,9 +199,19 @@ def proxy_for(url: str) -> str | None:
 
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(host):
         return None
     return getproxies().get(parts.scheme)
+
+
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def refused(error: Exception) -> bool:
+    """Also where several addresses were tried and each refused."""
+    cause = getattr(error, "os_error", None)
+    return isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == ECONNREFUSED
 
 
 async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
