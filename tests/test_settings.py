@@ -141,6 +141,15 @@ def test_an_empty_table_is_enough_to_speak_of_a_provider(desk: Desk) -> None:
     assert desk.load().given("providers.ollama")
 
 
+@pytest.mark.behaviour("00-config-base-url")
+@pytest.mark.parametrize("text", ["[providers.sim]", "[providers.sim]\nwire = 'openai'\napi_key_env = 'SIM_API_KEY'"])
+def test_a_provider_without_an_address_is_refused_in_one_line(desk: Desk, text: str) -> None:
+    path = desk.write(text)
+    refusal = desk.refusal()
+    assert refusal.startswith(f"{path}: [providers.sim] has no base_url")
+    assert "\n" not in refusal
+
+
 def test_a_key_is_looked_for_under_each_name_a_vendor_uses(desk: Desk) -> None:
     assert desk.load().providers["google"].api_key_env == "GEMINI_API_KEY"
     desk.env["GOOGLE_API_KEY"] = "k"

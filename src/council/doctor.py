@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from council.convene import Convener
-from council.errors import CouncilError
+from council.errors import ConfigError, CouncilError
 from council.rules.reach import is_available
 from council.rules.seating import available, seat_council
 from council.settings import Provider, catalogue
@@ -77,7 +77,10 @@ def members(convener: Convener) -> list[Json]:
 
 def seating(convener: Convener) -> Json:
     """Who would sit now, and what is to be said about it."""
-    seats = seat_council(["alpha", "beta", "gamma"], convener.settings, convener.env)
+    try:
+        seats = seat_council(["alpha", "beta", "gamma"], convener.settings, convener.env)
+    except ConfigError as error:  # the other rows say what is there instead
+        return {"seats": [], "families": 0, "notices": [str(error)]}
     places = [
         {"seat": place.name, "member": place.member, "vendor": place.vendor} for place in (*seats.seats, seats.chair)
     ]

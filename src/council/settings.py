@@ -193,7 +193,7 @@ def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: 
     tree = _nested(values)
     tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general")}
     return Settings(
-        providers={name: Provider(name, **{"vendor": name, **row}) for name, row in tree["providers"].items()},
+        providers={name: _provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},
         chair=_seat(tree.get("chair", {})),
         timeout=tree.get("timeout"),
@@ -202,6 +202,14 @@ def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: 
         origins=origins,
         **tables,
     )
+
+
+def _provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
+    if not row.get("base_url"):
+        raise ConfigError(
+            f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url, so nobody can be called there; give its address, such as base_url = "http://127.0.0.1:8080/v1"'
+        )
+    return Provider(name, **{"vendor": name, **row})
 
 
 def _seat(row: Mapping[str, Any]) -> SeatSetting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", 
 CLAUDE, GPT, GEMINI = "anthropic:claude-opus-4.6", "openai:gpt-5.2", "google:gemini-3-pro-preview"
 
 
-def keys(which: str) -> dict[str, str]:
+def keys(which: Iterable[str]) -> dict[str, str]:
     return {KEYS[letter]: "k" for letter in which}
 
 
@@ -130,9 +130,25 @@ def test_a_seat_set_by_name_is_taken_as_written_and_the_others_make_room() -> No
     assert members_of(seat_council(NAMES, settings, env)) == ["openai:gpt-9", CLAUDE, GEMINI]
 
 
-def test_a_seat_set_by_name_sits_even_when_its_key_is_missing() -> None:
-    settings = settings_with({}, seats={"alpha": SeatSetting("anthropic:claude-opus-4.6")})
-    assert members_of(seat_council(NAMES, settings, {})) == [CLAUDE, LOCAL.member, LOCAL.member]
+@pytest.mark.behaviour("00-members-missing-key-is-named")
+@pytest.mark.parametrize("env", [{}, {"ANTHROPIC_API_KEY": " "}])
+@pytest.mark.parametrize("how", ["seat", "chair", "everyone", "roster"])
+def test_a_member_chosen_by_name_whose_key_is_missing_is_refused_with_the_variable(
+    env: dict[str, str], how: str
+) -> None:
+    chosen = SeatSetting(CLAUDE)
+    seats, chair = {"alpha": chosen} if how == "seat" else {}, chosen if how == "chair" else None
+    settings = settings_with(env, seats=seats, chair=chair)
+    with pytest.raises(ConfigError, match=r'"anthropic:claude-opus-4.6" cannot sit.*set ANTHROPIC_API_KEY'):
+        seat_council(
+            NAMES, settings, env, spread=how != "everyone", everyone=CLAUDE if how == "everyone" else None,
+            members={"beta": chosen} if how == "roster" else {},
+        )  # fmt: skip
+
+
+def test_a_written_fallback_whose_key_is_missing_stops_nobody() -> None:
+    settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
+    assert seat_council(NAMES, settings, {}).seats[0].fallbacks == (CLAUDE,)
 
 
 def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there() -> None:
@@ -365,7 +381,7 @@ Council = tuple[str, dict[str, str], dict[str, str], tuple[str, ...]]
 
 def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     which, models, chosen, names = council
-    env = keys(which)
+    env = keys({*which, *(member[0] for member in chosen.values() if member[0] in "aog")})
     seats = {name: SeatSetting(member) for name, member in chosen.items()}
     settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
     seating = seat_council(names, settings, env)

@@ -76,6 +76,17 @@ def _unreached(model: Model, settings: Settings) -> str:
     )
 
 
+def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """A member somebody chose by name, resolved; refused here and now if its key is not there."""
+    found = resolve(member, settings, env)
+    provider = settings.providers.get(split_member(found)[0])
+    if provider and not _has_key(provider, env):
+        raise ConfigError(
+            f"{quoted(found)} cannot sit, the key of its provider is not there; set {provider.api_key_env}, or choose another member"
+        )
+    return found
+
+
 def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
     """The member through which a known model can be called now, if there is one."""
     open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from council.rules import reach
-from council.rules.reach import Candidate, available, reached, resolve, vendor_of
+from council.rules.reach import Candidate, available, reached, resolve, seatable, vendor_of
 from council.settings import SeatSetting, Settings, catalogue, split_member
 
 __all__ = ["LOCAL", "Candidate", "Place", "Seating", "available", "resolve", "seat_council", "tier_member", "vendor_of"]
@@ -102,7 +102,7 @@ class _Table:
         )
 
     def candidate(self, member: str) -> Candidate:
-        found = resolve(member, self.settings, self.env)
+        found = seatable(member, self.settings, self.env)
         return Candidate(found, vendor_of(found, self.settings))
 
     def family(self, name: str | None) -> Candidate | None:
