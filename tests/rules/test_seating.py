@@ -332,6 +332,21 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
         vendor_of("foo:bar", settings_with({}))
 
 
+@pytest.mark.behaviour("00-members-unknown-provider")
+def test_only_those_who_can_sit_today_are_offered() -> None:
+    with pytest.raises(ConfigError) as caught:
+        vendor_of("foo:bar", settings_with({}, providers=("sim",)))
+    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted; add" in str(caught.value)
+
+
+@pytest.mark.behaviour("00-members-empty-model")
+@pytest.mark.parametrize("member", ["sim:", "sim: ", "ollama:", "local:"])
+def test_a_member_without_a_model_is_refused(member: str) -> None:
+    settings = settings_with({}, seats={"beta": SeatSetting(member)}, providers=("sim",))
+    with pytest.raises(ConfigError, match=f'"{member}" names no model.*{member.strip()}MODEL'):
+        seat_council(NAMES, settings, {})
+
+
 @pytest.mark.behaviour("00-members-short-names")
 @pytest.mark.parametrize(
     ("name", "which", "member"),

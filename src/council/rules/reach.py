@@ -9,6 +9,8 @@ from council.errors import ConfigError
 from council.settings import SPECIAL, Model, Provider, Settings, catalogue, nearest, quoted, split_member
 
 LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
+SEATED = ("local", "scripted")  # of the special members those that can sit today
+NAMELESS = ("scripted", "human")  # no model has to be named
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
 
@@ -23,10 +25,12 @@ class Candidate:
 def vendor_of(member: str, settings: Settings) -> str:
     """The family a member counts as. Through a router it is the model's own, not the router's."""
     provider, name = split_member(member)
+    if provider not in (*SPECIAL, *settings.providers):
+        raise _unknown(member, settings)
+    if not name.strip() and provider not in NAMELESS:
+        raise ConfigError(f"{quoted(member)} names no model, so nobody can sit there; write it as {provider}:MODEL")
     if provider in SPECIAL:
         return _special_vendor(provider, name)
-    if provider not in settings.providers:
-        raise _unknown(member, settings)
     own = settings.providers[provider].vendor
     return _behind(name, own) if provider == "openrouter" else own
 
@@ -49,7 +53,7 @@ def _unknown(member: str, settings: Settings) -> ConfigError:
         return ConfigError(
             f"unknown model {quoted(member)}, nobody can sit there; did you mean {quoted(close)}? Or write it as provider:model"
         )
-    known = ", ".join([*settings.providers, *SPECIAL])
+    known = ", ".join([*settings.providers, *SEATED])
     return ConfigError(
         f"unknown provider {quoted(provider)} in {quoted(member)}, nobody can sit there; known are {known}; add [providers.{provider}] or correct the name"
     )
