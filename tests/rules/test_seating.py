@@ -170,6 +170,15 @@ def test_whoever_was_named_sits_everywhere_before_the_embedded_model_does(env: d
     assert seating.advice == ()
 
 
+@pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
+@pytest.mark.parametrize(("model", "variable"), [(CLAUDE, "ANTHROPIC_API_KEY"), ("gpt-5.2", "OPENAI_API_KEY")])
+def test_the_embedded_model_does_not_sit_for_a_configured_one_whose_key_is_missing(model: str, variable: str) -> None:
+    with pytest.raises(ConfigError, match=variable):
+        seat_council(NAMES, settings_with({}, models={"default": model}), {})
+    own = seat_council(NAMES, settings_with({}, models={"default": LOCAL.member}), {})
+    assert members_of(own) == [LOCAL.member] * 3
+
+
 def test_a_scripted_member_sits_everywhere_only_when_nobody_real_is_there() -> None:
     seats = {"alpha": SeatSetting("scripted:calm")}
     assert members_of(seat_council(NAMES, settings_with({}, seats=seats), {})) == ["scripted:calm"] * 3
@@ -396,7 +405,8 @@ Council = tuple[str, dict[str, str], dict[str, str], tuple[str, ...]]
 
 def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     which, models, chosen, names = council
-    env = keys({*which, *(member[0] for member in chosen.values() if member[0] in "aog")})
+    spoken_of = [member[0] for member in models.values() if member[0] in "ao"]
+    env = keys({*(which or spoken_of), *(member[0] for member in chosen.values() if member[0] in "aog")})
     seats = {name: SeatSetting(member) for name, member in chosen.items()}
     settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
     seating = seat_council(names, settings, env)

@@ -68,13 +68,20 @@ def seat_council(
     `members` is what a roster or `--mixed` says of single seats; [seats.X] and `--seat` are stronger. `everyone` is the
     member of a council that is not spread, in place of [models] default. `chair` decides over [chair], as `--tier` does.
     """
-    table = _Table(settings, env, available(settings, env) or [LOCAL])
+    table = _Table(settings, env, available(settings, env) or _local(settings, env))
     wishes = [table.wish(name, index, spread, members) for index, name in enumerate(names)]
     seated = table.spread(wishes) if spread else table.gather(wishes, everyone)
     head = table.chair(chair, everyone, spread)
     places = tuple(table.place(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.notice((*places, head))
     return Seating(places, head, (*alone, *(_shared_notices(places) if spread else ())), (BETTER,) if alone else ())
+
+
+def _local(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+    """The embedded model, where nobody was named: whoever was named is not replaced by it, but told what is missing."""
+    for member in settings.models.values():
+        seatable(member, settings, env)
+    return [LOCAL]
 
 
 def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
