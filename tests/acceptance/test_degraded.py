@@ -47,7 +47,7 @@ def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
     done = council("--protocol", protocol, QUESTION)
     assert done.code == 0
     lines = above(done, mark("chair", LAST[protocol]))
-    assert any(line.startswith("! beta did not answer in draft: failed(server): 500") for line in lines)
+    assert any(line.startswith("! beta did not answer in draft: its server failed (failed(server)): 500") for line in lines)
     assert "2 of 3 seats" in "\n".join(lines)
     report = council("report", "--format", "json").json
     assert report["status"] == "complete"
@@ -67,7 +67,7 @@ def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(table: Table, c
     assert done.code == 0
     assert missing(done.json) == [("gamma", "draft", "timed_out")]
     assert table.asked().count("draft/gamma") == len(table.provider.requests("gamma")) == 1
-    assert "! gamma did not answer in draft: timed_out: no answer within 1 s" in shown(table, council).out
+    assert "! gamma did not answer in draft: it ran out of time (timed_out): no answer within 1 s" in shown(table, council).out
 
 
 @pytest.mark.behaviour("40-schema-twice-absent", "40-repair-turn")
@@ -83,7 +83,8 @@ def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council
     assert user["role"] == "user" and "issues: Field required" in user["content"]
     lines = above(shown(table, council), mark("chair", "verdict"))
     (line,) = (line for line in lines if line.startswith("! gamma did not answer"))
-    assert line.startswith("! gamma did not answer in attack: failed(schema): issues: Field required")
+    assert line.startswith("! gamma did not answer in attack: its answer did not have the form that was asked for")
+    assert "(failed(schema)): issues: Field required" in line
     assert line.endswith("what it said before stands.")
 
 
@@ -124,7 +125,7 @@ def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Termi
     beta = done.json["seats"][1]
     assert (beta["model"], beta["served_by"], beta["state"]) == ("sim:beta", "sim:spare", "ok")
     assert beta["attempts"] == 4
-    assert missing(done.json) == []
+    assert missing(done.json) == [("beta", "draft", "fallback")]
     assert "draft beta ok" in done.err and "served by sim:spare" in done.err
     (path,) = table.reports()
     assert "| sim:beta | sim:spare | ok |" in path.read_text()
@@ -148,7 +149,7 @@ def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
     assert all(f"### {seat.capitalize()}" in answer for seat in SEATS)
     lines = above(shown(table, council), "## No chair")
     assert lines[0].startswith("! INCOMPLETE: no chair could be had")
-    assert any(line.startswith(f"! the chair did not answer in {phase}: failed(") for line in lines)
+    assert any(line.startswith(f"! the chair did not answer in {phase}: its ") for line in lines)
     (path,) = table.reports()
     assert path.read_text().startswith("# INCOMPLETE: ")
     sent = len(table.provider.log)

@@ -126,6 +126,9 @@ async def debate(council: Council, opinions: Round[Opinion]) -> Round[SecondOpin
 
 
 async def consolidated(council: Council, statements: Round[Any]) -> Verdict:
+    if council.roster.chair is None:  # a quick check: one judge, nothing to bring together
+        (alone,) = statements.values()
+        return Verdict(alone.reply.recommendation, details={"judges": {alone.seat.name: alone.reply.model_dump()}})
     async with council.phase("consolidate"):
         said = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     whole: Consolidation = said.reply
