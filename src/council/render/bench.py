@@ -15,11 +15,14 @@ FIRST, SECOND = ("r1", "judge"), "r2"
 
 
 def kind(minutes: Minutes) -> str:
-    """Which report a run of judges gets: quick, or that of its task; nothing for any other protocol."""
+    """Which report a run of judges gets: that of its task, or that of a quick check; nothing for any other protocol."""
     plan = minutes.plan
-    if plan.get("protocol") == "quick" or (plan.get("options") or {}).get("quick"):
+    if plan.get("protocol") not in ("judges", "quick"):
+        return ""
+    alone = plan["protocol"] == "quick" or (plan.get("options") or {}).get("quick")
+    if alone and plan.get("task") not in ("brainstorm", "research"):
         return "quick"
-    return plan["task"] if plan.get("protocol") == "judges" and plan.get("task") in TASKS else ""
+    return plan["task"] if plan.get("task") in TASKS else ""
 
 
 def nothing_asked(minutes: Minutes) -> bool:
