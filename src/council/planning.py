@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
@@ -25,6 +26,7 @@ from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.planned import shape_of
 from council.record import Record
+from council.replies import SubQuestions
 from council.rules.seating import Place, seat_council
 from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
@@ -32,6 +34,7 @@ from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question,
 NO_PACKET = Packet()
 NOT_BUILT = "{} is planned, not built yet: this plan can be looked at, not run"
 SMALL_PACKET = 1500  # tokens of material that a small member is shown
+WEIGHTY = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # what a single judge is not enough for
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,8 @@ async def make_plan(
     calls = sorted((_calls(agreed), _calls(contested)))
     return Plan(
         protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
-        panel.agents or len(roster.seats), intent.verbose, packet, (*panel.warnings, *strangers, *_about(packet), *advice), notices,
+        panel.agents or len(roster.seats), intent.verbose, packet,
+        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices,
     )  # fmt: skip
 
 
@@ -172,6 +176,12 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
         material.selection or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit,
     )  # fmt: skip
+
+
+def _too_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
+    quick = protocol.name == "quick" or options.get("quick")
+    said = WEIGHTY.search(f"{question.text} {question.target or ''}") if quick else None
+    return [f'"{said[0]}" asks for more than one judge\'s first look: leave out --quick'] if said else []
 
 
 def _about(packet: Packet) -> list[str]:
@@ -222,7 +232,7 @@ async def rehearse(
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=stand_in(agree), context=context_for(question, roster, packet), effects={"look": _sees_nothing},
+        carry_out=stand_in(agree, options.get("explorers") or 1), context=context_for(question, roster, packet), effects={"look": _sees_nothing},
     )  # fmt: skip
     try:
         verdict = await protocol.load()(council, **options)
@@ -243,11 +253,14 @@ async def _sees_nothing(wanted: Json) -> list[Json]:
     return []
 
 
-def stand_in(agree: bool) -> CarryOut:
+def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
     async def carry_out(step: Step) -> Outcome:
         await asyncio.sleep(0)  # so that those who are asked at once are seen to be
         schema = step.ask.schema
-        return Outcome("ok", json.dumps(instance(schema, agree)) if schema else "…", served_by="stand-in")
+        reply = instance(schema, agree) if schema else None
+        if step.ask.schema_name == SubQuestions.__name__:
+            reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one for each that will be sent out
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="stand-in")
 
     return carry_out
 
@@ -257,13 +270,15 @@ def _calls(entries: Sequence[Entry]) -> int:
 
 
 def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """What each phase asked, and whether at once: two were asked before one had answered."""
+    """What each phase asked, and whether at once: two were asked before one had answered. What seats do apart is one phase."""
     phases: dict[str, Json] = {}
     waiting = 0
+    seats = {entry.event.seat for entry in entries if isinstance(entry.event, ev.Asked)}
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting += 1
-            phase = phases.setdefault(event.phase, {"name": event.phase, "calls": 0, "parallel": False})
+            name = "/".join(part for part in event.phase.split("/") if part not in seats)
+            phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= waiting > 1
         elif isinstance(event, ev.Stated):
