@@ -1,0 +1,196 @@
+"""A bench to try judges at: a repository, an endpoint with two families, and judges whose words are the same in every run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.helpers import VARIES, Done, Json, Table, ended
+from tests.fake_provider import FakeProvider, Gate, Reply, Seen
+
+Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
+JUDGES = tuple(f"judge-{n}" for n in range(1, 5))
+MIXED = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in range(1, 4))
+PHASE = {
+    "Opinion": "judge", "Options": "judge", "Facets": "judge", "SecondOpinion": "r2", "SubQuestions": "questions", "Consolidation": "consolidate",
+    "Lookups": "look",
+}  # fmt: skip
+
+
+# What judges say
+
+
+def opinion(verdict: str = "PASS", *findings: Json, confidence: str = "HIGH", **more: Any) -> Json:
+    said = {"key_insight": f"It is a {verdict}.", "recommendation": f"Act on the {verdict}.", "schema_version": 2}
+    return {"verdict": verdict, "confidence": confidence, "findings": list(findings)} | said | more
+
+
+def finding(severity: str, location: str, description: str, **more: str) -> Json:
+    told = {
+        "category": "security",
+        "recommendation": f"Look at {location}.",
+        "fix": f"Mend {location}.",
+        "why": "Nobody looked.",
+        "ref": location,
+    }
+    return {"severity": severity, "location": location, "description": description} | told | more  # fmt: skip
+
+
+def second(verdict: str = "PASS", *findings: Json, reason: str = "I am not persuaded.", **notes: Any) -> Json:
+    """The reply of a second round; `notes` go into its debate notes."""
+    told = {
+        "revised_from": None,
+        "steel_man": "It may be worse than it looks.",
+        "challenges": [],
+        "acknowledgments": [],
+    }
+    return opinion(verdict, *findings, restated="As before.", reason=reason, debate_notes=told | notes)
+
+
+def option(name: str) -> Json:
+    return {"name": name, "what": "It caches.", "pros": ["fast"], "cons": ["stale"], "assessment": f"{name} is fine."}
+
+
+def look(*paths: str, names: tuple[str, ...] = (), patterns: tuple[str, ...] = ()) -> Json:
+    files = [{"path": path, "first": 0, "last": 0} for path in paths]
+    return {"exploration": None, "files": files, "names": list(names), "patterns": list(patterns)}
+
+
+def written_up(what: str) -> Json:
+    told = {"findings": [f"found {what}"], "evidence": ["src/auth/jwt.py:1"], "assessment": f"assessed {what}"}
+    return {"exploration": told, "files": [], "names": [], "patterns": []}
+
+
+@dataclass
+class Bench:
+    """Replies by `phase/seat`: judge, r2, questions, look, consolidate. Explorers are called after their question."""
+
+    said: dict[str, Json] = field(default_factory=dict)
+    instead: dict[str, Instead] = field(default_factory=dict)
+    explorers: int = 2
+
+    def __call__(self, seen: Seen) -> Reply:
+        key = self.key(seen)
+        other = self.instead.get(key) or self.instead.get(key.partition("/")[2])
+        if isinstance(other, list):
+            other = other.pop(0) if other else None
+        elif callable(other):
+            other = other(seen)
+        return other or Reply(text=json.dumps(self.said.get(key) or self.usual(key, seen)))
+
+    def key(self, seen: Seen) -> str:
+        name = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        phase = PHASE[name]
+        return f"{phase}/{self.subject(seen)}" if phase == "look" else f"{phase}/{seen.model}"
+
+    def subject(self, seen: Seen) -> str:
+        """`judge-1-2`: the second question of judge-1, which its explorer was given."""
+        prompt = seen.body["messages"][1]["content"]
+        asked = [f"{seat}-{n}" for seat in (*JUDGES, *MIXED) for n in range(1, 6)]
+        return next(name for name in asked if f"[{name}]" in prompt)
+
+    def usual(self, key: str, seen: Seen) -> Json:
+        phase, _, seat = key.partition("/")
+        if phase == "questions":
+            return {"questions": [f"[{seat}-{n}] where is it?" for n in range(1, self.explorers + 1)]}
+        if phase == "look":
+            return written_up(seat)
+        if phase == "r2":
+            return second()
+        if phase == "consolidate":
+            trade = {"option": "Cache it", "buys": "speed", "costs": "staleness"}
+            theme = {"name": "Age", "findings": ["It is old."]}
+            return {"trade_offs": [trade], "themes": [theme], "open_questions": ["When?"], "recommendation": "Take it."}
+        asked = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        if asked == "Options":
+            return {"working": "", "options": [option("Cache it")], "recommendation": "Cache it."}
+        if asked == "Facets":
+            facet = {"name": "Age", "findings": ["It is old."]}
+            return {"facets": [facet], "findings": ["It is old."], "open_questions": [], "recommendation": "Renew it."}
+        return opinion()
+
+
+# The table
+
+
+class Court(Table):
+    """A folder to convene judges in. Every judge sits on a model of its own name, with nobody in its place."""
+
+    bench: Bench
+
+    def __init__(self, folder: Path, provider: FakeProvider, config: Path) -> None:
+        self.bench = Bench()
+        self.config = config
+        super().__init__(folder, provider)
+        provider.answer = self.bench
+
+    def configure(self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any) -> None:
+        """The configuration stands outside the folder, so that it is nobody's change."""
+        url = base_url or self.provider.base_url
+        families = {"sim": "anthropic", **({"simb": "openai"} if second else {})}
+        lines = []
+        for name, vendor in families.items():
+            lines += [
+                f"[providers.{name}]",
+                'wire = "openai"',
+                f'base_url = "{url}"',
+                f'vendor = "{vendor}"',
+                "backoff = 0.01",
+            ]
+        lines += ["[models]", 'default = "sim:default"', 'strong = "sim:strong"', 'fast = "sim:fast"']
+        lines += ['other = "simb:other"'] if second else []
+        for seat in (*JUDGES, *(MIXED if second else ())):
+            member = f"{'simb' if seat.startswith('codex') else 'sim'}:{seat}"
+            lines += [f"[seats.{seat}]", f'model = "{member}"', "fallback = []"]
+        lines += ["[chair]", 'model = "sim:chair"', "fallback = []"]
+        self.config.write_text("\n".join([*lines, more, ""]), encoding="utf-8")
+        os.environ["COUNCIL_CONFIG"] = str(self.config)
+
+    def hold_key(self, *keys: str) -> Gate:
+        """Keep the requests with these keys open; a bare phase stands for all of it."""
+        return self.provider.hold(
+            lambda seen: self.bench.key(seen) in keys or self.bench.key(seen).partition("/")[0] in keys
+        )
+
+    def keys(self, since: int = 0) -> list[str]:
+        return [self.bench.key(seen) for seen in self.provider.log[since:]]
+
+    def request(self, key: str) -> Seen:
+        (seen,) = (seen for seen in self.provider.log if self.bench.key(seen) == key)
+        return seen
+
+    def report(self) -> str:
+        """The newest report of this folder."""
+        (row,) = self.rows("SELECT payload FROM events WHERE type = 'closed' ORDER BY rowid DESC LIMIT 1")
+        return (self.folder / json.loads(row[0])["report_path"]).read_text(encoding="utf-8")
+
+    def piped(self, text: str, *arguments: str) -> Done:
+        """`… | council …`"""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        out, err = process.communicate(text, timeout=60)
+        return Done(process.returncode, out, err)
+
+
+def settled(report: Json) -> Json:
+    """What must be equal in two runs of one question: all but ids, times, attempts and calls. Validate has no chair."""
+    kept = {key: value for key, value in report.items() if key not in VARIES}
+    for many in ("seats",):
+        kept[many] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report[many]]
+    if report["chair"]:
+        kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
+    return kept
+
+
+__all__ = [
+    "JUDGES", "MIXED", "Bench", "Court", "Done", "Json", "Reply", "Seen", "ended", "finding", "look", "opinion", "option", "second", "settled",
+    "written_up",
+]  # fmt: skip

@@ -1,0 +1,27 @@
+"""The repository and the bench of the judges' acceptance tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.judges.bench import Court
+from tests.acceptance.judges.project import FILES
+from tests.fake_provider import FakeProvider
+from tests.packet.conftest import commit, git
+
+
+@pytest.fixture
+def project() -> Path:
+    """A repository in the folder of the test, with what the seed's example lines name."""
+    root = Path.cwd()
+    git(root, "init", "-q", "-b", "main")
+    commit(root, FILES, "begin")
+    return root
+
+
+@pytest.fixture
+def court(project: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Court:
+    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # put back after the test
+    return Court(project, provider, tmp_path / "council.toml")
