@@ -47,7 +47,9 @@ def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
     done = council("--protocol", protocol, QUESTION)
     assert done.code == 0
     lines = above(done, mark("chair", LAST[protocol]))
-    assert any(line.startswith("! beta did not answer in draft: its server failed (failed(server)): 500") for line in lines)
+    assert any(
+        line.startswith("! beta did not answer in draft: its server failed (failed(server)): 500") for line in lines
+    )
     assert "2 of 3 seats" in "\n".join(lines)
     report = council("report", "--format", "json").json
     assert report["status"] == "complete"
@@ -67,7 +69,10 @@ def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(table: Table, c
     assert done.code == 0
     assert missing(done.json) == [("gamma", "draft", "timed_out")]
     assert table.asked().count("draft/gamma") == len(table.provider.requests("gamma")) == 1
-    assert "! gamma did not answer in draft: it ran out of time (timed_out): no answer within 1 s" in shown(table, council).out
+    assert (
+        "! gamma did not answer in draft: it ran out of time (timed_out): no answer within 1 s"
+        in shown(table, council).out
+    )
 
 
 @pytest.mark.behaviour("40-schema-twice-absent", "40-repair-turn")

@@ -59,7 +59,9 @@ def test_an_interrupted_run_prints_its_report_object_all_the_same(table: Table) 
 
 
 @pytest.mark.behaviour("40-interrupt-resumable")
-def test_when_the_reader_of_the_events_goes_away_the_run_stops_and_can_be_resumed(table: Table, council: Terminal) -> None:
+def test_when_the_reader_of_the_events_goes_away_the_run_stops_and_can_be_resumed(
+    table: Table, council: Terminal
+) -> None:
     gate = table.hold("improve")
     process = table.process("--jsonl", "--protocol", "collaborative", QUESTION)
     gate.wait(count=3)

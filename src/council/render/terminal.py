@@ -26,7 +26,7 @@ def after(report: Json) -> list[str]:
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
-    spent = f"{tokens['in']:,} tokens in, {tokens['out']:,} out"
+    spent = f"{'at least ' if tokens.get('unknown') else ''}{tokens['in']:,} tokens in, {tokens['out']:,} out"
     verb = "replay" if report["status"] == "complete" else "resume"
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
