@@ -109,7 +109,8 @@ def _line(run: Json) -> str:
 
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
     question = one_line(run["setup"]["question"]["text"], 60)
-    return f"{run['id']}  {when}  {_status(run):<10}  {run['setup']['protocol']:<13}  {question}"
+    elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
+    return f"{run['id']}  {when}  {_status(run):<10}  {run['setup']['protocol']:<13}  {question}{elsewhere}"
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
