@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from council.errors import EngineError, UsageError
 from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse_options
-from council.protocols.planned import PRESETS, Shape, shape_of
-from council.rules.bench import plain_name
+from council.protocols.planned import Shape, shape_of
 
 
 def shape(protocol: str, task: str = "ask", **given: Any) -> Shape:
@@ -126,77 +125,7 @@ def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 
 
-@pytest.mark.behaviour("002-judge-names")
-@pytest.mark.parametrize(
-    ("given", "seats"),
-    [
-        ({}, ["judge-1", "judge-2"]),
-        ({"preset": "security-audit"}, ["judge-attacker", "judge-defender", "judge-compliance"]),
-        ({"perspectives": "Error paths", "count": 3}, ["judge-error-paths", "judge-2", "judge-3"]),
-        ({"perspectives": "a,b", "preset": "ops"}, ["judge-a", "judge-b"]),
-        ({"mixed": True, "count": 1}, ["claude-judge-1", "codex-judge-1"]),
-        ({"profile": "thorough"}, ["judge-1", "judge-2", "judge-3"]),
-        ({"profile": "fast"}, ["judge-1", "judge-2"]),
-        ({"quick": True}, ["judge-1"]),
-    ],
-)
-def test_judges_are_named_by_number_or_perspective(given: dict[str, Any], seats: list[str]) -> None:
-    assert names(shape("judges", "validate", **given)) == seats
-
-
-@pytest.mark.behaviour("20-mixed-pairs")
-def test_each_perspective_is_held_once_in_each_family() -> None:
-    mixed = shape("judges", "validate", mixed=True, preset="architecture")
-    assert [seat.perspective for seat in mixed.seats] == [*PRESETS["architecture"]] * 2
-    assert mixed.agents == 6
-
-
-@pytest.mark.behaviour("20-no-chair-in-validate")
-def test_only_brainstorm_and_research_have_a_chair() -> None:
-    assert shape("judges", "validate").chair is None
-    assert shape("judges", "research", quick=True).calls == (1, 1)
-    research = shape("judges", "research")
-    assert research.chair and phases(research) == [("judge", 2, True), ("synthesise", 1, False)]
-
-
-def test_a_debate_asks_every_judge_twice() -> None:
-    debate = shape("judges", "validate", debate=True, deep=True)
-    assert phases(debate) == [("r1", 3, True), ("r2", 3, True)] and debate.calls == (6, 6)
-
-
-@pytest.mark.behaviour("002-bench-cap")
-def test_a_scaled_bench_says_so_and_names_what_it_dropped() -> None:
-    scaled = shape("judges", "research", mixed=True, explorers=2, preset="research")
-    assert (len(scaled.seats), scaled.agents) == (4, 12)
-    assert scaled.warnings == (
-        "3 judges per family scaled down to 2: at most 12 agents sit",
-        "perspectives dropped: contrarian",
-    )
-
-
-@pytest.mark.behaviour("002-explorers-agents")
-def test_explorers_count_as_agents_and_may_look_three_times() -> None:
-    deep = shape("judges", "research", deep=True, explorers=3)
-    assert deep.agents == 12 and deep.warnings == ()
-    assert phases(deep)[:2] == [("sub-questions", 3, True), ("explore", 9, True)]
-    assert deep.calls == (3 + 9 + 3 + 1, 3 + 9 * 4 + 3 + 1)
-
-
-@pytest.mark.behaviour("20-unknown-names-listed")
-def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r'unknown preset "securty-audit": did you mean "security-audit".*doc-review'):
-        shape("judges", "validate", preset="securty-audit")
-
-
-@pytest.mark.behaviour("20-presets")
-def test_presets_have_three_perspectives_but_plans_and_documents_four() -> None:
-    assert {name for name, held in PRESETS.items() if len(held) == 4} == {"plan-review", "doc-review"}
-    assert {len(held) for held in PRESETS.values()} == {3, 4} and len(PRESETS) == 10
-    assert all(plain_name(held) == held for perspectives in PRESETS.values() for held in perspectives)
-
-
 def test_what_is_not_read_yet_is_said_in_a_warning() -> None:
-    assert "not read yet" in shape("judges", "validate", perspectives_file="p.yaml").warnings[0]
     assert "not read yet" in shape("advisors", roster="board").warnings[0]
 
 
@@ -228,12 +157,6 @@ def test_general_takes_six_to_ten_calls(given: dict[str, Any], calls: tuple[int,
 @pytest.mark.behaviour("10-ranking-calls")
 def test_ranking_takes_twice_its_seats_and_one() -> None:
     assert shape("ranking").calls == (7, 7)
-
-
-@pytest.mark.behaviour("10-quick-one-call")
-def test_quick_is_one_seat_and_one_call() -> None:
-    quick = shape("quick", "validate")
-    assert (names(quick), quick.calls, quick.agents, quick.chair) == (["judge-1"], (1, 1), 1, None)
 
 
 def test_a_built_protocol_has_no_planned_shape() -> None:

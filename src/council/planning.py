@@ -270,17 +270,24 @@ def _calls(entries: Sequence[Entry]) -> int:
 
 
 def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """What each phase asked, and whether at once: two were asked before one had answered. What seats do apart is one phase."""
+    """What each phase asked, and whether at once: two were asked before one had answered."""
+    asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
+    seats = {event.seat for event in asked}
     phases: dict[str, Json] = {}
     waiting = 0
-    seats = {entry.event.seat for entry in entries if isinstance(entry.event, ev.Asked)}
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting += 1
-            name = "/".join(part for part in event.phase.split("/") if part not in seats)
+            name = _common(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= waiting > 1
         elif isinstance(event, ev.Stated):
             waiting -= 1
     return tuple(phases.values())
+
+
+def _common(phase: str, seats: set[str]) -> str:
+    """A phase that each seat goes through on its own, under the name they share: judge/judge-2/explore is judge/explore."""
+    parts = [part for part in phase.split("/") if part not in seats and not part.startswith("look-")]
+    return "/".join(parts)

@@ -1,0 +1,146 @@
+"""Who judges: seats, families and sizes, from flags and settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.convene import Convener
+from council.errors import UsageError
+from council.planning import Plan
+from council.rules.perspectives import preset, presets
+
+pytestmark = pytest.mark.anyio
+ONE = '[models]\ndefault = "scripted:"\n'
+TWO = ONE + 'other = "sim:m"\n[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n'
+
+
+def convener_with(settings: str, env: dict[str, str]) -> Convener:
+    Path("council.toml").write_text(settings, encoding="utf-8")
+    return Convener(Path.cwd(), env)
+
+
+async def plan(
+    task: str = "validate", settings: str = ONE, env: dict[str, str] | None = None, strict: bool = False, **flags: Any
+) -> Plan:
+    convener = convener_with(settings, env or {})
+    try:
+        return await convener.plan([task, "tabs and spaces"], flags, protocol="judges", strict=strict)
+    finally:
+        await convener.close()
+
+
+def names(made: Plan) -> list[str]:
+    return [seat.name for seat in made.roster.seats]
+
+
+def phases(made: Plan) -> list[tuple[str, int, bool]]:
+    return [(phase["name"], phase["calls"], phase["parallel"]) for phase in made.phases]
+
+
+@pytest.mark.behaviour("002-judge-names")
+@pytest.mark.parametrize(
+    ("given", "seats"),
+    [
+        ({}, ["judge-1", "judge-2"]),
+        ({"preset": "security-audit"}, ["judge-attacker", "judge-defender", "judge-compliance"]),
+        ({"perspectives": "Error paths", "count": 3}, ["judge-error-paths", "judge-2", "judge-3"]),
+        ({"perspectives": "a,b", "preset": "ops"}, ["judge-a", "judge-b"]),
+        ({"profile": "thorough"}, ["judge-1", "judge-2", "judge-3"]),
+        ({"profile": "fast"}, ["judge-1", "judge-2"]),
+        ({"quick": True}, ["judge-1"]),
+    ],
+)
+async def test_judges_are_named_by_number_or_perspective(given: dict[str, Any], seats: list[str]) -> None:
+    assert names(await plan(**given)) == seats
+
+
+@pytest.mark.behaviour("20-mixed-pairs")
+async def test_each_perspective_is_held_once_in_each_family() -> None:
+    mixed = await plan(settings=TWO, mixed=True, preset="architecture")
+    lenses = [lens.name for lens in preset("architecture").perspectives]
+    assert [seat.perspective for seat in mixed.roster.seats] == lenses * 2
+    assert names(mixed)[0] == "scripted-judge-scalability" and names(mixed)[3] == "sim-judge-scalability"
+    assert [seat.vendor for seat in mixed.roster.seats] == ["scripted"] * 3 + ["sim"] * 3
+    assert mixed.agents == 6
+
+
+@pytest.mark.behaviour("002-judge-names")
+async def test_the_seeds_own_families_are_called_claude_and_codex() -> None:
+    env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x"}
+    mixed = await plan(settings="", env=env, mixed=True, count=1)
+    assert names(mixed) == ["claude-judge-1", "codex-judge-1"]
+    assert [seat.member for seat in mixed.roster.seats] == ["anthropic:claude-sonnet-4.6", "openai:gpt-5.3-codex"]
+
+
+async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -> None:
+    alone = await plan(mixed=True)
+    assert names(alone) == ["judge-1", "judge-2", "judge-3"]
+    assert "--mixed found no second family: the judges of the first sit alone" in alone.warnings
+    with pytest.raises(UsageError, match="--mixed needs a second family"):
+        await plan(mixed=True, strict=True)
+
+
+@pytest.mark.behaviour("20-no-chair-in-validate")
+async def test_only_brainstorm_and_research_have_a_chair() -> None:
+    assert (await plan()).roster.chair is None
+    assert (await plan("research", quick=True)).calls == (1, 1)
+    research = await plan("research")
+    assert research.roster.chair and phases(research) == [("judge", 2, True), ("consolidate", 1, False)]
+
+
+async def test_a_debate_asks_every_judge_twice() -> None:
+    debate = await plan(debate=True, deep=True)
+    assert phases(debate) == [("r1", 3, True), ("r2", 3, True)] and debate.calls == (6, 6)
+
+
+@pytest.mark.behaviour("002-bench-cap")
+async def test_a_scaled_bench_says_so_and_names_what_it_dropped() -> None:
+    scaled = await plan("research", settings=TWO, mixed=True, explorers=2, preset="research")
+    assert (len(scaled.roster.seats), scaled.agents) == (4, 12)
+    assert "3 judges per family scaled down to 2: at most 12 agents sit" in scaled.warnings
+    assert "perspectives dropped: contrarian" in scaled.warnings
+
+
+@pytest.mark.behaviour("002-explorers-agents")
+async def test_explorers_count_as_agents_and_may_look_three_times() -> None:
+    deep = await plan("research", deep=True, explorers=1)
+    assert deep.agents == 6
+    assert phases(deep) == [
+        ("judge/questions", 3, True),
+        ("judge/explore", 12, True),
+        ("judge", 3, True),
+        ("consolidate", 1, False),
+    ]
+    assert deep.calls == (3 + 3 + 3 + 1, 3 + 3 * 4 + 3 + 1)
+
+
+@pytest.mark.behaviour("20-unknown-names-listed")
+async def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r'unknown preset "securty-audit": did you mean "security-audit".*doc-review'):
+        await plan(preset="securty-audit")
+
+
+@pytest.mark.behaviour("20-presets")
+def test_presets_have_three_perspectives_but_plans_and_documents_four() -> None:
+    sizes = {name: len(preset(name).perspectives) for name in presets()}
+    assert {name for name, size in sizes.items() if size == 4} == {"plan-review", "doc-review"}
+    assert set(sizes.values()) == {3, 4} and len(sizes) == 10
+
+
+@pytest.mark.behaviour("10-quick-one-call")
+async def test_quick_is_one_seat_and_one_call() -> None:
+    quick = await plan(quick=True)
+    assert (names(quick), quick.calls, quick.agents, quick.roster.chair) == (["judge-1"], (1, 1), 1, None)
+
+
+async def test_the_environment_decides_over_the_profile_and_the_settings() -> None:
+    env = {"COUNCIL_CLAUDE_MODEL": "scripted:", "COUNCIL_JUDGE_COUNT": "4"}
+    made = await plan(
+        settings='[models]\ndefault = "sim:m"\n[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n',
+        env=env,
+        profile="thorough",
+    )
+    assert (len(names(made)), {seat.member for seat in made.roster.seats}) == (4, {"scripted:"})
