@@ -1,0 +1,186 @@
+"""Planted secrets by every way in: none reaches the endpoint, the ledger or a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import Terminal
+from tests.acceptance.judges.bench import Court, finding, look, opinion, written_up
+from tests.packet.conftest import commit, git, write
+from tests.packet.planted import SECRETS
+
+Way = Callable[[Path, str, str], list[str]]  # the root, a name, a text with a secret → what to validate
+
+
+def named(root: Path, name: str, text: str) -> list[str]:
+    write(root, {f"src/{name}.py": text})
+    return [f"src/{name}.py"]
+
+
+def folder(root: Path, name: str, text: str) -> list[str]:
+    write(root, {f"src/{name}/settings.py": text, f"src/{name}/other.py": "x = 1\n"})
+    return [f"src/{name}"]
+
+
+def diff(root: Path, name: str, text: str) -> list[str]:
+    commit(root, {f"src/{name}.py": text})
+    return ["HEAD~1..HEAD"]
+
+
+def staged(root: Path, name: str, text: str) -> list[str]:
+    git(root, "reset", "-q", "--hard")
+    write(root, {f"src/{name}.py": text})
+    git(root, "add", "-A")
+    return ["staged"]
+
+
+def renamed(root: Path, name: str, text: str) -> list[str]:
+    commit(root, {f"src/{name}.py": f"a = 1\nb = 2\nc = 3\nd = 4\n{text}"})
+    git(root, "mv", f"src/{name}.py", f"src/{name}_new.py")
+    git(root, "commit", "-q", "-m", "rename")
+    return ["HEAD~1..HEAD"]
+
+
+def recent(root: Path, name: str, text: str) -> list[str]:
+    git(root, "checkout", "-q", "-B", f"way-{name}", "main")
+    commit(root, {f"src/{name}.py": text})
+    return ["recent"]
+
+
+WAYS: dict[str, Way] = {way.__name__: way for way in (named, folder, diff, staged, renamed, recent)}
+
+
+def kept_bytes(court: Court) -> Iterator[tuple[str, bytes]]:
+    """Everything that left the machine or was written down: requests, the database, reports."""
+    for seen in court.provider.log:
+        yield f"request {seen.n}", seen.raw
+    for place in (court.data, court.folder / ".agents" / "council"):
+        for path in place.rglob("*") if place.exists() else ():
+            if path.is_file():
+                yield str(path), path.read_bytes()
+
+
+def leaks(court: Court) -> list[tuple[str, str]]:
+    plain = {kind: json.dumps(secret)[1:-1].encode() for kind, (_, secret) in SECRETS.items()}
+    return [(where, kind) for where, held in kept_bytes(court) for kind, secret in plain.items() if secret in held]
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-refuses-secrets")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_secret_is_refused_by_file_and_line_and_nothing_is_sent_or_kept(
+    way: str, court: Court, council: Terminal
+) -> None:
+    assert len(SECRETS) >= 30
+    for kind, (line, secret) in SECRETS.items():
+        name = kind.replace("-", "_")
+        words = WAYS[way](court.folder, name, f"# {kind}\n{line}\n")
+        done = council("validate", *words, "--json")
+        assert done.code == 2, kind
+        error = done.json["error"]
+        assert secret not in done.out + done.err, kind
+        assert f"src/{name}" in error and f":{6 if way == 'renamed' else 2} (" in error, (kind, error)
+        assert "\n" not in error
+    assert court.provider.log == []
+    assert court.runs() == []
+    assert leaks(court) == []
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-redact")
+@pytest.mark.parametrize("way", WAYS)
+def test_redact_sends_the_mask(way: str, court: Court, council: Terminal) -> None:
+    text = "".join(f"{line}\n" for line, _ in SECRETS.values())
+    words = WAYS[way](court.folder, "all_of_them", text)
+    done = council("validate", "--redact", *words, "--json")
+    assert (done.code, done.json["verdict"]) == (0, "PASS")
+    sent = b"".join(seen.raw for seen in court.provider.log)
+    assert sent.count(b"[redacted:") >= len(SECRETS) * 2
+    assert leaks(court) == []
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-look")
+def test_what_explorers_look_up_is_masked_before_it_is_sent(court: Court, council: Terminal) -> None:
+    files = {
+        f"src/keys/{kind.replace('-', '_')}.py": f"needle = 1\n{line}\nneedle = 2\n"
+        for kind, (line, _) in SECRETS.items()
+    }
+    commit(court.folder, files | {".env": "WEAK=hunter2hunter2\n"})
+    wishes = iter([list(files)[n : n + 9] for n in range(0, len(files), 9)])
+    hops: dict[str, int] = {}
+
+    def looking(seat: str) -> None:
+        def wants(seen: object) -> None:
+            hops[seat] = hops.get(seat, 0) + 1
+            paths = next(wishes, [])
+            wanted = look(".env", *paths, patterns=("needle", "hunter2", ".*")) if hops[seat] < 4 else written_up(seat)
+            court.bench.said[f"look/{seat}"] = wanted
+
+        court.bench.instead[f"look/{seat}"] = wants
+
+    for seat in ("judge-1-1", "judge-1-2", "judge-2-1", "judge-2-2"):
+        looking(seat)
+    done = council("--explorers=2", "--explorer-model=sim:explorer", "validate", "src/app.py", "--json")
+    assert done.code == 0, done.out
+    shown = [seen.prompt for seen in court.provider.log if len(seen.body["messages"]) > 2 and seen.model == "explorer"]
+    assert len(shown) == 12
+    assert {path for path in files if any(f'"path": "{path}"' in prompt for prompt in shown)} == set(files)
+    assert all("[redacted:" in prompt for prompt in shown)
+    assert leaks(court) == []
+    assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-denied-names")
+@pytest.mark.parametrize("way", ["named", "folder", "diff", "staged", "renamed", "work tree"])
+def test_an_env_file_does_not_leave_by_any_way(way: str, court: Court, council: Terminal) -> None:
+    root = court.folder
+    held = {"deploy/.env": "PLAIN=1\nWEAK=hunter2hunter2\n", "deploy/run.sh": "echo run\n"}
+    commit(root, held) if way in ("diff", "renamed") else write(root, held)
+    words = {"named": ["deploy/.env"], "folder": ["deploy"], "diff": ["HEAD~1..HEAD"], "work tree": []}.get(
+        way, ["staged"]
+    )
+    if way == "renamed":
+        git(root, "mv", "deploy/.env", "deploy/settings.txt")
+    if way in ("staged", "renamed"):
+        git(root, "add", "-A")
+    done = council("validate", *words, "--json")
+    assert (done.code, "deploy/.env:1 (its name stands for secrets)" in done.json["error"]) == (2, True)
+    assert (court.provider.log, court.runs()) == ([], [])
+    assert council("validate", "--redact", *words, "--json").code == 0
+    left_out = council("validate", "--skip-secrets", *words, "--json")
+    assert (left_out.code, left_out.json["verdict"]) == (3, "WARN")
+    holes = [row["reason"] for row in left_out.json["degraded"] if row["state"] == "coverage_hole"]
+    assert len(holes) == 1 and holes[0].endswith(": holds a secret")
+    assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
+
+
+@pytest.mark.behaviour("issue-3-report-scrubbed")
+@pytest.mark.xfail(strict=True, reason="render/ may not import packet/, so no report goes through the scrubber yet")
+def test_a_secret_that_a_judge_writes_stands_in_no_report(court: Court, council: Terminal) -> None:
+    """It cannot have it from us, but it may know it from elsewhere."""
+    for n, (kind, (line, _)) in enumerate(SECRETS.items()):
+        place = court.bench.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
+        place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
+    done = council("validate", "src/app.py", "--json")
+    assert done.code == 0
+    shown = {form: council("report", "--format", form).out for form in ("md", "json", "sarif", "junit", "github")}
+    shown |= {str(path): path.read_text(encoding="utf-8") for path in court.reports()} | {"stdout": done.out}
+    assert [
+        (form, kind) for form, text in shown.items() for kind, (_, secret) in SECRETS.items() if secret in text
+    ] == []
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves")
+@pytest.mark.parametrize("task", ["brainstorm", "research"])
+def test_the_other_tasks_pass_the_same_gate(task: str, court: Court, council: Terminal) -> None:
+    line, secret = SECRETS["aws"]
+    write(court.folder, {"src/auth/keys.py": f"{line}\n", "notes.md": f"{line}\n"})
+    for words in ([task, "the auth system"], [task, "what is in notes.md"]):
+        done = council(*words, "--json")
+        assert (done.code, secret in done.out) == (2, False), words
+        assert ".py:1" in done.out or "notes.md:1" in done.out
+    asked = council("What should we do with notes.md?", "--json")
+    assert (asked.code, "notes.md:1" in asked.out, secret in asked.out) == (2, True, False)
+    assert (court.provider.log, court.runs()) == ([], [])
