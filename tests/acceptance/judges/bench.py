@@ -158,7 +158,7 @@ class Court(Table):
             lambda seen: self.bench.key(seen) in keys or self.bench.key(seen).partition("/")[0] in keys
         )
 
-    def keys(self, since: int = 0) -> list[str]:
+    def steps(self, since: int = 0) -> list[str]:
         return [self.bench.key(seen) for seen in self.provider.log[since:]]
 
     def request(self, key: str) -> Seen:
