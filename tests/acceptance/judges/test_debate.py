@@ -1,0 +1,186 @@
+"""A debate: the same judges in their own conversations, the others' verdicts before them, and no change without a reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.acceptance.helpers import Json, Terminal
+from tests.acceptance.judges.bench import Court, finding, opinion, second
+from tests.fake_provider import Reply
+
+LINE = ("--debate", "validate", "the auth system", "--json")
+WEAK = "The others see it so."
+HARD = "I missed src/auth/jwt.py:7, where the signature is never looked at."
+BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
+
+
+def split(court: Court, after: Json) -> None:
+    """judge-1 fails the work, judge-2 passes it; `after` is what judge-2 says in the second round."""
+    court.bench.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
+    court.bench.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
+    court.bench.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
+    court.bench.said["r2/judge-2"] = after
+
+
+def text_of(court: Court, report: Json) -> str:
+    return (court.folder / report["report_path"]).read_text(encoding="utf-8")
+
+
+@pytest.mark.behaviour("issue-3-debate", "20-debate-reply")
+def test_the_second_round_goes_on_in_the_judges_own_conversation_with_the_others_before_it(
+    court: Court, council: Terminal
+) -> None:
+    split(court, second("PASS"))
+    assert council(*LINE).code == 0
+    for name, other in (("judge-1", "judge-2"), ("judge-2", "judge-1")):
+        first, again = court.request(f"judge/{name}"), court.request(f"r2/{name}")
+        said = json.dumps(court.bench.said[f"judge/{name}"])
+        assert again.model == first.model == name
+        assert again.body["messages"][:2] == first.body["messages"]
+        assert again.body["messages"][2] == {"role": "assistant", "content": said}
+        (prompt,) = (message["content"] for message in again.body["messages"][3:])
+        verdict = court.bench.said[f"judge/{other}"]
+        assert f"{other} says {verdict['verdict']}, confidence HIGH:" in prompt
+        assert verdict["key_insight"] in prompt
+        assert court.bench.said[f"judge/{name}"]["key_insight"] not in prompt
+    prompt = court.request("r2/judge-2").body["messages"][3]["content"]
+    assert "The signature is never checked." in prompt
+    rules = [
+        "Before you read on: restate your own position", "says FAIL, confidence HIGH", "Your verdict may change only for something specific",
+        "a detail you missed, a place in the material, an error of fact", "That others disagree is no reason", "Steel-man", "Challenge: name at least one",
+        "Acknowledge: name at least one", "Revise or confirm",
+    ]  # fmt: skip
+    assert [prompt.index(rule) for rule in rules] == sorted(prompt.index(rule) for rule in rules)
+    assert "Devil's advocate" not in prompt
+
+
+@pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip", "20-convergence", "20-report-debate")
+def test_an_unfounded_flip_is_flagged_weak_and_convergence_asks_to_check_for_anchoring(
+    court: Court, council: Terminal
+) -> None:
+    split(court, second("FAIL", reason=WEAK, revised_from="PASS"))
+    report = council(*LINE).json
+    assert report["verdict"] == "FAIL"
+    assert [(row["seat"], row["from"], row["to"], row["changed"], row["weak"]) for row in report["shifts"]] == [
+        ("judge-1", "FAIL", "FAIL", False, False), ("judge-2", "PASS", "FAIL", True, True),
+    ]  # fmt: skip
+    text = text_of(court, report)
+    assert "**Rounds:** 2 (independent assessment + adversarial debate)" in text
+    assert "**Fidelity:** full" in text
+    assert (
+        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
+        in text
+    )
+    assert "**Convergence:** the judges disagreed in R1 and are of one mind in R2." in text
+    heads = [
+        "### Verdicts",
+        "### Verdict Shifts (R1 -> R2)",
+        "### Debate Notes",
+        "### Shared Findings",
+        "### Recommendation",
+    ]
+    assert [text.index(head) for head in heads] == sorted(text.index(head) for head in heads)
+    assert "**judge-1** challenges **judge-2**: It reads well. See line 7." in text
+    assert "R1: 2/2 judges responded. R2: 2/2 judges responded." in text
+
+
+@pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip")
+def test_a_flip_that_names_what_was_missed_is_no_weak_one(court: Court, council: Terminal) -> None:
+    split(court, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
+    report = council(*LINE).json
+    assert [row["weak"] for row in report["shifts"]] == [False, False]
+    assert "Weak flip" not in text_of(court, report)
+    assert [len(row["found_by"]) for row in report["findings"]] == [2]
+
+
+@pytest.mark.behaviour("issue-3-r2-decides", "20-dropped-finding")
+def test_the_second_round_decides_and_what_it_drops_without_a_word_is_mentioned(
+    court: Court, council: Terminal
+) -> None:
+    split(court, second("PASS"))
+    court.bench.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
+    report = council(*LINE).json
+    assert report["verdict"] == "WARN"
+    assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "PASS"]
+    text = text_of(court, report)
+    assert "**Found in R1, not mentioned in R2**" in text
+    assert "**judge-1**: The signature is never checked. (critical)" in text
+    files = [seat["file"] for seat in report["seats"]]
+    assert all(file.endswith(f"-the-auth-system-judge-{n}-r2.md") for n, file in enumerate(files, 1))
+    assert all((court.folder / file).exists() and (court.folder / file.replace("-r2", "")).exists() for file in files)
+
+
+@pytest.mark.behaviour("issue-3-r2-timeout", "20-report-debate")
+def test_a_judge_that_is_silent_in_the_second_round_keeps_its_first_verdict(
+    court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
+    split(court, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
+    court.bench.instead["r2/judge-1"] = Reply(hang=True)
+    done = council(*LINE)
+    report = done.json
+    assert (done.code, report["status"], report["verdict"]) == (0, "complete", "FAIL")
+    assert [seat["verdict"] for seat in report["seats"]] == ["FAIL", "FAIL"]
+    assert ("judge-1", "r2", "timed_out") in [(row["seat"], row["phase"], row["state"]) for row in report["degraded"]]
+    text = text_of(court, report)
+    assert "FAIL (HIGH, R1 verdict (R2 timeout))" in text
+    assert "R1: 2/2 judges responded. R2: 1/2 judges responded." in text
+
+
+@pytest.mark.behaviour("issue-3-r2-timeout")
+def test_when_nobody_answers_the_second_round_the_first_stands(
+    court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
+    split(court, second())
+    court.bench.instead |= {f"r2/judge-{n}": Reply(hang=True) for n in (1, 2)}
+    done = council(*LINE)
+    assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
+    assert text_of(court, done.json).count("R1 verdict (R2 timeout)") >= 2
+    assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
+
+
+@pytest.mark.behaviour("issue-3-devils-advocate")
+@pytest.mark.parametrize("verdict", ["PASS", "WARN", "FAIL"])
+def test_a_unanimous_first_round_goes_through_devils_advocate(court: Court, council: Terminal, verdict: str) -> None:
+    for n in (1, 2, 3):
+        court.bench.said[f"judge/judge-{n}"] = opinion(verdict)
+        court.bench.said[f"r2/judge-{n}"] = second(verdict)
+    report = council("--deep", *LINE).json
+    assert report["verdict"] == verdict
+    for n in (1, 2, 3):
+        prompt = court.request(f"r2/judge-{n}").body["messages"][3]["content"]
+        steps = [
+            "Your verdict may change only",
+            "Do not invent a disagreement",
+            "Devil's advocate",
+            "Blind spot",
+            "Confirm or revise",
+        ]
+        assert [prompt.index(step) for step in steps] == sorted(prompt.index(step) for step in steps)
+        assert "Challenge: name at least one" not in prompt
+    assert "**Convergence:**" not in text_of(court, report)
+    assert all(not row["changed"] for row in report["shifts"])
+
+
+@pytest.mark.behaviour("issue-3-debate-of-one")
+def test_with_one_judge_left_after_the_first_round_there_is_no_second_and_it_is_said(
+    court: Court, council: Terminal
+) -> None:
+    court.bench.instead["judge/judge-2"] = Reply(status=401)
+    done = council(*LINE)
+    assert (done.code, done.json["verdict"]) == (0, "PASS")
+    assert not [key for key in court.steps() if key.startswith("r2/")]
+    assert "1 (no debate: only one judge answered the first, and nobody can answer it)" in text_of(court, done.json)
+
+
+@pytest.mark.behaviour("issue-3-debate")
+def test_only_judges_that_answered_the_first_round_take_part_in_the_second(court: Court, council: Terminal) -> None:
+    split(court, second())
+    court.bench.instead["judge/judge-3"] = Reply(status=401)
+    done = council("--deep", *LINE)
+    assert sorted(key for key in court.steps() if key.startswith("r2/")) == ["r2/judge-1", "r2/judge-2"]
+    assert "judge-3" not in court.request("r2/judge-1").body["messages"][3]["content"]
+    assert "R1: 2/3 judges responded. R2: 2/2 judges responded." in text_of(court, done.json)
