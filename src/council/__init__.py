@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from council.convene import Convener, convene, convene_sync, stream
+    from council.convene import Convener
     from council.council import Council
+    from council.doors.library import convene, convene_sync, stream
     from council.errors import CouncilError, Fault, UsageError
     from council.events import Entry, Event
     from council.members.base import Member
@@ -31,7 +32,8 @@ __all__ = [
 ]  # fmt: skip
 
 _PLACES = {
-    "council.convene": ("Convener", "convene", "convene_sync", "stream"),
+    "council.convene": ("Convener",),
+    "council.doors.library": ("convene", "convene_sync", "stream"),
     "council.council": ("Council",),
     "council.errors": ("CouncilError", "Fault", "UsageError"),
     "council.events": ("Entry", "Event"),

@@ -7,8 +7,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -375,57 +374,3 @@ async def _until(work: asyncio.Future[Ending], stop: Stop | None) -> Ending | No
 def _last_path(entries: Sequence[Entry]) -> str:
     paths = [entry.event.report_path for entry in entries if isinstance(entry.event, ev.Closed)]
     return paths[-1] if paths else ""
-
-
-# The library's door
-
-
-async def stream(
-    question: str, *, protocol: str | protocols.Protocol | None = None, folder: Path | None = None, verbose: bool = False,
-    members: Iterable[Member] = (), seats: Mapping[str, str] | None = None, timeout: float | None = None, **options: Any,
-) -> AsyncIterator[Entry]:  # fmt: skip
-    """Convene a council and hear its events as they happen. The run is a task of its own; this only reads its queue."""
-    queue: asyncio.Queue[Entry | None] = asyncio.Queue()
-    flags = {"seats": dict(seats or {}), **({"timeout": timeout} if timeout is not None else {})}
-    convener = Convener(folder, flags=flags, members=members)
-    run = asyncio.ensure_future(_convened(convener, question, protocol, verbose, options, queue))
-    try:
-        while (entry := await queue.get()) is not None:
-            yield entry
-        await run
-    finally:
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-        await convener.close()
-
-
-async def _convened(
-    convener: Convener, question: str, protocol: str | protocols.Protocol | None, verbose: bool, options: Json,
-    queue: asyncio.Queue[Entry | None],
-) -> None:  # fmt: skip
-    try:
-        if isinstance(protocol, protocols.Protocol):
-            protocols.register(protocol)
-            protocol = protocol.name
-        plan = await convener.plan([question], options, protocol=protocol, verbose=verbose)
-        await convener.run(plan, queue.put_nowait)
-    finally:
-        queue.put_nowait(None)
-
-
-async def convene(question: str, **how: Any) -> Json:
-    """Convene a council and return its report, the object `council.report/1`. Takes what `stream` takes."""
-    minutes = Minutes()
-    async for entry in stream(question, **how):
-        minutes.hear(entry)
-    if not minutes.run:
-        raise UsageError("the council was not convened")
-    return report(minutes)
-
-
-def convene_sync(question: str, **how: Any) -> Json:
-    """`convene` for programs without an event loop."""
-    with suppress(RuntimeError):
-        asyncio.get_running_loop()
-        raise UsageError("an event loop is running here (as in a notebook): use `await council.convene(…)`")
-    return asyncio.run(convene(question, **how))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,12 @@ from typing import Any
 import click
 
 from council.doors.cli.ask import packet_command
-from council.doors.cli.given import print_json
+from council.doors.cli.given import CONFIG, JSON, command, drive_from, print_json
+from council.doors.cli.house import config_command, doctor_command, models_command, presets_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
-from council.rules.perspectives import Preset, preset, presets
-from council.settings import config_folder
 from council.types import Json
 
-JSON = click.Option(["--json"], is_flag=True, help="Print one object.")
-CONFIG = click.Option(
-    ["--config"], default=None, metavar="FILE", help="Use this file in place of the project's council.toml."
-)
 RUN = click.Argument(["run"], required=False)
 
 
@@ -33,24 +27,14 @@ def management() -> click.Group:
         _report(),
         _gate(),
         packet_command(),
-        _presets(),
-        _models(),
-        _doctor(),
-        _config(),
+        presets_command(),
+        models_command(),
+        doctor_command(),
+        config_command(),
     )
-    for command in (*built, *map(_planned, PLANNED)):
-        group.add_command(command)
+    for one in (*built, *map(_planned, PLANNED)):
+        group.add_command(one)
     return group
-
-
-def _command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
-    return click.Command(name, callback=callback, params=[*params, JSON, CONFIG], help=help or BUILT.get(name, ""))
-
-
-def _drive(given: Json) -> Any:
-    from council.doors.cli.drive import Drive
-
-    return Drive.from_flags(given)
 
 
 # runs
@@ -60,15 +44,15 @@ def _runs() -> click.Group:
     group = click.Group(
         "runs", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["runs"], callback=_runs_default
     )
-    group.add_command(_command("list", list_runs, help="every run, unfinished ones first"))
+    group.add_command(command("list", list_runs, help="every run, unfinished ones first"))
     flags = [
         click.Option(["--verbose"], is_flag=True, help="Every statement in full."),
         click.Option(
             ["--show"], type=click.Choice(["transcript"]), help="transcript: with prompts, retries and absences."
         ),
     ]
-    group.add_command(_command("show", show_run, RUN, *flags, help="one run: who sat, what became of it, its answer"))
-    group.add_command(_command("fsck", check_runs, RUN, help="check the record of one run, or of all"))
+    group.add_command(command("show", show_run, RUN, *flags, help="one run: who sat, what became of it, its answer"))
+    group.add_command(command("fsck", check_runs, RUN, help="check the record of one run, or of all"))
     return group
 
 
@@ -88,7 +72,7 @@ def list_runs(**given: Any) -> int:
             click.echo("\n".join(_line(run) for run in rows))
         return 0
 
-    return int(_drive(given).with_convener(job))
+    return int(drive_from(given).with_convener(job))
 
 
 def _row(run: Json) -> Json:
@@ -134,7 +118,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> 
         click.echo("\n".join([*lines, "", *terminal.after(report(minutes))]))
         return 0
 
-    return int(_drive(given).with_convener(job))
+    return int(drive_from(given).with_convener(job))
 
 
 def check_runs(run: str | None, **given: Any) -> int:
@@ -154,7 +138,7 @@ def check_runs(run: str | None, **given: Any) -> int:
             )
         return 1 if found else 0
 
-    return int(_drive(given).with_convener(job))
+    return int(drive_from(given).with_convener(job))
 
 
 # resume, replay, report
@@ -172,9 +156,9 @@ def _resume() -> click.Command:
     ]
 
     def resume(run: str | None, no_resend: bool, **given: Any) -> int:
-        return int(_drive(given).resume(run, resend=not no_resend))
+        return int(drive_from(given).resume(run, resend=not no_resend))
 
-    return _command("resume", resume, RUN, *flags)
+    return command("resume", resume, RUN, *flags)
 
 
 def _replay() -> click.Command:
@@ -192,9 +176,9 @@ def _replay() -> click.Command:
     ]
 
     def replay(run: str | None, speed: float, **given: Any) -> int:
-        return int(_drive(given).replay(run, speed))
+        return int(drive_from(given).replay(run, speed))
 
-    return _command("replay", replay, RUN, *flags)
+    return command("replay", replay, RUN, *flags)
 
 
 FORMATS = ("md", "json", "sarif", "junit", "github")
@@ -211,9 +195,9 @@ def _report() -> click.Command:
             click.echo(_as(minutes, "json" if given["json"] else form), nl=False)
             return 0
 
-        return int(_drive(given).with_convener(job))
+        return int(drive_from(given).with_convener(job))
 
-    return _command("report", report_, RUN, form)
+    return command("report", report_, RUN, form)
 
 
 def _as(minutes: Any, form: str) -> str:
@@ -246,131 +230,9 @@ def _gate() -> click.Command:
                 click.echo(why)
             return code
 
-        return int(_drive(given).with_convener(job))
+        return int(drive_from(given).with_convener(job))
 
-    return _command("gate", gate_, RUN, level)
-
-
-def _presets() -> click.Group:
-    group = click.Group(
-        "presets", invoke_without_command=True, params=[JSON], help=BUILT["presets"], callback=_presets_default
-    )
-    group.add_command(
-        click.Command(
-            "show",
-            callback=show_preset,
-            params=[click.Argument(["name"]), JSON],
-            help="one preset: its perspectives and what each asks",
-        )
-    )
-    return group
-
-
-@click.pass_context
-def _presets_default(context: click.Context, /, json: bool) -> int | None:
-    if context.invoked_subcommand is not None:
-        return None
-    found = [preset(name, _own_presets()) for name in presets(_own_presets())]
-    if json:
-        print_json([_preset_json(one) for one in found])
-    else:
-        click.echo("\n".join(f"{one.name:<22} {', '.join(lens.name for lens in one.perspectives)}" for one in found))
-    return 0
-
-
-def show_preset(name: str, json: bool) -> int:
-    one = preset(name, _own_presets())
-    if json:
-        print_json(_preset_json(one))
-    else:
-        click.echo(
-            "\n".join(
-                [
-                    f"{one.name}: {one.about}",
-                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in one.perspectives),
-                ]
-            )
-        )
-    return 0
-
-
-def _own_presets() -> Path:
-    return config_folder(dict(os.environ)) / "presets"
-
-
-def _preset_json(one: Preset) -> Json:
-    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in one.perspectives]
-    return {"name": one.name, "about": one.about, "own": one.own, "perspectives": lenses}
-
-
-# models, doctor, config
-
-
-def _models() -> click.Command:
-    def models(**given: Any) -> int:
-        async def job(convener: Any) -> int:
-            from council.doctor import members
-
-            rows = members(convener)
-            if given["json"]:
-                print_json(rows)
-            else:
-                click.echo("\n".join(f"{row['member']:<36} {row['vendor']:<10} {_ready(row)}" for row in rows))
-            return 0
-
-        return int(_drive(given).with_convener(job))
-
-    return _command("models", models)
-
-
-def _ready(row: Json) -> str:
-    return "available" if row["available"] else f"needs {row['needs']}"
-
-
-def _doctor() -> click.Command:
-    def doctor(**given: Any) -> int:
-        async def job(convener: Any) -> int:
-            from council.doctor import examine, seating
-
-            rows, seats = await examine(convener), seating(convener)
-            if given["json"]:
-                print_json({"members": rows, **seats})
-            else:
-                click.echo("\n".join([*map(_examined, rows), "", *_seated(seats)]))
-            return 1 if any(row["state"] == "configured" for row in rows) else 0
-
-        return int(_drive(given).with_convener(job))
-
-    return _command("doctor", doctor)
-
-
-def _examined(row: Json) -> str:
-    rest = " · ".join(part for part in (row["detail"], row["next"]) if part)
-    return f"{row['member']:<16} {row['state']:<15} {rest}".rstrip()
-
-
-def _seated(seats: Json) -> list[str]:
-    lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
-    return ["a council now:", *lines, f"families: {seats['families']}", *(f"! {notice}" for notice in seats["notices"])]
-
-
-def _config() -> click.Command:
-    def config(origin: bool, **given: Any) -> int:
-        async def job(convener: Any) -> int:
-            from council.settings import flatten
-
-            rows = flatten(convener.settings)
-            if given["json"]:
-                print_json({key: {"value": value, "origin": where} for key, value, where in rows})
-            else:
-                click.echo(
-                    "\n".join(f"{key} = {value!r}" + (f"    # {where}" if origin else "") for key, value, where in rows)
-                )
-            return 0
-
-        return int(_drive(given).with_convener(job))
-
-    return _command("config", config, click.Option(["--origin"], is_flag=True, help="Say where each value comes from."))
+    return command("gate", gate_, RUN, level)
 
 
 def _planned(word: str) -> click.Command:

@@ -1,0 +1,134 @@
+"""Commands about the house itself: who can sit, which settings are in force, which presets there are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.given import JSON, command, drive_from, print_json
+from council.doors.cli.words import BUILT
+from council.rules.perspectives import Preset, preset, presets
+from council.settings import config_folder
+from council.types import Json
+
+
+def presets_command() -> click.Group:
+    group = click.Group(
+        "presets", invoke_without_command=True, params=[JSON], help=BUILT["presets"], callback=_presets_default
+    )
+    group.add_command(
+        click.Command(
+            "show",
+            callback=show_preset,
+            params=[click.Argument(["name"]), JSON],
+            help="one preset: its perspectives and what each asks",
+        )
+    )
+    return group
+
+
+@click.pass_context
+def _presets_default(context: click.Context, /, json: bool) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+    found = [preset(name, _own_presets()) for name in presets(_own_presets())]
+    if json:
+        print_json([_preset_json(one) for one in found])
+    else:
+        click.echo("\n".join(f"{one.name:<22} {', '.join(lens.name for lens in one.perspectives)}" for one in found))
+    return 0
+
+
+def show_preset(name: str, json: bool) -> int:
+    one = preset(name, _own_presets())
+    if json:
+        print_json(_preset_json(one))
+    else:
+        click.echo(
+            "\n".join(
+                [
+                    f"{one.name}: {one.about}",
+                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in one.perspectives),
+                ]
+            )
+        )
+    return 0
+
+
+def _own_presets() -> Path:
+    return config_folder(dict(os.environ)) / "presets"
+
+
+def _preset_json(one: Preset) -> Json:
+    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in one.perspectives]
+    return {"name": one.name, "about": one.about, "own": one.own, "perspectives": lenses}
+
+
+def models_command() -> click.Command:
+    def models(**given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.doctor import members
+
+            rows = members(convener)
+            if given["json"]:
+                print_json(rows)
+            else:
+                click.echo("\n".join(f"{row['member']:<36} {row['vendor']:<10} {_ready(row)}" for row in rows))
+            return 0
+
+        return int(drive_from(given).with_convener(job))
+
+    return command("models", models)
+
+
+def _ready(row: Json) -> str:
+    return "available" if row["available"] else f"needs {row['needs']}"
+
+
+def doctor_command() -> click.Command:
+    def doctor(**given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.doctor import examine, seating
+
+            rows, seats = await examine(convener), seating(convener)
+            if given["json"]:
+                print_json({"members": rows, **seats})
+            else:
+                click.echo("\n".join([*map(_examined, rows), "", *_seated(seats)]))
+            return 1 if any(row["state"] == "configured" for row in rows) else 0
+
+        return int(drive_from(given).with_convener(job))
+
+    return command("doctor", doctor)
+
+
+def _examined(row: Json) -> str:
+    rest = " · ".join(part for part in (row["detail"], row["next"]) if part)
+    return f"{row['member']:<16} {row['state']:<15} {rest}".rstrip()
+
+
+def _seated(seats: Json) -> list[str]:
+    lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
+    return ["a council now:", *lines, f"families: {seats['families']}", *(f"! {notice}" for notice in seats["notices"])]
+
+
+def config_command() -> click.Command:
+    def config(origin: bool, **given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.settings import flatten
+
+            rows = flatten(convener.settings)
+            if given["json"]:
+                print_json({key: {"value": value, "origin": where} for key, value, where in rows})
+            else:
+                click.echo(
+                    "\n".join(f"{key} = {value!r}" + (f"    # {where}" if origin else "") for key, value, where in rows)
+                )
+            return 0
+
+        return int(drive_from(given).with_convener(job))
+
+    return command("config", config, click.Option(["--origin"], is_flag=True, help="Say where each value comes from."))
