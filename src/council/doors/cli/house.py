@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.given import JSON, command, drive_from, print_json
+from council.doors.cli.commands import JSON, command, drive_from
+from council.doors.cli.given import print_json
 from council.doors.cli.words import BUILT
 from council.rules.perspectives import Preset, preset, presets
 from council.settings import config_folder

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from council.doors.cli.ask import packet_command
-from council.doors.cli.given import CONFIG, JSON, command, drive_from, print_json
+from council.doors.cli.commands import CONFIG, JSON, command, drive_from
+from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
