@@ -165,11 +165,6 @@ class Court(Table):
         (seen,) = (seen for seen in self.provider.log if self.bench.key(seen) == key)
         return seen
 
-    def report(self) -> str:
-        """The newest report of this folder."""
-        (row,) = self.rows("SELECT payload FROM events WHERE type = 'closed' ORDER BY rowid DESC LIMIT 1")
-        return (self.folder / json.loads(row[0])["report_path"]).read_text(encoding="utf-8")
-
     def piped(self, text: str, *arguments: str) -> Done:
         """`… | council …`"""
         process = subprocess.Popen(
