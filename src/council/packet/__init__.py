@@ -45,7 +45,16 @@ def build(
         chosen = select(chosen, root, task=task, base=base, stdin=stdin, match=match)
     gate = Gate(root, redact, skip_secrets)
     packet = _packed(gate, chosen, spec, decisions, environment=task != "ask")
+    if task == "validate" and packet.empty and not packet.holes:
+        _refuse_nothing(chosen, packet)
     return packet if fit is None else fitted(packet, fit)
+
+
+def _refuse_nothing(chosen: Selection, packet: Packet) -> None:
+    """Files were named and none of them is text that could be shown: rather an error than a verdict on nothing."""
+    if chosen.files and all(wanted.named for wanted in chosen.files) and packet.skipped:
+        first = packet.skipped[0]
+        raise UsageError(f'"{first.path}" cannot be shown ({first.why}), and nothing else was named: name a text file')
 
 
 def _packed(gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool) -> Packet:
