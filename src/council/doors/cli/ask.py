@@ -100,7 +100,8 @@ def packet_command() -> click.Command:
 
 
 def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
-    owned = {flag["name"]: given[flag["name"]] for flag in owned_flags() if given[flag["name"]] not in (None, False)}
+    said = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
+    owned = {name: value for name, value in said if value is not None and value is not False}  # 0 was said
     material = {
         "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
         "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
