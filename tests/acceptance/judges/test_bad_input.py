@@ -1,0 +1,225 @@
+"""Bad input before judges: one clear line, exit 2, nothing sent, nothing recorded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import Terminal
+from tests.acceptance.judges.bench import Court, finding, opinion
+from tests.fake_provider import Reply
+from tests.packet.conftest import commit, git, write
+
+HERE = ("validate", "src/app.py")
+KNOWN = "security-audit, architecture, research, ops, code-review, plan-review, doc-review, retrospective, product, developer-experience"
+
+# What is typed → what the one line has to say.
+WRONG: dict[tuple[str, ...], str] = {
+    ("validate", "src/nope.py"): 'there is no "src/nope.py" here',
+    ("validate", "../outside.txt"): '"../outside.txt" lies outside the folder council was started in',
+    ("validate", "/etc/passwd"): '"/etc/passwd" lies outside the folder council was started in',
+    ("validate", "out"): '"out" is a link out of the folder council was started in, and is not followed',
+    ("validate", "outdir"): '"outdir" is a link out of the folder council was started in, and is not followed',
+    ("validate", "outdir/passwd"): '"outdir/passwd" is behind a link out of the root',
+    ("validate", "loop"): '"loop" is a link that leads back to itself',
+    ("validate", "pipe"): '"pipe" is a named pipe and cannot be shown',
+    ("validate", "big.txt"): '"big.txt" cannot be shown (binary, 10 GB)',
+    ("validate", "picture.png"): '"picture.png" cannot be shown (binary)',
+    ("validate", "nobranch..HEAD"): 'git knows no revision "nobranch"',
+    ("validate", "--", "--output=canary..HEAD"): '"--output=canary" is not a revision',
+    ("validate", "--", "HEAD..--output=canary"): '"--output=canary" is not a revision',
+    ("--base=--output=canary", "validate"): '"--output=canary" is not a revision',
+    ("--base=nobranch", "validate"): 'git knows no revision "nobranch"',
+    ("--spec=gone.md", *HERE): '--spec names "gone.md", and there is no such file',
+    ("--spec=../outside.txt", *HERE): '"../outside.txt" lies outside the folder',
+    ("--perspectives-file=bad.yaml", *HERE): 'bad.yaml" is not YAML (',
+    ("--perspectives-file=bytes.yaml", *HERE): 'bytes.yaml" cannot be read (',
+    ("--perspectives-file=empty.yaml", *HERE): 'empty.yaml" names no perspectives',
+    ("--perspectives-file=prose.yaml", *HERE): 'prose.yaml" names no perspectives',
+    ("--perspectives-file=nameless.yaml", *HERE): 'nameless.yaml" has no name for perspective 1',
+    ("--perspectives-file=gone.yaml", *HERE): 'gone.yaml" does not exist',
+    ("--perspectives-file=pipe", *HERE): 'pipe" is no file',
+    ("--preset=securty-audit", *HERE): f'unknown preset "securty-audit": did you mean "security-audit"? known are {KNOWN}',
+    ("--profile=slow", *HERE): "'slow' is not one of 'thorough', 'balanced', 'fast'",
+    ("--technique=sixhats", "brainstorm", "names"): "'sixhats' is not one of 'scamper', 'six-hats', 'reverse'",
+    ("--explorers=6", *HERE): '--explorers "6" cannot be used: it should be less than or equal to 5',
+    ("--explorers=-1", *HERE): '--explorers "-1" cannot be used',
+    ("--count=13", *HERE): "--count=13 makes 13 judges x (1 + 0 explorers) = 13 agents, over the cap of 12",
+    ("--count=0", *HERE): '--count "0" cannot be used',
+    ("--count=4", "--explorers=5", *HERE): "4 judges x (1 + 5 explorers) = 24 agents, over the cap of 12",
+    ("--mixed", "--count=7", *HERE): "14 judges x (1 + 0 explorers) = 14 agents, over the cap of 12",
+    ("--quick", "--deep", *HERE): "--quick seats one judge, which --deep contradicts",
+    ("--quick", "--count=2", *HERE): "--quick seats one judge, which --count contradicts",
+    ("--perspectives=a,A", *HERE): "names one perspective twice",
+    ("--perspectives=a", "--perspectives-file=empty.yaml", *HERE): "--perspectives and --perspectives-file both name the perspectives",
+    ("--redact", "--skip-secrets", *HERE): "choose one",
+    ("--mixed", "--flow=debate", *HERE): "--flow belongs to advisors and --mixed to judges",
+    ("--explorers=1", "--explorer-model=nobody:x", *HERE): 'unknown provider "nobody"',
+}  # fmt: skip
+
+
+@pytest.fixture
+def odd(court: Court) -> Court:
+    """Every odd file that a target or a flag could name."""
+    root = court.folder
+    os.mkfifo(root / "pipe")
+    (root / "picture.png").write_bytes(b"\x89PNG\0\0\0")
+    with (root / "big.txt").open("wb") as sparse:
+        sparse.truncate(10 * 1024**3)
+    (root / "out").symlink_to("/etc/passwd")
+    (root / "outdir").symlink_to("/etc")
+    (root / "loop").symlink_to("loop")
+    (root.parent / "outside.txt").write_text("outside\n", encoding="utf-8")
+    (root / "bytes.yaml").write_bytes(b"\xff\xfe\0")
+    texts = {"bad.yaml": "perspectives: [a: b: c\n", "empty.yaml": "perspectives: []\n", "prose.yaml": "only words\n", "nameless.yaml": "perspectives:\n  - focus: x\n"}  # fmt: skip
+    write(root, texts)
+    return court
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "20-unknown-names-listed")
+def test_bad_input_is_one_clear_line_and_no_run(odd: Court, council: Terminal) -> None:
+    for arguments, sentence in WRONG.items():
+        done = council("--json", *arguments)
+        assert (done.code, done.json["exit"]) == (2, 2), (arguments, done.out)
+        assert sentence in done.json["error"], arguments
+        in_words = council(*arguments)
+        assert (in_words.code, in_words.out, in_words.err.count("\n")) == (2, "", 1), arguments
+        assert "Traceback" not in in_words.err and "fault of council" not in in_words.err
+    assert (odd.provider.log, odd.runs()) == ([], [])
+    assert not list(odd.folder.rglob("*canary*"))
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "packet-odd-files")
+def test_odd_files_in_a_folder_are_left_out_with_their_reason_and_the_rest_is_judged(
+    odd: Court, council: Terminal
+) -> None:
+    for name in ("out", "loop", "picture.png", "pipe"):
+        (odd.folder / name).rename(odd.folder / "src" / "api" / name)
+    plan = council("validate", "src/api", "--dry-run", "--json").json
+    assert plan["packet"]["files"] == ["src/api/routes.py"]
+    assert {row["path"] for row in plan["packet"]["skipped"]} >= {"src/api/out", "src/api/loop", "src/api/picture.png"}
+    assert plan["packet"]["holes"] == []
+    done = council("validate", "src/api", "--json")
+    assert (done.code, done.json["verdict"]) == (0, "PASS")
+    assert all(b"root:" not in seen.raw for seen in odd.provider.log)
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "packet-limits")
+def test_a_text_that_is_too_large_is_a_hole_that_is_named_and_exits_three(court: Court, council: Terminal) -> None:
+    write(court.folder, {"src/api/large.py": "x = 1\n" * 60_000})
+    done = council("validate", "src/api", "--json")
+    assert (done.code, done.json["verdict"]) == (3, "WARN")
+    assert [row["reason"] for row in done.json["degraded"] if row["state"] == "coverage_hole"] == [
+        "src/api/large.py: 351.6 KB, over 256 KB a file"
+    ]
+    assert "src/api/large.py" in (court.folder / done.json["report_path"]).read_text()
+    assert council("gate").code == 3
+    assert council("validate", "src/api", "--fail-on", "never").code == 0
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "packet-git-none")
+def test_without_a_repository_recent_staged_and_ranges_say_so(
+    council: Terminal, provider: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    monkeypatch.chdir(plain)
+    write(plain, {"notes.md": "words\n"})
+    for words, what in ((["recent"], "recent"), (["validate", "recent"], "recent"), (["validate", "staged"], "staged"),
+                        (["validate", "main..HEAD"], "a revision range"), (["--base=main", "validate"], "--base")):  # fmt: skip
+        done = council("--json", *words)
+        assert (done.code, done.json["error"].startswith(f'"{what}" needs a git repository')) == (2, True), words
+    bare = council("--json")
+    assert (bare.code, "nothing has changed here" in bare.json["error"]) == (2, True)
+    assert council("validate", "notes.md", "--dry-run", "--json").json["packet"]["files"] == ["notes.md"]
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "packet-recent")
+def test_a_shallow_repository_with_few_commits_shows_what_there_is(
+    court: Court, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(4):
+        commit(court.folder, {f"src/step{n}.py": f"step = {n}\n"})
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{court.folder}", "shallow")
+    monkeypatch.chdir(tmp_path / "shallow")
+    plan = council("recent", "--dry-run", "--json").json
+    assert plan["packet"]["files"] == ["src/step3.py"]
+
+
+HOSTILE = """[core]
+\tfsmonitor = "touch {canary}; false"
+\thooksPath = {hooks}
+\tpager = "touch {canary}"
+\tsshCommand = "touch {canary}"
+\teditor = "touch {canary}"
+\tattributesFile = {attributes}
+[diff]
+\texternal = "touch {canary}"
+[diff "evil"]
+\ttextconv = "touch {canary}; cat"
+\tcommand = "touch {canary}"
+[filter "evil"]
+\tclean = "touch {canary}; cat"
+\tsmudge = "touch {canary}; cat"
+\tprocess = "touch {canary}"
+[alias]
+\tdiff = "!touch {canary}"
+\tlog = "!touch {canary}"
+"""
+
+
+@pytest.mark.behaviour("issue-3-bad-input", "packet-git-hostile-config")
+def test_a_hostile_git_config_runs_nothing(court: Court, council: Terminal, tmp_path: Path) -> None:
+    canary, hooks, attributes = tmp_path / "canary", tmp_path / "hooks", tmp_path / "attributes"
+    hooks.mkdir()
+    for hook in ("post-index-change", "post-checkout", "pre-commit", "fsmonitor-watchman"):
+        (hooks / hook).write_text(f"#!/bin/sh\ntouch {canary}\n", encoding="utf-8")
+        (hooks / hook).chmod(0o755)
+    attributes.write_text("* diff=evil filter=evil\n", encoding="utf-8")
+    commit(court.folder, {"src/next.py": "x = 1\n"})
+    write(
+        court.folder, {"src/next.py": "x = 2\n", "src/new.py": "y = 1\n", ".gitattributes": "* diff=evil filter=evil\n"}
+    )
+    with (court.folder / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write(HOSTILE.format(canary=canary, hooks=hooks, attributes=attributes))
+    for words in (["recent"], ["staged"], ["HEAD~1..HEAD"], ["src"], []):
+        done = council("validate", *words, "--json")
+        assert done.code == 0, (words, done.out)
+        assert not canary.exists(), words
+    assert council("--base=HEAD~1", "validate", "--json").code == 0
+    assert not canary.exists()
+    sent = b"".join(seen.raw for seen in court.provider.log)
+    assert b"x = 2" in sent and b"y = 1" in sent
+    git(court.folder, "diff", "HEAD")  # the trap is a real one
+    assert canary.exists()
+
+
+@pytest.mark.behaviour("20-locations-checked")
+def test_findings_at_lines_that_do_not_exist_are_marked_not_found(court: Court, council: Terminal) -> None:
+    court.bench.said["judge/judge-1"] = opinion(
+        "WARN", finding("significant", "src/app.py:99", "Line 99 is wrong."), finding("significant", "src/gone.py:1", "That file is wrong."),
+        finding("minor", "", "Something is off somewhere.", ref=""),
+    )  # fmt: skip
+    done = council("validate", "src/app.py", "--json")
+    rows = {row["description"]: row for row in done.json["findings"]}
+    assert [row["verified"] for row in rows.values()] == [False] * 3
+    text = (court.folder / done.json["report_path"]).read_text(encoding="utf-8")
+    assert "`src/app.py:99` (not found in the packet)" in text
+    assert "`src/gone.py:1` (not found in the packet)" in text
+    assert text.count("(not found in the packet)") == 2
+    github = council("report", "--format", "github").out
+    assert "file=" not in github and "not found in the packet: src/app.py:99" in github
+
+
+@pytest.mark.behaviour("issue-3-bad-reply")
+def test_a_judge_that_answers_in_no_known_form_is_asked_once_more_and_then_absent(
+    court: Court, council: Terminal
+) -> None:
+    court.bench.instead["judge/judge-1"] = Reply(wrong_schema=True)
+    court.bench.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
+    done = council("validate", "src/app.py", "--json")
+    assert (done.code, done.json["verdict"]) == (0, "PASS")
+    assert [seat["state"] for seat in done.json["seats"]] == ["failed(schema)", "ok_repaired"]
+    assert council("gate").code == 3
