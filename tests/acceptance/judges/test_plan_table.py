@@ -45,7 +45,7 @@ class Line:
     @property
     def phases(self) -> list[tuple[str, int]]:
         judges, sent = len(self.seats), len(self.seats) * self.explorers
-        looks = [(f"judge/explore/look-{n}", sent) for n in (1, 2, 3, 4)] if sent else []
+        looks = [("judge/explore", sent * 4)] if sent else []  # the question and at most three look-ups
         rounds = [("r1", judges), ("r2", judges)] if self.debate else [("judge", judges)]
         ends = [("consolidate", 1)] if self.task != "validate" else []
         return [*([("judge/questions", judges)] if sent else []), *looks, *rounds, *ends]

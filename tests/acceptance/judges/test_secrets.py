@@ -184,3 +184,16 @@ def test_the_other_tasks_pass_the_same_gate(task: str, court: Court, council: Te
     asked = council("What should we do with notes.md?", "--json")
     assert (asked.code, "notes.md:1" in asked.out, secret in asked.out) == (2, True, False)
     assert (court.provider.log, court.runs()) == ([], [])
+
+
+@pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-stdin")
+def test_what_is_piped_in_passes_the_same_gate(court: Court, council: Terminal) -> None:
+    line, secret = SECRETS["stripe"]
+    refused = court.piped(f"# settings\n{line}\n", "validate", "-", "--json")
+    assert (refused.code, secret in refused.out + refused.err) == (2, False)
+    assert "stdin:2 (" in refused.json["error"]
+    assert (court.provider.log, court.runs()) == ([], [])
+    judged = court.piped("diff --git a/x b/x\n+import os\n", "validate", "-", "--json")
+    assert (judged.code, judged.json["verdict"], judged.json["target"]) == (0, "PASS", "-")
+    assert judged.json["report_path"].endswith("-validate-stdin.md")
+    assert "+import os" in court.request("judge/judge-1").prompt
