@@ -9,7 +9,7 @@ import pytest
 
 from council.convene import Convener
 from council.errors import UsageError
-from council.planning import Plan
+from council.planning import Plan, sent
 from council.rules.perspectives import preset, presets
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,9 @@ async def plan(
 ) -> Plan:
     convener = convener_with(settings, env or {})
     try:
-        return await convener.plan([task, "tabs and spaces"], flags, protocol="judges", strict=strict)
+        return await convener.plan(
+            [*task.split(), *(["tabs and spaces"] if " " not in task else [])], flags, protocol="judges", strict=strict
+        )
     finally:
         await convener.close()
 
@@ -78,7 +80,7 @@ async def test_the_seeds_own_families_are_called_claude_and_codex() -> None:
 async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -> None:
     alone = await plan(mixed=True)
     assert names(alone) == ["judge-1", "judge-2", "judge-3"]
-    assert "--mixed found no second family: the judges of the first sit alone" in alone.warnings
+    assert "--mixed found no second family: the judges of the first sit alone." in alone.notices
     with pytest.raises(UsageError, match="--mixed needs a second family"):
         await plan(mixed=True, strict=True)
 
@@ -144,3 +146,21 @@ async def test_the_environment_decides_over_the_profile_and_the_settings() -> No
         profile="thorough",
     )
     assert (len(names(made)), {seat.member for seat in made.roster.seats}) == (4, {"scripted:"})
+
+
+@pytest.mark.behaviour("20-mixed-pairs")
+async def test_no_family_stands_in_for_the_other_in_a_mixed_council() -> None:
+    assert {seat.fallbacks for seat in (await plan(settings=TWO, mixed=True)).roster.seats} == {()}
+
+
+async def test_the_environment_names_the_second_family_over_the_file() -> None:
+    made = await plan(settings=TWO, env={"COUNCIL_CODEX_MODEL": "sim:other"}, mixed=True, count=1)
+    assert [seat.member for seat in made.roster.seats] == ["scripted:", "sim:other"]
+
+
+async def test_the_packet_is_shown_with_its_lens_and_the_form_of_the_reply() -> None:
+    Path("notes.md").write_text("one\ntwo\n", encoding="utf-8")  # noqa: ASYNC240
+    made = await plan("validate notes.md", preset="ops")
+    packet = sent(made)["council_packet"]
+    assert packet["context"]["files"] == [{"path": "notes.md", "content": "1| one\n2| two"}]
+    assert (packet["perspective"], packet["output_schema"]["verdict"]) == ("reliability", "PASS | WARN | FAIL")

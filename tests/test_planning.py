@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import AsyncIterator
 from importlib.resources import files
 from pathlib import Path
@@ -216,4 +217,28 @@ async def test_a_small_member_makes_its_seat_small() -> None:
     convener = Convener(Path.cwd(), flags={"seats": SEATS | {"beta": tiny.name}}, members=[tiny])
     plan = await planned(convener)
     assert [seat.small for seat in plan.roster.seats] == [False, True, False]
+    await convener.close()
+
+
+def changed_repository() -> None:
+    subprocess.run(["git", "init", "-q"], check=True)
+    Path("new.py").write_text("x = 1\n", encoding="utf-8")
+
+
+@pytest.mark.behaviour("00-grammar-verb-leaves-question")
+@pytest.mark.parametrize("word", ["validate", "review", "critique"])
+async def test_a_bare_verb_means_the_changes_in_the_work_tree(word: str) -> None:
+    changed_repository()
+    convener = Convener(Path.cwd(), {})
+    plan = await convener.plan([word])
+    await convener.close()
+    assert (plan.question.task, plan.question.target) == ("validate", "the changes in the work tree")
+    assert plan.why == "nothing was named, and the work tree has changes"
+    assert [file.path for file in plan.packet.files] == ["new.py"]
+
+
+async def test_a_bare_verb_without_changes_is_refused() -> None:
+    convener = Convener(Path.cwd(), {})
+    with pytest.raises(UsageError, match="nothing has changed here"):
+        await convener.plan(["review"])
     await convener.close()

@@ -19,7 +19,7 @@ from council.calling.loop import Caller
 from council.council import Council, Effect
 from council.errors import ChairAbsent, CouncilError, EngineError, QuorumLost, UnknownRun, UsageError
 from council.events import Entry
-from council.intent import read_intent
+from council.intent import Intent, read_intent
 from council.ledger import Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
@@ -112,6 +112,12 @@ class Convener:
         own = protocol in known and protocols.find(str(protocol)).options is not None  # names them as it likes
         given = {} if own else options
         intent = read_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
+        material = material or Material()
+        if _is_bare(words, intent) and material == Material():
+            _, material = self._inferred([intent.task], material)
+            intent = replace(intent, question=WORK_TREE)
+        if material.selection:
+            intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE)
         intent = replace(intent, options=options)
         where = Where(self.settings, self.env, self.folder, strict)
         return await make_plan(intent, where, self.members, material)
@@ -137,7 +143,8 @@ class Convener:
         now = time.time()
         run = "r" + "".join(secrets.choice(ALPHABET) for _ in range(5))
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
-        record = Record(run, name, str(self.folder), now, secrets.token_hex(16), plan.setup())
+        setup = plan.setup() | {"timeout": self._flags.get("timeout")}
+        record = Record(run, name, str(self.folder), now, secrets.token_hex(16), setup)
         with store.own(run):
             ledger = Ledger(store, record, listen)
             row = ("run", (name, record.folder, now, record.seed, json.dumps(record.setup, ensure_ascii=False)))
@@ -161,8 +168,9 @@ class Convener:
             record = await self.store.load(run)
             if record.status == "complete":
                 return self._again(record)
-            if record.folder != str(self.folder):
-                self._sit_in(Path(record.folder))
+            if self._flags.get("timeout") is None:
+                self._flags["timeout"] = record.setup.get("timeout")
+            self._sit_in(Path(record.folder))
             filing.open_folder(Path(record.folder), self.settings.report_dir)
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
@@ -319,6 +327,11 @@ class Convener:
             for run in await self.store.runs()
         ]
         return sorted(rows, key=lambda run: run["status"] == "complete")
+
+
+def _is_bare(words: Sequence[str], intent: Intent) -> bool:
+    """One word that only says what to do, and nothing to do it to: `council review`."""
+    return len(" ".join(words).split()) == 1 and intent.target is None and intent.why.startswith("the verb")
 
 
 async def _refuse(step: Step) -> Outcome:

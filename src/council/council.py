@@ -300,8 +300,13 @@ class Council:
         self.ledger.begin(key, print_)
         found = await self.effects[kind](wanted)
         outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
-        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, len(found)))
+        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, sum(map(_is_found, found))))
         return outcome
+
+
+def _is_found(row: Json) -> bool:
+    """Whether something came back, and not a reason why nothing did."""
+    return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
 
 
 async def _together(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:

@@ -33,6 +33,7 @@ class Panel:
     everyone: str | None = None
     helpers: tuple[Seat, ...] = ()
     warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # what a reader of the verdict must know
     agents: int | None = None
 
 
@@ -70,10 +71,13 @@ def judges_panel(task: str, options: Json, where: Where) -> Panel:
     return Panel(
         seats=tuple(seat for seat, _ in seats),
         chair=None if chosen.quick or task == "validate" else LEAD,
-        members={seat.name: SeatSetting(member) for seat, member in seats},
+        members={seat.name: _wanted(member, families, where) for seat, member in seats},
         everyone=first,
         helpers=(_explorer(chosen, first, where),) if bench.explorers else (),
-        warnings=tuple(_warnings(chosen, bench, second, where)),
+        warnings=tuple(_warnings(bench)),
+        notices=("--mixed found no second family: the judges of the first sit alone.",)
+        if chosen.mixed and not second
+        else (),
         agents=bench.agents,
     )
 
@@ -118,13 +122,19 @@ def _first_family(chosen: JudgesOptions, where: Where) -> str:
 def _second_family(first: str, where: Where) -> str | None:
     """Of another family than the first: [models] other, the codex member, else whoever is available."""
     settings = where.settings
-    wishes = [settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")]
+    by_file, by_env = settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")
+    wishes = [by_env, by_file] if settings.given("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
     members = [where.reachable(wish) for wish in wishes if wish]
     members += [candidate.member for candidate in available(settings, where.env)]
     others = [member for member in members if member and where.vendor(member) != where.vendor(first)]
     if not others and where.strict:
         raise UsageError("--mixed needs a second family, and none is available: set another key, or drop --strict")
     return others[0] if others else None
+
+
+def _wanted(member: str, families: list[str], where: Where) -> SeatSetting:
+    """Of two families neither stands in for the other: what agrees with itself is no second opinion."""
+    return SeatSetting(member, ()) if len(families) > 1 else SeatSetting(member)
 
 
 def _prefix(member: str, where: Where, second: str | None) -> str:
@@ -147,10 +157,8 @@ def _explorer(chosen: JudgesOptions, first: str, where: Where) -> Seat:
     return Seat("explorer", "Explorer", member=member, vendor=where.vendor(member))
 
 
-def _warnings(chosen: JudgesOptions, bench: Bench, second: str | None, where: Where) -> list[str]:
+def _warnings(bench: Bench) -> list[str]:
     warnings = []
-    if chosen.mixed and second is None:
-        warnings.append("--mixed found no second family: the judges of the first sit alone")
     if bench.scaled:
         each = " per family" if bench.families > 1 else ""
         warnings.append(

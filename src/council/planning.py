@@ -21,12 +21,12 @@ from council.members.base import Member
 from council.members.scripted import instance
 from council.packet import Selection, build
 from council.panel import Panel, Where
-from council.prompting import Prompts
+from council.prompting import Prompts, dossier
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.planned import shape_of
 from council.record import Record
-from council.replies import SubQuestions
+from council.replies import OUTPUT_SCHEMA, SubQuestions
 from council.rules.seating import Place, seat_council
 from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
@@ -141,7 +141,7 @@ async def make_plan(
     return Plan(
         protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
         panel.agents or len(roster.seats), intent.verbose, packet,
-        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices,
+        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), (*notices, *panel.notices),
     )  # fmt: skip
 
 
@@ -222,6 +222,12 @@ def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
     return Roster(
         tuple(map(sized, roster.seats)), roster.chair and sized(roster.chair), tuple(map(sized, roster.helpers))
     )
+
+
+def sent(plan: Plan) -> Json:
+    """The packet exactly as the first seat is shown it; the others get the same with their own lens at its end."""
+    schema = OUTPUT_SCHEMA if plan.question.task == "validate" else None
+    return dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
 
 
 async def rehearse(

@@ -22,7 +22,7 @@ import jinja2
 import jinja2.meta
 
 from council.errors import PromptError
-from council.types import Message, Packet, PacketFile, Round, Seat, Statement
+from council.types import Json, Message, Packet, PacketFile, Question, Round, Seat, Statement
 
 SHIPPED = Path(__file__).parent / "data" / "prompts"
 FRONT = "+++\n"
@@ -113,10 +113,7 @@ class Prompts:
         packet: Packet = given["packet"]
         if packet.empty:
             return ""
-        numbered = replace(packet, files=tuple(PacketFile(file.path, _numbered(file.content)) for file in packet.files))
-        judging = seat.focus or given["question"].task != "ask"
-        lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
-        told = numbered.dossier(given["question"].task, *lens, given.get("output_schema"))
+        told = dossier(packet, given["question"], seat, given.get("output_schema"))
         mark = self.mark("packet")
         return f"<<<Packet {mark}\n{json.dumps(told, ensure_ascii=False, indent=1)}\n{mark}>>>"
 
@@ -185,6 +182,14 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
         return {}, text
     front, _, body = text[len(FRONT) :].partition(f"\n{FRONT}")
     return tomllib.loads(front), body
+
+
+def dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
+    """The packet as a seat is shown it: lines numbered, so that places can be named; its lens only where it judges."""
+    numbered = replace(packet, files=tuple(PacketFile(file.path, _numbered(file.content)) for file in packet.files))
+    judging = question.task != "ask"
+    lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
+    return numbered.dossier(question.task, *lens, output_schema if judging else None)
 
 
 def _numbered(content: str) -> str:

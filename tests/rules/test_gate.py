@@ -128,3 +128,10 @@ def test_an_unknown_gate_lists_the_known_ones() -> None:
 def test_reading_twice_says_the_same() -> None:
     one = report("WARN", findings=("minor",))
     assert gate(one, "warn") == gate(one, "warn")
+
+
+@pytest.mark.behaviour("50-gate")
+@pytest.mark.parametrize("task", ["brainstorm", "research", "ask"])
+def test_what_gives_no_verdict_is_said_to_give_none(task: str) -> None:
+    code, line = gate({**report(None, "PASS"), "task": task}, "fail")
+    assert (code, line) == (3, f"gate: inconclusive: {task} gives no verdict to hold against a gate")

@@ -10,7 +10,17 @@ from council.council import Council
 from council.errors import QuorumLost
 from council.protocols.judging import judged
 from council.protocols.options import JudgesOptions
-from council.replies import Consolidation, Facets, Lookups, Opinion, Options, Reply, SecondOpinion, SubQuestions
+from council.replies import (
+    OUTPUT_SCHEMA,
+    Consolidation,
+    Facets,
+    Lookups,
+    Opinion,
+    Options,
+    Reply,
+    SecondOpinion,
+    SubQuestions,
+)
 from council.types import Absence, Json, Round, Seat, Statement, Verdict
 
 REPLIES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
@@ -37,6 +47,8 @@ async def quick(council: Council) -> Verdict:
 
 async def first_round(council: Council, chosen: JudgesOptions) -> Round[Any]:
     given: dict[str, Any] = {"bench": len(council.members), "technique": chosen.technique, "explored": []}
+    if council.question.task == "validate":
+        given["output_schema"] = OUTPUT_SCHEMA
     prompt, reply = f"judges/{council.question.task}", REPLIES[council.question.task]
     if not chosen.explorers:
         return await council.poll(council.members, prompt, reply=reply, **given)

@@ -69,9 +69,10 @@ def _challenges(r2: Round[SecondOpinion]) -> list[found.Challenge]:
 
 
 def _ruled(chosen: JudgesOptions, votes: list[Vote], late: list[Finding], survived: frozenset[str]) -> Consensus:
+    several = chosen.mixed or len({vote.vendor for vote in votes}) > 1  # by --mixed, or because seats were set so
     if chosen.rule == "corroborated":
-        return rule.corroborated(votes, mixed=chosen.mixed, verified=found.verified_seats(late), survived=survived)
-    return rule.consensus(votes, mixed=chosen.mixed)
+        return rule.corroborated(votes, mixed=several, verified=found.verified_seats(late), survived=survived)
+    return rule.consensus(votes, mixed=several)
 
 
 def _groups(late: list[Finding], challenges: list[found.Challenge], votes: list[Vote]) -> list[Group]:
@@ -86,7 +87,9 @@ def _recommendation(final: Mapping[str, Statement[Opinion]], groups: list[Group]
     """What the most severe verified finding asks for, with who says so; else what the sternest judge recommends."""
     for one in groups:
         if any(member.verified for member in one.members) and one.severity != "minor":
-            return f"{one.lead.fix} ({one.lead.location}, {', '.join(one.found_by)})"
+            lead = one.lead
+            advice = lead.fix if lead.fix != found.NO_FIX else final[lead.seat].reply.recommendation
+            return f"{advice} ({lead.location}, {', '.join(one.found_by)})"
     sternest = max(final.values(), key=lambda said: rule.SCALE.index(said.reply.verdict))
     return f"{sternest.reply.recommendation} ({sternest.seat.name})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from council.render.clean import clean
 from council.render.places import absent, found_by, is_loud, place
+from council.render.terminal import count
 from council.types import Json
 
 IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # what the runner turns back in a message
@@ -28,7 +29,7 @@ def _verdict(report: Json) -> str:
     verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
     kind = "notice" if verdict == "PASS" else "warning"
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
-    return _command(kind, f"{verdict}{confidence}, {len(report['findings'])} findings", title="Council")
+    return _command(kind, f"{verdict}{confidence}, {count(len(report['findings']), 'finding')}", title="Council")
 
 
 def _finding(finding: Json, errors: bool) -> str:

@@ -6,6 +6,7 @@ from council.replies.base import SMALL_LIST, SMALL_STRING, Choices, Reply, read,
 from council.replies.dual import Attack, Issue, Point, Ruling, Triage
 from council.replies.explorers import Exploration, Lines, Lookups, SubQuestions
 from council.replies.judges import (
+    OUTPUT_SCHEMA,
     Acknowledgment,
     DebateNotes,
     Found,
@@ -16,7 +17,7 @@ from council.replies.judges import (
 from council.replies.surveys import Consolidation, Facet, Facets, Option, Options, Theme, TradeOff
 
 __all__ = [
-    "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Attack", "Choices", "Consolidation", "DebateNotes", "Exploration",
+    "OUTPUT_SCHEMA", "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Attack", "Choices", "Consolidation", "DebateNotes", "Exploration",
     "Facet", "Facets", "Found", "Issue", "Lines", "Lookups", "Objection", "Opinion", "Option", "Options", "Point", "Reply",
     "Ruling", "SecondOpinion", "SubQuestions", "Theme", "TradeOff", "Triage", "read", "schema_of", "unfence",
 ]  # fmt: skip

@@ -12,6 +12,28 @@ T = TypeVar("T")
 SCHEMA_VERSION = 2
 
 
+# How the packet describes a verdict to whoever reads it; the strict schema goes with the request besides.
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "verdict": "PASS | WARN | FAIL",
+    "confidence": "HIGH | MEDIUM | LOW",
+    "key_insight": "the whole judgement in a single sentence",
+    "findings": [
+        {
+            "severity": "critical | significant | minor",
+            "category": "security | architecture | performance | style | another word",
+            "description": "what was found",
+            "location": "file:line, if it has one",
+            "recommendation": "how to address it",
+            "fix": "the specific action that resolves it",
+            "why": "the root cause",
+            "ref": "the file, passage or document it rests on",
+        }
+    ],
+    "recommendation": "the concrete next step",
+    "schema_version": SCHEMA_VERSION,
+}
+
+
 def _upper(value: Any) -> Any:
     return value.strip().upper() if isinstance(value, str) else value
 

@@ -41,6 +41,8 @@ def _unjudged(report: Json) -> tuple[int, str] | None:
         return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"
     if report["verdict"] is None and not report["quorum"]["asked"]:
         return COMPLETE, "nothing to judge"
+    if report["verdict"] is None and report.get("task", "validate") != "validate":
+        return PARTIAL, f"inconclusive: {report['task']} gives no verdict to hold against a gate"
     voters, asked = len(_verdicts(report)), report["quorum"]["asked"]
     if voters < NEEDED:
         few = "single judge" if asked == 1 else f"{voters} of {asked} judges answered, a gate needs {NEEDED}"

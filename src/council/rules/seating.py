@@ -17,7 +17,7 @@ LOCAL = Candidate(reach.LOCAL, "local")
 LOCAL_ONLY = f"The council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement."
 BETTER = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
-    "or seat a larger model: --seat alpha=local:/path/model.gguf"
+    'or name a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
 TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in order
 STAYS = ("local", "scripted", "human")  # chosen to stay with it: nobody else's model is put in its place

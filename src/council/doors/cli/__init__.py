@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -45,6 +46,10 @@ def run(arguments: list[str]) -> int:
     except CouncilError as error:
         return _complain(error, wants_json)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _complain(
+                CouncilError(f"the output could not be written ({error.strerror}): nothing else is lost"), wants_json
+            )
         if "COUNCIL_DEBUG" in os.environ:
             raise
         what = f"{type(error).__name__}: {error}"

@@ -22,7 +22,7 @@ from council.doors.cli.given import Wish, print_json, seats_from, writable
 from council.errors import CouncilError
 from council.events import Entry
 from council.minutes import Minutes
-from council.planning import Material, Plan
+from council.planning import Material, Plan, sent
 from council.render import markdown, terminal
 from council.render.replay import replayed
 from council.render.report import dump, report
@@ -138,9 +138,9 @@ class Drive:
             plan = await _planned(convener, wish)
             packet = plan.packet
             if self.json:
-                print_json(packet.dossier(plan.question.task) | {"receipt": packet.as_json()})
+                print_json(sent(plan) | {"receipt": packet.as_json()})
                 return 0
-            click.echo(json.dumps(packet.dossier(plan.question.task), ensure_ascii=False, indent=2))
+            click.echo(json.dumps(sent(plan), ensure_ascii=False, indent=1))
             self._say(
                 [*terminal.before(plan.as_json()), *(f"left out {item.path}: {item.why}" for item in packet.skipped)]
             )
@@ -222,7 +222,7 @@ class Drive:
         try:
             if not self.jsonl:
                 self._put(self._result(minutes))
-            self._say(terminal.after(whole))
+            self._say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
         except BrokenPipeError:
             pass
         except OSError as error:
@@ -255,6 +255,11 @@ def exit_of(minutes: Minutes, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
     return exit_code(status, minutes.stopped, states) or verdict_code(report(minutes), fail_on)
+
+
+def _from_afar(whole: Json, folder: str) -> Json:
+    """A path that leads there from wherever this is."""
+    return whole | {"report_path": str(Path(folder) / whole["report_path"]) if whole["report_path"] else None}
 
 
 async def _planned(convener: Convener, wish: Wish) -> Plan:

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from council.doors.cli.words import VERBS
+
 MOST_PIPED = 4_000_000  # bytes; the packet gate has its own, smaller limits
 
 
@@ -29,11 +31,13 @@ class Wish:
 
 def piped(words: tuple[str, ...]) -> str | None:
     """What came in on standard input, if the words ask for it."""
-    if "-" not in words:
+    said = " ".join(words).split()
+    asked = said[1:] if said and said[0].lower() in VERBS else said
+    if "-" not in (*words, *asked[:1], *asked[-1:]):
         return None
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError('"-" means standard input, and nothing is piped in: council validate - < FILE')
-    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "replace")
+    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "surrogateescape")  # the gate tells what it is
 
 
 def seats_from(given: tuple[str, ...]) -> dict[str, str]:

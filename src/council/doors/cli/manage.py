@@ -135,7 +135,7 @@ def check_runs(run: str | None, **given: Any) -> int:
         else:
             click.echo(
                 "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
-                or f"{len(names)} runs, all in order"
+                or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, all in order"
             )
         return 1 if found else 0
 
