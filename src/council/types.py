@@ -119,6 +119,7 @@ class Packet:
     matched: tuple[str, ...] = ()  # what words were taken for: `auth → src/auth/`
     stripped: int = 0  # invisible characters that were taken out
     note: str = ""  # why there is nothing to show
+    remarks: tuple[str, ...] = ()  # what was done to a text on its way in, a line each
 
     @property
     def bytes(self) -> int:
@@ -143,6 +144,7 @@ class Packet:
             "files": [file.path for file in self.files], "bytes": self.bytes, "tokens": self.tokens,
             "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
             "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
+            "remarks": list(self.remarks),
         }  # fmt: skip
 
     def dossier(

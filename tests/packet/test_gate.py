@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.errors import UsageError
+from council.errors import PacketRefused, UsageError
 from council.packet import build, fitted, gate, reading, trees
 from council.packet.changes import Selection, Wanted
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
+from tests.packet.planted import SECRETS
 
 
 def left_out(packet: Packet) -> dict[str, tuple[str, bool]]:
@@ -145,9 +146,55 @@ def test_what_nobody_sees_is_taken_out_and_counted(root: Path) -> None:
     assert packet.stripped == 7
 
 
-def test_bytes_that_are_no_text_are_replaced(root: Path) -> None:
-    (root / "a.txt").write_bytes(b"caf\xe9 \xff\n")
-    assert build(["a.txt"], root, task="validate").files[0].content == "caf\ufffd \ufffd\n"
+@pytest.mark.behaviour("packet-invisible")
+def test_what_was_taken_out_is_said_of_each_file(repo: Path) -> None:
+    commit(repo, {"bi.py": "x = 1\u202e\u2066\n", "one.py": "y = 1\u200b\n", "plain.py": "z = 1\n"})
+    packet = build("HEAD~1..HEAD", repo, task="validate", decisions=["JW\u200bT"])
+    assert packet.remarks == (
+        "1 invisible character was taken out of decision 1", "2 invisible characters were taken out of bi.py",
+        "1 invisible character was taken out of one.py",
+    )  # fmt: skip
+    assert packet.as_json()["remarks"] == list(packet.remarks)
+    assert build(["plain.py"], repo, task="validate").remarks == ()
+
+
+@pytest.mark.behaviour("packet-invisible")
+def test_a_file_that_is_not_utf_8_is_read_and_said(repo: Path) -> None:
+    (repo / "a.txt").write_bytes(b"caf\xe9 \x93ok\x94\n")
+    (repo / "b.txt").write_bytes("é 漢\n".encode() + b"\xff\n")
+    (repo / "c.txt").write_bytes(b"\xe9 \x81\n")
+    packet = build(["a.txt", "b.txt", "c.txt"], repo, task="validate")
+    assert [file.content for file in packet.files] == ["café “ok”\n", "é 漢\n\ufffd\n", "é \n"]
+    assert packet.remarks[:2] == (
+        "a.txt is not UTF-8 and was read as Windows-1252", "b.txt is not UTF-8 throughout: what could not be read was replaced",
+    )  # fmt: skip
+    assert "c.txt is not UTF-8 and was read as Latin-1" in packet.remarks
+    commit(repo, {})
+    assert "+café “ok”" in build("HEAD~1..HEAD", repo, task="validate").diff
+
+
+@pytest.mark.behaviour("packet-links")
+def test_a_link_that_leads_nowhere_is_refused_when_it_is_named(repo: Path) -> None:
+    (repo / "dangling.md").symlink_to("nowhere.md")
+    for target in (["dangling.md"], "dangling.md", "src/app.py dangling.md"):
+        with pytest.raises(UsageError, match=r'"dangling\.md" is a link that leads nowhere'):
+            build(target, repo, task="validate")
+    assert build("what is dangling.md?", repo, task="ask").empty
+
+
+def test_a_spec_that_is_a_folder_is_one_line(repo: Path) -> None:
+    for folder in (".", "src"):
+        with pytest.raises(UsageError, match=f'--spec names "{folder}", and that is a folder: name a file'):
+            build("src/app.py", repo, task="validate", spec=folder)
+
+
+@pytest.mark.behaviour("packet-refuses-secrets")
+def test_a_refusal_names_twenty_places_on_one_line(root: Path) -> None:
+    write(root, {f"f{n:02}.py": f"{SECRETS['github'][0]}\n" for n in range(25)})
+    with pytest.raises(PacketRefused) as error:
+        build(".", root, task="validate")
+    assert str(error.value).count(".py:1 ") == 20 and " and 5 more:" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_name_that_is_not_unicode_is_a_hole(root: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from council.errors import UsageError
 from council.packet import build, changed, select
 from council.packet.trees import globbed
-from council.types import Packet
+from council.types import Packet, Skipped
 from tests.packet.conftest import commit, git, write
 
 
@@ -46,7 +46,9 @@ def test_a_shallow_clone_gives_what_it_has(history: Callable[[int], Path], tmp_p
     git(tmp_path, "clone", "-q", "--depth=2", f"file://{source}", "shallow")
     assert paths(validate("recent", tmp_path / "shallow")) == ["src/step4.py"]
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{source}", "shallowest")
-    assert validate("recent", tmp_path / "shallowest").note == "no changes to review"
+    packet = validate("recent", tmp_path / "shallowest")
+    assert paths(packet) == ["README.md", "src/app.py", "src/auth/jwt.py", *(f"src/step{n}.py" for n in range(5))]
+    assert packet.note == "" and packet.diff.count("new file mode") == 8
 
 
 @pytest.mark.behaviour("packet-recent")
@@ -188,6 +190,31 @@ def test_a_dash_is_standard_input(repo: Path) -> None:
         validate("-", repo)
 
 
+@pytest.mark.behaviour("packet-stdin")
+@pytest.mark.parametrize("given", ["", " \n\t\n"])
+def test_empty_standard_input_is_nothing_to_review(given: str, repo: Path) -> None:
+    packet = validate("-", repo, stdin=given)
+    assert packet.empty and packet.note == "nothing came in on standard input" and packet.holes == ()
+    beside = validate("src/app.py -", repo, stdin=given)
+    assert paths(beside) == ["src/app.py"] and beside.note == ""
+    assert [(item.path, item.why) for item in beside.skipped] == [("stdin", "nothing came in")]
+
+
+@pytest.mark.behaviour("packet-stdin")
+@pytest.mark.parametrize("raw", [b"\x7fELF\0\0\1", b"\x1f\x8b\x08\xff\xfe\x01\x02\x93"])
+def test_binary_standard_input_is_not_sent(raw: bytes, repo: Path) -> None:
+    packet = validate("-", repo, stdin=raw.decode("utf-8", "surrogateescape"))
+    assert packet.empty and packet.note == "what came in on standard input is binary"
+    assert [(item.path, item.why, item.hole) for item in packet.skipped] == [("stdin", "binary", False)]
+
+
+@pytest.mark.behaviour("packet-stdin")
+def test_standard_input_that_is_not_utf_8_is_read_and_said(repo: Path) -> None:
+    packet = validate("-", repo, stdin=b"caf\xe9\n".decode("utf-8", "surrogateescape"))
+    assert packet.files[0].content == "café\n"
+    assert packet.remarks == ("stdin is not UTF-8 and was read as Windows-1252",)
+
+
 @pytest.mark.behaviour("packet-agents-stay-out")
 @pytest.mark.parametrize(
     "target", [".", "", "recent", "HEAD~1..HEAD", ".agents/council/old.md", "**/*.md", "the council report"]
@@ -230,13 +257,108 @@ def test_a_target_that_does_not_exist_is_one_line(target: str | list[str], repo:
         validate(target, repo)
 
 
-def test_from_a_folder_below_only_what_is_there_is_seen(repo: Path) -> None:
-    commit(repo, {"src/auth/jwt.py": "changed = 1\n", "README.md": "# Changed\n"})
-    for _ in range(2):
-        commit(repo, {})
-    packet = validate("recent", repo / "src")
+@pytest.mark.behaviour("packet-missing-target")
+@pytest.mark.parametrize(
+    ("target", "missing"),
+    [
+        ("src/app.py nosuch.py", "nosuch.py"), ("nosuch.py src/app.py", "nosuch.py"), ("README.md src/nope/", "src/nope/"),
+        ("README.md src/nope", "src/nope"), ("README.md nope/*.py", "nope/*.py"), ("src/app.py *.rs", "*.rs"),
+        ("compare src/app.py with `core.py`, please", "core.py"), ("nosuch.py other.py", "nosuch.py"), ("README.md ./x", "./x"),
+    ],
+)  # fmt: skip
+def test_a_missing_path_beside_others_is_one_line(target: str, missing: str, repo: Path) -> None:
+    with pytest.raises(UsageError) as error:
+        validate(target, repo)
+    assert f'there is no "{missing}" here' in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.behaviour("packet-missing-target")
+@pytest.mark.parametrize("task", ["brainstorm", "research", "ask"])
+def test_a_missing_path_that_is_only_spoken_of_is_noted(task: str, repo: Path) -> None:
+    packet = build("split src/app.py into core.py and src/cli/", repo, task=task)
+    assert paths(packet) == ["src/app.py"]
+    assert [(item.path, item.hole) for item in packet.skipped] == [("core.py", False), ("src/cli/", False)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["the read/write path of src/app.py", "src/app.py and/or README.md", "Node.js and HTTP/2 beside src/app.py", "src/app.py: is it right?",
+     "src/app.py, see https://example.org/a.html", "src/app.py e.g. x.y.z and a[i].b", "**Bold.** src/app.py", "src/app.py costs 5$/month"],
+)  # fmt: skip
+def test_words_with_slashes_and_dots_are_still_words(words: str, repo: Path) -> None:
+    packet = validate(words, repo)
+    assert "src/app.py" in paths(packet) and packet.skipped == ()
+
+
+@pytest.mark.behaviour("packet-missing-target")
+def test_a_file_that_is_yet_to_be_made_can_be_spoken_of_and_is_a_hole(repo: Path) -> None:
+    assert validate("our plan to write docs.md for the auth system", repo).holes == ("docs.md",)
+
+
+@pytest.mark.behaviour("packet-missing-target")
+def test_what_is_named_beside_a_base_exists_or_did(repo: Path) -> None:
+    git(repo, "checkout", "-q", "-b", "topic")
+    git(repo, "rm", "-q", "README.md")
+    commit(repo, {"src/app.py": "x = 2\n"})
+    packet = validate("README.md", repo, base="main")
+    assert paths(packet) == [] and "deleted file mode" in packet.diff and "x = 2" not in packet.diff
+    with pytest.raises(UsageError, match=r'there is no "nosuch\.py" here'):
+        validate("src/app.py nosuch.py", repo, base="main")
+
+
+@pytest.mark.behaviour("packet-targets")
+@pytest.mark.parametrize(
+    ("target", "base"), [("recent", None), ("staged", None), ("", None), ("", "HEAD"), ("HEAD~3..HEAD", None)]
+)
+def test_from_a_folder_below_what_changed_outside_is_a_hole(target: str, base: str | None, repo: Path) -> None:
+    for n in range(3):
+        commit(repo, {"src/auth/jwt.py": f"changed = {n}\n", "README.md": f"# Changed {n}\n", "uv.lock": f"{n}\n"})
+    if ".." not in target:
+        write(repo, {"src/auth/jwt.py": "changed = 9\n", "README.md": "# Changed\n", "uv.lock": "9\n"})
+        git(repo, "add", "-A")
+    packet = validate(target, repo / "src", base=base)
     assert paths(packet) == ["auth/jwt.py"]
     assert "README" not in packet.diff
+    assert packet.holes == ("../README.md",)
+    assert Skipped("../README.md", "outside the folder council was started in", True) in packet.skipped
+
+
+@pytest.mark.behaviour("packet-targets")
+def test_new_files_outside_are_holes_and_many_are_counted(repo: Path) -> None:
+    write(repo, {"other/new.py": "n = 1\n", ".agents/council/x.md": "private\n"})
+    packet = validate("", repo / "src")
+    assert packet.holes == ("../other/new.py",) and packet.note == ""
+    assert validate("app.py", repo / "src", base="HEAD").holes == ()
+    write(repo, {f"many/f{n:02}.py": "n = 1\n" for n in range(30)})
+    assert len(validate("", repo / "src").holes) == 21
+    assert validate("", repo / "src").holes[-1] == "11 more files"
+
+
+@pytest.mark.behaviour("packet-targets")
+def test_a_lone_revision_means_what_changed_since(history: Callable[[int], Path]) -> None:
+    repo = history(3)
+    git(repo, "branch", "topic", "HEAD~2")
+    write(repo, {"new.py": "n = 1\n"})
+    packet = validate("HEAD~1", repo)
+    assert paths(packet) == ["src/step2.py", "new.py"]
+    assert packet.matched == ("HEAD~1 → what changed since HEAD~1",)
+    assert paths(validate("topic", repo)) == ["src/step1.py", "src/step2.py", "new.py"]
+    assert paths(validate(git(repo, "rev-parse", "--short", "HEAD~1").strip(), repo)) == ["src/step2.py", "new.py"]
+    assert "step" not in validate("the topic", repo).diff
+    assert build("topic", repo, task="research").diff == ""
+    write(repo, {"topic": "a file\n"})
+    assert paths(validate("topic", repo)) == ["topic"]
+
+
+@pytest.mark.parametrize("target", ["src/app.py:2", "src/app.py:2:7", "src/app.py:2-9", "see src/app.py:1."])
+def test_a_line_of_a_file_names_the_file(target: str, repo: Path) -> None:
+    assert paths(validate(target, repo)) == ["src/app.py"]
+
+
+def test_recent_and_staged_together_are_one_line(repo: Path) -> None:
+    with pytest.raises(UsageError, match='"recent" or "staged"') as error:
+        validate("recent staged", repo)
+    assert "\n" not in str(error.value)
 
 
 def test_odd_names_are_carried_through(repo: Path) -> None:

@@ -68,8 +68,14 @@ def _packed(gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence
         files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=scrub(spec or ""), spec=specified,
         prior_decisions=tuple(decision for decision in told if decision), environment=around,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
-        matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
+        matched=chosen.matched, stripped=gate.stripped, note=chosen.note or _no_text(chosen, gate),
+        remarks=gate.remarks,
     )  # fmt: skip
+
+
+def _no_text(chosen: Selection, gate: Gate) -> str:
+    alone = chosen.stdin is not None and not (chosen.files or chosen.changes)
+    return "what came in on standard input is binary" if alone and ("stdin", "binary") in gate.skipped else ""
 
 
 def _let_in(gate: Gate, chosen: Selection) -> None:
@@ -96,6 +102,8 @@ def _spec(gate: Gate, spec: str) -> str:
     path = inside(gate.root, spec)
     if not os.path.lexists(gate.root / path):
         raise UsageError(f'--spec names "{shown(spec)}", and there is no such file: check the name')
+    if (gate.root / path).is_dir():
+        raise UsageError(f'--spec names "{shown(spec)}", and that is a folder: name a file')
     return gate.read(path, named=True, ours=True) or ""
 
 

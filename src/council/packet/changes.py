@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +12,15 @@ from typing import NamedTuple
 from council.errors import UsageError
 from council.packet import git
 from council.packet.git import Change, Repo
-from council.packet.names import is_private, shown
+from council.packet.names import is_lock, is_private, shown
 from council.packet.trees import globbed
 from council.types import Skipped
 
 RECENT_COMMITS = 3
 RECENT_FILES = 20
 NO_CHANGES = "no changes to review"
+OUTSIDE = "outside the folder council was started in"
+OUTSIDE_TOLD = 20  # files that are named; the others are counted
 NO_FILE = ("120000", "160000")  # a link, a submodule
 
 
@@ -63,8 +66,24 @@ def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
     changes = found[:most]
     beyond = [Skipped(shown(change.path), f"recent shows {most} files", True) for change in found[len(changes) :]]
     files = [Wanted(change.path, oid=_oid(change), old=change.old) for change in changes if _has_content(change)]
-    note = "" if found else NO_CHANGES
-    return Selection("", tuple(files), tuple(changes), sides, repo, skipped=tuple(beyond), note=note)
+    outside = _outside(repo, [change.path for change in _elsewhere(repo, sides) if change.mode not in NO_FILE])
+    note = "" if found or outside else NO_CHANGES
+    return Selection("", tuple(files), tuple(changes), sides, repo, skipped=(*beyond, *outside), note=note)
+
+
+def _elsewhere(repo: Repo, sides: Sequence[str]) -> list[Change]:
+    """What differs in the whole repository, where only a folder of it can be shown."""
+    return repo.whole().changes(*sides) if repo.root != repo.top else []
+
+
+def _outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
+    """Changes of the repository that lie above or beside the folder: not shown, and said so."""
+    here = f"{repo.root.relative_to(repo.top).as_posix()}/"
+    beside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
+    told = [shown(os.path.relpath(repo.top / path, repo.root)) for path in beside if not is_lock(path)]
+    more = len(told) - OUTSIDE_TOLD
+    rest = [Skipped(f"{more:,} more files", OUTSIDE, True)] if more > 0 else []
+    return [*(Skipped(path, OUTSIDE, True) for path in told[:OUTSIDE_TOLD]), *rest]
 
 
 def _oid(change: Change) -> str:
@@ -81,7 +100,8 @@ def recent(repo: Repo) -> Selection:
         start = commits[RECENT_COMMITS]
     else:
         # Beyond the end of a shallow clone there was something, nobody knows what; before a first commit there was nothing.
-        start = commits[-1] if commits and repo.shallow() else repo.nothing()
+        # Of a single commit all is shown, since that is what there is.
+        start = commits[-1] if len(commits) > 1 and repo.shallow() else repo.nothing()
     return _differing(repo, start, most=RECENT_FILES)
 
 
@@ -111,8 +131,11 @@ def work_tree(root: Path) -> Selection:
 
 def _with_new_files(selection: Selection) -> Selection:
     assert selection.repo
-    new = [Wanted(path) for path in selection.repo.untracked() if not is_private(path)]
-    return replace(selection, files=(*selection.files, *new), note="" if new else selection.note)
+    repo = selection.repo
+    new = [Wanted(path) for path in repo.untracked() if not is_private(path)]
+    beside = _outside(repo, repo.whole().untracked()) if repo.root != repo.top else []
+    note = "" if new or beside else selection.note
+    return replace(selection, files=(*selection.files, *new), skipped=(*selection.skipped, *beside), note=note)
 
 
 def within(selection: Selection, paths: Sequence[str]) -> Selection:
@@ -122,7 +145,7 @@ def within(selection: Selection, paths: Sequence[str]) -> Selection:
     files = tuple(wanted for wanted in selection.files if _below(wanted.path, paths))
     changes = tuple(change for change in selection.changes if _below(change.path, paths))
     note = selection.note if files or changes else NO_CHANGES
-    return replace(selection, files=files, changes=changes, note=note)
+    return replace(selection, files=files, changes=changes, skipped=(), note=note)
 
 
 def _below(path: str, places: Sequence[str]) -> bool:

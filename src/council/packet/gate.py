@@ -18,7 +18,7 @@ from council.types import PacketFile, Skipped
 FILE_LIMIT = 256 * 1024
 PACKET_LIMIT = 2 * 1024 * 1024
 FILES_LIMIT = 400
-TOLD = 5  # places named in a refusal
+TOLD = 20  # places named in a refusal
 SETTING = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
 )
@@ -41,6 +41,8 @@ class Gate:
     keyed: set[str] = field(default_factory=set)  # where a key block was masked
     masked: int = 0
     stripped: int = 0
+    unseen: dict[str, int] = field(default_factory=dict)  # invisible characters that were taken out, of each text
+    odd: dict[str, None] = field(default_factory=dict)  # texts that are not what they should be
     used: int = 0  # bytes
     asked: int = 0  # files
     over: int = 0  # files beyond the limit
@@ -65,20 +67,26 @@ class Gate:
         elif secret and not self.redact:
             self._secret(path, f"{shown(secret)}:1 (its name stands for secrets)")
         elif (raw := self._content(path, content, named)) is not None:
-            text, gone = reading.decoded(raw)
-            self.stripped += gone
+            text = self._seen(path, raw)
             clean = self._clean(path, self._veiled(text, _veiled) if secret else text)
             return clean if clean is not None and self._has_room(path, clean) else None
         return None
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was done to the texts, a line each."""
+        return (*self.odd, *(_taken_out(name, gone) for name, gone in self.unseen.items()))
+
     def stdin(self, text: str) -> None:
-        if clean := self.text("stdin", text):
+        raw = reading.as_bytes(text)
+        if not reading.is_text(raw):
+            self.skip("stdin", "binary")
+        elif clean := self.text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
 
     def text(self, name: str, text: str) -> str:
         """Let in what came from no file: standard input, a decision, the words of the target."""
-        seen, gone = reading.visible(text)
-        self.stripped += gone
+        seen = self._seen(name, reading.as_bytes(text))
         if len(seen.encode()) > FILE_LIMIT:
             self.skip(name, f"over {FILE_LIMIT // 1024} KB", hole=True)
             return ""
@@ -87,8 +95,7 @@ class Gate:
 
     def change(self, change: Change, section: str) -> None:
         """Let the diff of one file in, if neither of its names nor any of its lines forbids it."""
-        text, gone = reading.visible(section)
-        self.stripped += gone
+        text = self._seen(change.path, reading.as_bytes(section))
         names = dict.fromkeys((change.path, change.old))
         if why := next((why for why in map(_by_name, names) if why), ""):
             self.skip(change.path, why)
@@ -121,6 +128,17 @@ class Gate:
                 f"nothing was sent, secrets stand at {told}{more}: take them out, mask them with --redact, "
                 "or leave those files out with --skip-secrets"
             )
+
+    def _seen(self, name: str, raw: bytes) -> str:
+        """A text without what nobody sees; what that took, and how it had to be read, is on record."""
+        text, how = reading.as_text(raw)
+        if how:
+            self.odd[f"{shown(name)} {how}"] = None
+        seen, gone = reading.visible(text)
+        self.stripped += gone
+        if gone:  # a file and its diff hold the same ones
+            self.unseen[name] = max(gone, self.unseen.get(name, 0))
+        return seen
 
     def _content(self, path: str, content: bytes | None, named: bool) -> bytes | None:
         try:
@@ -225,6 +243,11 @@ def _veiled_hunk_line(line: str) -> str:
     if hunk := HUNK.match(line):
         return hunk[0]  # what follows the numbers is a line of the file
     return line[:1] + _veiled_line(line[1:]) if line[:1] in ("+", "-", " ") else line
+
+
+def _taken_out(name: str, gone: int) -> str:
+    what = "invisible character was" if gone == 1 else "invisible characters were"
+    return f"{gone:,} {what} taken out of {shown(name)}"
 
 
 def _denied_of(*names: str) -> str | None:

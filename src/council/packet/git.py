@@ -28,7 +28,7 @@ PINNED = {
     "core.askPass": "false", "core.quotePath": "true", "core.attributesFile": os.devnull, "core.bare": "false",
     "core.alternateRefsCommand": "false", "core.untrackedCache": "false", "core.gitProxy": "false",
     "credential.helper": "", "diff.external": "", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
-    "diff.orderFile": os.devnull, "diff.autoRefreshIndex": "true", "diff.ignoreSubmodules": "all",
+    "diff.orderFile": os.devnull, "diff.autoRefreshIndex": "true", "diff.ignoreSubmodules": "all", "diff.relative": "false",
     "protocol.allow": "never", "submodule.recurse": "false", "log.showSignature": "false", "gc.auto": "0",
 }  # fmt: skip
 PLAIN = (
@@ -123,12 +123,16 @@ class Repo:
         paths = dict.fromkeys(path for change in changes for path in (change.old, change.path))
         return self.run(
             "diff", "--patch", "--unified=3", "--inter-hunk-context=0", *PLAIN, *sides, "--", *paths
-        ).decode("utf-8", "replace")
+        ).decode("utf-8", "surrogateescape")  # each file has an encoding of its own
 
     def listed(self, folder: str = "") -> list[str]:
         """Files that are tracked, or would be if they were added."""
         args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder or ".")
         return sorted(set(_names(self.run(*args))))
+
+    def whole(self) -> Repo:
+        """The same repository, seen from its top."""
+        return Repo(self.top, self.top, self.overrides)
 
     def untracked(self) -> list[str]:
         return sorted(_names(self.run("ls-files", "-z", "--others", "--exclude-standard", "--", ".")))

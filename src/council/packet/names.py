@@ -17,6 +17,10 @@ DENIED_PLACES = (".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gn
 # A program may be called credentials.py and a template .env.example; their contents are looked at like any other's.
 TEMPLATES = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
 SOURCE = set("py pyi js mjs cjs jsx ts tsx vue svelte go rs java kt kts scala rb php c h cc cpp hpp cs swift m ex exs erl clj hs ml lua dart sql sh md rst adoc html css scss proto graphql".split())  # fmt: skip # noqa: SIM905
+SUFFIXES = SOURCE | set("txt json jsonl yaml yml toml ini cfg conf env csv tsv xml svg bash zsh ps1 bat tf ipynb lock log diff patch htm less vb r pl pdf".split())  # fmt: skip # noqa: SIM905
+PRODUCT = re.compile(
+    r"(?i)(?:node|next|nuxt|vue|react|ember|express|three|d3|p5|chart|nest|solid|backbone|require|moment|alpine|discord|ractive|asp|ml)\.(?:js|ts|net)"
+)
 LOCKS = {
     "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "bun.lockb", "packages.lock.json", "gradle.lockfile",
     "package.resolved", "conda-lock.yml", ".terraform.lock.hcl",
@@ -48,6 +52,12 @@ def is_private(path: str) -> bool:
     """The council's own records and git's: never material, but for the environment, which is asked for by name."""
     parts = PurePosixPath(path.lower()).parts  # some file systems know no case
     return ".git" in parts or parts[:1] == (".agents",)
+
+
+def has_known_suffix(path: str) -> bool:
+    """Whether a word ends like the name of a file: `core.py`, and not `Node.js`, which is a thing of its own."""
+    name = PurePosixPath(path.lower())
+    return bool(name.stem) and name.suffix.removeprefix(".") in SUFFIXES and not PRODUCT.fullmatch(path)
 
 
 def shown(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 )
+CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # escapes are left out: terminals' logs hold them
 ODD = (
     (stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
@@ -93,12 +95,41 @@ def link_target(root: Path, path: str) -> str | None:
         raise UsageError(f'"{shown(path)}" is a link that leads back to itself: name the file itself') from error
     if not target.is_relative_to(root.resolve()):
         raise UsageError(f'"{shown(path)}" is a link out of the folder council was started in, and is not followed')
+    if not target.exists():
+        raise UsageError(f'"{shown(path)}" is a link that leads nowhere: name the file itself')
     return target.relative_to(root.resolve()).as_posix()
+
+
+def as_text(content: bytes) -> tuple[str, str]:
+    """Text without its byte order mark, and what is to be said about how it was read."""
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff"), ""
+    except UnicodeDecodeError:
+        replaced = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    if re.search("[^\0-\x7f\ufffd]", replaced):  # most of it is what it should be
+        return replaced, "is not UTF-8 throughout: what could not be read was replaced"
+    for encoding, name in (("cp1252", "Windows-1252"), ("latin-1", "Latin-1")):
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode(encoding), f"is not UTF-8 and was read as {name}"
+    raise AssertionError("every byte is a character of Latin-1")
+
+
+def as_bytes(text: str) -> bytes:
+    """What a text was before somebody decoded it with the bytes that are no UTF-8 kept as surrogates."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return sound(text).encode()
+
+
+def is_text(content: bytes) -> bool:
+    """For what has no name to go by: neither binary, nor both foreign to UTF-8 and full of controls."""
+    return not is_binary(content) and not (as_text(content)[1] and CONTROL.search(content))
 
 
 def decoded(content: bytes) -> tuple[str, int]:
     """Text, and how many characters that nobody sees were taken out of it."""
-    return visible(content.decode("utf-8", "replace").removeprefix("\ufeff"))
+    return visible(as_text(content)[0])
 
 
 def visible(text: str) -> tuple[str, int]:

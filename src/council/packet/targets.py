@@ -13,12 +13,15 @@ from council.errors import UsageError
 from council.packet import git
 from council.packet.changes import Selection, Wanted, between, recent, repo_of, since, staged, within, work_tree
 from council.packet.git import Repo
-from council.packet.names import is_private, shown
+from council.packet.names import has_known_suffix, is_private, shown
 from council.packet.reading import inside, link_target
 from council.packet.trees import globbed, is_glob, listing, meant
 from council.types import Skipped
 
+NOTHING_PIPED = "nothing came in on standard input"
 RANGE = re.compile(r"(?![./])(?P<one>\S*?)(?P<dots>\.{2,3})(?!/)(?P<other>\S*)")
+LINE = re.compile(r"(?P<path>.+?):\d+(?:[:-]\d+)?:?")
+HEX_WORD = re.compile(r"[a-f]{4,}")  # `facade` is a word before it is the start of a commit's name
 PATHLIKE = re.compile(r"[^\s/]*/\S*|\S+\.[A-Za-z]\w{0,5}|\S*[*?\[]\S*")
 
 
@@ -50,9 +53,17 @@ def select(
     text = words.strip() if isinstance(words, str) else " ".join(words)
     asked = Words(text, tuple(text.split() if isinstance(words, str) else words), exact, root, task)
     chosen = _chosen(asked, base, match, stdin is not None)
+    if stdin is not None and not stdin.strip():
+        return replace(_with_nothing_piped(chosen), target=text)
     if stdin is None and _asks_for_stdin(asked):
         raise UsageError('"-" means standard input, and nothing came from there: pipe something in, or name a file')
     return replace(chosen, target=text, stdin=stdin)
+
+
+def _with_nothing_piped(chosen: Selection) -> Selection:
+    alone = not (chosen.files or chosen.changes)
+    skipped = () if alone else (Skipped("stdin", "nothing came in"),)
+    return replace(chosen, skipped=(*chosen.skipped, *skipped), note=NOTHING_PIPED if alone else chosen.note)
 
 
 def changed(root: Path) -> bool:
@@ -67,14 +78,31 @@ def _asks_for_stdin(asked: Words) -> bool:
 
 def _chosen(asked: Words, base: str | None, match: bool, piped: bool) -> Selection:
     if base is not None:
-        return within(since(repo_of(asked.root, "--base"), base), [path for path, _ in _paths(asked)])
+        return _since_base(asked, since(repo_of(asked.root, "--base"), base))
     if asked.judging and not asked.exact and (special := _special(asked, piped)):
         return special
     paths = list(_paths(asked))
+    missing = _missing(asked)
+    if asked.task == "validate" and missing and (paths or all(_looks_like_one(asked, word) for word in asked.tokens)):
+        raise _no_such(missing[0])
     if paths or asked.exact or not asked.judging:
-        return _files(asked, paths)
-    _refuse_missing(asked)
-    return _meant(asked) if match and not piped else Selection()
+        chosen = _files(asked, paths)
+    else:
+        _refuse_missing(asked)
+        chosen = _meant(asked) if match and not piped else Selection()
+    spoken_of = [Skipped(_said(word), "there is no such file here", asked.task == "validate") for word in missing]
+    return replace(chosen, skipped=(*chosen.skipped, *spoken_of))
+
+
+def _since_base(asked: Words, changes: Selection) -> Selection:
+    """What changed, of what was named; a file that is gone can be named too."""
+    paths = [path for path, _ in _paths(asked)]
+    for word in _missing(asked):
+        gone = within(changes, [word])
+        if asked.task == "validate" and not (gone.files or gone.changes):
+            raise _no_such(word)
+        paths.append(word)
+    return within(changes, paths)
 
 
 def _special(asked: Words, piped: bool) -> Selection | None:
@@ -82,6 +110,8 @@ def _special(asked: Words, piped: bool) -> Selection | None:
     name = asked.text.lower()
     if not name:
         return None if piped else work_tree(asked.root)
+    if len(asked.tokens) > 1 and set(name.split()) <= {"recent", "staged"}:
+        raise UsageError('"recent" and "staged" are two targets: say "recent" or "staged", not both')
     if name == "recent":
         return recent(repo_of(asked.root, "recent"))
     if name == "staged":
@@ -89,7 +119,18 @@ def _special(asked: Words, piped: bool) -> Selection | None:
     span = RANGE.fullmatch(asked.text)
     if span and (span["one"] or span["other"]) and not _exists(asked.root, asked.text):
         return between(repo_of(asked.root, "a revision range"), span)
-    return None
+    return _revision(asked) if asked.task == "validate" and len(asked.tokens) == 1 else None
+
+
+def _revision(asked: Words) -> Selection | None:
+    """A lone word that git knows as a commit, and that is no path: what changed since."""
+    word = asked.text
+    repo = None if word == "-" or _exists(asked.root, word) or HEX_WORD.fullmatch(word) else git.find(asked.root)
+    try:
+        chosen = since(repo, word) if repo and repo.commit(word) else None
+    except UsageError:
+        return None
+    return replace(chosen, matched=(f"{_said(word)} → what changed since {_said(word)}",)) if chosen else None
 
 
 # Files that were named.
@@ -152,7 +193,7 @@ def _globs_here(asked: Words, pattern: str) -> bool:
 
 def _bare(root: Path, token: str) -> str | None:
     """A path among other words must look like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
-    bare = token if _exists(root, token) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
+    bare = token if _exists(root, token) else _unquoted(root, token)
     if not re.search(r"\w", bare):
         return None
     if is_glob(bare) or not _exists(root, bare):
@@ -160,6 +201,44 @@ def _bare(root: Path, token: str) -> str | None:
     if (root / bare).is_dir():
         return bare if "/" in bare and not Path(bare).is_absolute() else None
     return bare if re.search(r"[/.\\]", bare) or bare != bare.lower() else None
+
+
+def _unquoted(root: Path, token: str) -> str:
+    """A word without what a sentence puts around it, and a file without the line that was named in it."""
+    bare = token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
+    line = LINE.fullmatch(bare)
+    return line["path"] if line and _exists(root, line["path"]) else bare
+
+
+def _missing(asked: Words) -> list[str]:
+    """Words that look like a path and name nothing."""
+    if asked.exact or _exists(asked.root, asked.text):
+        return []  # each of them was looked for
+    words = dict.fromkeys(_unquoted(asked.root, token) for token in asked.tokens if not _exists(asked.root, token))
+    return [word for word in words if _is_missing(asked, word)]
+
+
+def _is_missing(asked: Words, word: str) -> bool:
+    if _exists(asked.root, word) or not _is_pathlike(asked.root, word):
+        return False
+    return not (is_glob(word) and _glob(git.find(asked.root), asked.root, word))
+
+
+def _is_pathlike(root: Path, word: str) -> bool:
+    """Among other words: `core.py`, `src/nope`, `docs/`, `./x` and `*.rs` are paths; `and/or`, `Node.js` and an address are none."""
+    if "://" in word or not re.search(r"\w", word) or Path(word).is_absolute() or ".." in Path(word).parts:
+        return False
+    begins = word.split("/")[0]
+    slashed = "/" in word and (word.endswith("/") or begins == "." or _exists(root, begins) or is_glob(word))
+    return slashed or (has_known_suffix(word) and not re.search(r"[(){}=,;|&]", word))
+
+
+def _looks_like_one(asked: Words, token: str) -> bool:
+    return _exists(asked.root, token) or _is_pathlike(asked.root, _unquoted(asked.root, token))
+
+
+def _no_such(path: str) -> UsageError:
+    return UsageError(f'there is no "{_said(path)}" here: check the name')
 
 
 def _exists(root: Path, path: str) -> bool:

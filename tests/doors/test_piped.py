@@ -1,0 +1,33 @@
+"""When the words ask for standard input."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+import pytest
+
+from council.doors.cli.given import piped
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    "words", [("-",), ("validate", "-"), ("explain -",), ("- explain",), ("validate", "-", "now"), ("validate - now",), ("ask", "what is this: -")]
+)  # fmt: skip
+def test_a_dash_at_an_edge_asks_for_standard_input(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("caf\xe9".encode("latin-1"))))
+    assert piped(words) == "caf\udce9"
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with pytest.raises(click.UsageError, match="nothing is piped in"):
+        piped(words)
+
+
+@pytest.mark.parametrize("words", [(), ("validate", "recent"), ("red - or blue?",), ("a-b",), ("--",)])
+def test_a_dash_between_words_is_a_dash(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert piped(words) is None
