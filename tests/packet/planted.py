@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import string
 
@@ -63,6 +64,17 @@ SECRETS: dict[str, tuple[str, str]] = {
         ("bearer", "Authorization: Bearer {}", some(WORDY, 40, "bearer")),
         ("assigned", 'client_secret: "{}"', some(WORDY, 32, "assigned")),
         ("password", 'db_password = "{}"', "Tr0ub4dor&" + some(WORDY, 3, "pw")),
+        (
+            "docker-auth",
+            '{{"auths": {{"registry.io": {{"auth": "{}"}}}}}}',
+            base64.b64encode(b"ada:correct-horse").decode(),
+        ),
+        ("curl", "curl -sS -u ada:{} https://host.org", "hunter2!"),
+        ("curl-user", "curl --user 'ada:{}' https://host.org", "letmein9"),
+        ("mysql", "mysqldump -h db -uroot -p{} app", "hunter2!"),
+        ("patterned", "{}", "sk-proj-" + "a1b2" * 10),
+        ("patterned-letters", "{}", "sk-proj-" + "abcd" * 10),
+        ("patterned-slack", "{}", "-".join(["xoxb", "123456789012", "1234567890123", "abcdefghijklmnopqrstuvwx"])),
         ("env-style", "SIGNING_KEY={}", some(HEX, 40, "env")),
     ]
 }

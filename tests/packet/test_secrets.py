@@ -37,7 +37,10 @@ def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
         "integrity sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
         "-----BEGIN RSA PRIVATE KEY-----\n...\n-----END RSA PRIVATE KEY-----", "private_key: ed25519.Ed25519PrivateKey",
         "The token-bucket algorithm refills 10 tokens a second.", 'raise Error("password: at least 12 characters")',
-        "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad", 'token_url = "https://login.host.org/oauth2/v2/token"',
+        "curl -u user:password https://host", "curl -u $USER:$PASS https://host", "curl -u user:<password> x", "sudo -u ada:staff ls",
+        "mysql -u root -p app", "mysql -p$PASS", "docker run --name mysql -p3306:3306 mysql:8", "mkdir -pdeep/folder", "mysql -ppassword",
+        '"auth": "required"', '"auth": "authentication"', "gsk_render_node_get_opaque_bounds", "sk-estimator-doc-link-container", "xoxb-your-token-goes-right-here",
+        "sk-proj-" + "A" * 40, "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad", 'token_url = "https://login.host.org/oauth2/v2/token"',
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_secret_is_none(text: str) -> None:
@@ -87,7 +90,8 @@ def test_any_text_can_be_scrubbed(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["a" * 1_000_000, "password=" * 110_000, "-----BEGIN PRIVATE KEY-----\n" * 35_000, "://a:" * 200_000,
-     "token: '" * 120_000, some(HEX, 1_000_000, "long"), "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000],
+     "token: '" * 120_000, some(HEX, 1_000_000, "long"), "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000,
+     "curl -u a:" * 100_000, "mysql -p " * 110_000, '"auth": "' * 110_000],
 )  # fmt: skip
 def test_a_megabyte_of_anything_is_read_in_seconds(text: str) -> None:
     started = time.monotonic()

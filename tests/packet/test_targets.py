@@ -157,6 +157,7 @@ def test_a_name_with_blanks_is_a_path_when_it_is_all_that_was_said(repo: Path) -
     write(repo, {"my notes.md": "notes\n"})
     assert paths(validate("my notes.md", repo)) == ["my notes.md"]
     assert paths(validate(["my notes.md"], repo)) == ["my notes.md"]
+    assert paths(validate("src/app.py my notes.md", repo)) == ["src/app.py", "my notes.md"]
 
 
 @pytest.mark.behaviour("packet-words-match")
@@ -270,6 +271,15 @@ def test_a_missing_path_beside_others_is_one_line(target: str, missing: str, rep
     with pytest.raises(UsageError) as error:
         validate(target, repo)
     assert f'there is no "{missing}" here' in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.behaviour("packet-missing-target")
+def test_what_was_said_beside_the_target_is_looked_at_too(repo: Path) -> None:
+    with pytest.raises(UsageError, match=r'there is no "nosuch\.py" here'):
+        validate("src/app.py", repo, said="src/app.py nosuch.py")
+    assert paths(validate("src/app.py", repo, said="the read/write path of src/app.py, please")) == ["src/app.py"]
+    packet = build("src/app.py", repo, task="research", said="split src/app.py into core.py")
+    assert packet.target == "src/app.py" and [item.path for item in packet.skipped] == ["core.py"]
 
 
 @pytest.mark.behaviour("packet-missing-target")

@@ -31,18 +31,22 @@ def build(
     spec: str | None = None,
     decisions: Sequence[str] = (),
     base: str | None = None,
+    said: str = "",
     stdin: str | None = None,
     match: bool = True,
     redact: bool = False,
     skip_secrets: bool = False,
     fit: int | None = None,
 ) -> Packet:
-    """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else."""
+    """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else.
+
+    `said` is all that was said, where the target is only what was found in it: what else looks like a path is missed.
+    """
     if redact and skip_secrets:
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
     chosen = target
     if not isinstance(chosen, Selection):
-        chosen = select(chosen, root, task=task, base=base, stdin=stdin, match=match)
+        chosen = select(chosen, root, task=task, base=base, said=said, stdin=stdin, match=match)
     gate = Gate(root, redact, skip_secrets)
     packet = _packed(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.holes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from collections import Counter
@@ -76,11 +77,12 @@ RULES = (
     _rule("JSON web token", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}", "eyJ"),
 )  # fmt: skip
 
-PLACEHOLDER = re.compile(
+PLACEHOLDERS = (
     r"example|sample|placeholder|change[-_]?me|your|my[-_]?(?:key|token|secret|pass)|dummy|fake|redacted|insert|replace"
-    r"|x{4,}|\*{3,}|\.{3}|0{8,}|1234567|abcdefg|<|>|\$\{|\$\(|\{\{|%\(|%s|#\{|\bnone\b|\bnull\b|\bundefined\b",
-    re.IGNORECASE,
+    r"|x{4,}|\*{3,}|\.{3}|0{8,}|<|>|\$\{|\$\(|\{\{|%\(|%s|#\{|\bnone\b|\bnull\b|\bundefined\b"
 )
+SPOKEN = re.compile(PLACEHOLDERS, re.IGNORECASE)
+PLACEHOLDER = re.compile(f"{PLACEHOLDERS}|1234567|abcdefg", re.IGNORECASE)
 KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d:")
 KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,60}-{0,5}")
 BASE64 = re.compile(r"[A-Za-z0-9+/]{32,}")
@@ -88,6 +90,17 @@ URL_PASSWORD = re.compile(
     r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s:/@\"'<>]{0,100}):([^\s@/:\"'<>]{5,200})@(?=[\w\[$-])"
 )
 BEARER = re.compile(r"(?i)\bauthorization\b[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s+([\w+/=.~-]{16,})")
+REGISTRY = re.compile(r"\"auth\"\s{0,8}:\s{0,8}\"([A-Za-z0-9+/]{8,2000}={0,2})\"")
+# A password after an option means one only to some programs, and those are looked for before it.
+OPTION = re.compile(
+    r"(?<=\s)(?:(?P<user>-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"'$<]{1,100}:|(?P<attached>-p|--password=)[\"']?|(?P<apart>-p) [\"']?)"
+    r"(?P<password>[^\s\"'`]{4,200})"
+)
+PROGRAMS = {
+    "user": re.compile(r"\bcurl\b"), "attached": re.compile(r"\b(?:mysql|mariadb)[\w-]*\s|\bsshpass\s"), "apart": re.compile(r"\bsshpass\s"),
+}  # fmt: skip
+PORTS = re.compile(r"[\d.:]+(?:/\w+)?")
+COMMAND_REACH = 300  # characters between a program and its option
 NAMED = re.compile(
     r"(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|auth[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|credential)[\w.-]{0,40})[\"'\]]{0,2}"
@@ -106,7 +119,7 @@ COMMON = {
 
 def secrets_in(text: str) -> list[Secret]:
     """Every secret of a text, in order, none inside another."""
-    found = [*_known(text), *_key_blocks(text), *_urls(text), *_bearers(text), *_assignments(text)]
+    found = [*_known(text), *_key_blocks(text), *_urls(text), *_bearers(text), *_logins(text), *_assignments(text)]
     return _apart(sorted(found, key=lambda secret: (secret.start, -secret.end)))
 
 
@@ -153,8 +166,14 @@ def _known(text: str) -> Iterator[Secret]:
     for rule in RULES:
         if any(hint in text for hint in rule.hints):
             for found in rule.pattern.finditer(text):
-                if not _is_placeholder(found.group()):
+                if not _is_only_shown(found.group()):
                     yield Secret(rule.kind, *found.span())
+
+
+def _is_only_shown(key: str) -> bool:
+    """A key's shape that stands there for reading. With a known prefix a pattern is no excuse: only words, and one letter over and over."""
+    wordy = not re.search(r"\d|[A-Za-z]{20}", key)
+    return wordy or len(set(key[-20:])) <= 2 or bool(SPOKEN.search(key))
 
 
 def _is_placeholder(value: str) -> bool:
@@ -189,9 +208,37 @@ def _urls(text: str) -> Iterator[Secret]:
         return
     for found in URL_PASSWORD.finditer(text):
         user, password = found.groups()
-        usual = password.lower() in COMMON or password == user or SELF_NAMED.fullmatch(password)
-        if not usual and not PLACEHOLDER.search(password) and not password.startswith(("$", "{", "%", ":")):
+        if password != user and _is_chosen(password):
             yield Secret("URL password", *found.span(2))
+
+
+def _is_chosen(password: str) -> bool:
+    """A password that somebody uses: no word that everyone writes in its place, and no variable."""
+    usual = password.lower() in COMMON or SELF_NAMED.fullmatch(password) or PLACEHOLDER.search(password)
+    return not usual and not password.startswith(("$", "{", "%", ":"))
+
+
+def _logins(text: str) -> Iterator[Secret]:
+    """What a registry's and a command line's users are let in with."""
+    for found in REGISTRY.finditer(text):
+        if _is_login(found[1]):
+            yield Secret("registry login", *found.span(1))
+    if not any(program in text for program in ("curl", "mysql", "mariadb", "sshpass")):
+        return
+    for found in OPTION.finditer(text):
+        program = next(pattern for kind, pattern in PROGRAMS.items() if found[kind])
+        before = re.split(r"(?<!\\)\n", text[max(0, found.start() - COMMAND_REACH) : found.start()])[-1]
+        if program.search(before) and _is_chosen(found["password"]) and not PORTS.fullmatch(found["password"]):
+            yield Secret("password on a command line", *found.span("password"))
+
+
+def _is_login(value: str) -> bool:
+    """`user:password`, as base64 writes it."""
+    try:
+        user, colon, password = base64.b64decode(value, validate=True).decode("ascii").partition(":")
+    except ValueError:
+        return False
+    return bool(user and colon and user.isprintable() and len(password) >= 4 and _is_chosen(password))
 
 
 def _bearers(text: str) -> Iterator[Secret]:

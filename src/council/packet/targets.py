@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from council.packet.reading import inside, link_target
 from council.packet.trees import globbed, is_glob, listing, meant
 from council.types import Skipped
 
+LONGEST_NAME = 6  # words
+MISSING_TOLD = 20
 NOTHING_PIPED = "nothing came in on standard input"
 RANGE = re.compile(r"(?![./])(?P<one>\S*?)(?P<dots>\.{2,3})(?!/)(?P<other>\S*)")
 LINE = re.compile(r"(?P<path>.+?):\d+(?:[:-]\d+)?:?")
@@ -33,6 +36,7 @@ class Words(NamedTuple):
     exact: bool  # the tokens are paths as they stand
     root: Path
     task: str
+    said: str = ""  # all the words, where the text is only a part of them
 
     @property
     def judging(self) -> bool:
@@ -45,13 +49,15 @@ def select(
     *,
     task: str,
     base: str | None = None,
+    said: str = "",
     stdin: str | None = None,
     match: bool = True,
 ) -> Selection:
     """The material that words name. A string is read for what it names; of a sequence each item is a path or a glob."""
     exact = not isinstance(words, str)
     text = words.strip() if isinstance(words, str) else " ".join(words)
-    asked = Words(text, tuple(text.split() if isinstance(words, str) else words), exact, root, task)
+    tokens = tuple(words) if exact else tuple(_tokens(root, text))
+    asked = Words(text, tokens, exact, root, task, said.strip() or text)
     chosen = _chosen(asked, base, match, stdin is not None)
     if stdin is not None and not stdin.strip():
         return replace(_with_nothing_piped(chosen), target=text)
@@ -64,6 +70,17 @@ def _with_nothing_piped(chosen: Selection) -> Selection:
     alone = not (chosen.files or chosen.changes)
     skipped = () if alone else (Skipped("stdin", "nothing came in"),)
     return replace(chosen, skipped=(*chosen.skipped, *skipped), note=NOTHING_PIPED if alone else chosen.note)
+
+
+def _tokens(root: Path, text: str) -> list[str]:
+    """The words, those together that are the name of one file: `my notes.md`."""
+    words = text.split()
+    found, at = [], 0
+    while at < len(words):
+        runs = (" ".join(words[at:end]) for end in range(min(at + LONGEST_NAME, len(words)), at + 1, -1))
+        found.append(next((run for run in runs if "." in run and _exists(root, run)), words[at]))
+        at += found[-1].count(" ") + 1
+    return found
 
 
 def changed(root: Path) -> bool:
@@ -212,10 +229,11 @@ def _unquoted(root: Path, token: str) -> str:
 
 def _missing(asked: Words) -> list[str]:
     """Words that look like a path and name nothing."""
-    if asked.exact or _exists(asked.root, asked.text):
+    if asked.exact or _exists(asked.root, asked.said):
         return []  # each of them was looked for
-    words = dict.fromkeys(_unquoted(asked.root, token) for token in asked.tokens if not _exists(asked.root, token))
-    return [word for word in words if _is_missing(asked, word)]
+    tokens = _tokens(asked.root, asked.said)
+    words = dict.fromkeys(_unquoted(asked.root, token) for token in tokens if not _exists(asked.root, token))
+    return list(islice((word for word in words if _is_missing(asked, word)), MISSING_TOLD))
 
 
 def _is_missing(asked: Words, word: str) -> bool:
