@@ -24,7 +24,7 @@ from council.ledger import Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
 from council.minutes import Minutes
-from council.packet import changed, look, work_tree
+from council.packet import changed, look, scrub, work_tree
 from council.panel import Where
 from council.planning import Material, Plan, context_for, make_plan, packet_from, question_from, roster_from
 from council.prompting import Prompts
@@ -146,7 +146,7 @@ class Convener:
         setup = plan.setup() | {"timeout": self._flags.get("timeout")}
         record = Record(run, name, str(self.folder), now, secrets.token_hex(16), setup)
         with store.own(run):
-            ledger = Ledger(store, record, listen)
+            ledger = Ledger(store, record, listen, wash=washed)
             row = ("run", (name, record.folder, now, record.seed, json.dumps(record.setup, ensure_ascii=False)))
             await ledger.tell_safely(ev.Convened(run, name, plan.as_json(), record.folder), row)
             return await self._work(ledger, stop, resend=True)
@@ -174,7 +174,7 @@ class Convener:
             filing.open_folder(Path(record.folder), self.settings.report_dir)
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
-            ledger = Ledger(self.store, record, listen)
+            ledger = Ledger(self.store, record, listen, wash=washed)
             await ledger.tell_safely(ev.Resumed(run), ("reopen", ()))
             return await self._work(ledger, stop, resend=resend)
 
@@ -310,7 +310,7 @@ class Convener:
             ending = await deliberate(council, protocols.find(record.setup["protocol"]), record.setup["options"])
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
-        again = json.dumps(asdict(ending.verdict))
+        again = json.dumps(clear_of_secrets(asdict(ending.verdict)))
         return [] if again == kept else ["the verdict recomputed from the statements is not the one that was kept"]
 
     async def newest(self) -> str:
@@ -332,6 +332,21 @@ class Convener:
 def _is_bare(words: Sequence[str], intent: Intent) -> bool:
     """One word that only says what to do, and nothing to do it to: `council review`."""
     return len(" ".join(words).split()) == 1 and intent.target is None and intent.why.startswith("the verb")
+
+
+def clear_of_secrets(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {name: clear_of_secrets(item) for name, item in value.items()}
+    return [clear_of_secrets(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def washed(event: ev.Event) -> ev.Event:
+    """Views and reports are made of events, so a secret that a member wrote down ends here. Prompts passed the gate before."""
+    if isinstance(event, (ev.Asked, ev.Convened)):
+        return event
+    return ev.from_payload(event.type, clear_of_secrets(ev.payload(event)))
 
 
 async def _refuse(step: Step) -> Outcome:

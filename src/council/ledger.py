@@ -39,12 +39,19 @@ def fingerprint(ask: Ask, member: str) -> str:
 
 class Ledger:
     def __init__(
-        self, store: Store, record: Record, listen: Listener = lambda entry: None, *, strict: bool = True
+        self,
+        store: Store,
+        record: Record,
+        listen: Listener = lambda entry: None,
+        *,
+        strict: bool = True,
+        wash: Callable[[Event], Event] = lambda event: event,
     ) -> None:
         self.store = store
         self.record = record
         self.run = record.run
         self.listen = listen
+        self.wash = wash  # what may be kept and shown of an event: no secret that a member wrote down
         self.strict = strict  # False: take results by key alone (an audit of a run made by older prompts)
         self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
         self._seq = record.entries[-1].seq if record.entries else 0
@@ -70,6 +77,7 @@ class Ledger:
 
     def _stamp(self, event: Event) -> Row:
         self._seq += 1
+        event = self.wash(event)
         entry = Entry(self._seq, time.time(), event)
         self.record.entries.append(entry)
         self.listen(entry)

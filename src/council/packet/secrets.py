@@ -248,15 +248,24 @@ def _bearers(text: str) -> Iterator[Secret]:
 
 
 def _assignments(text: str) -> Iterator[Secret]:
-    for found in NAMED.finditer(text):
+    """What is assigned to a telling name. A value that is no secret may be the name of one: `secret: api_key = "…"`."""
+    at = 0
+    while found := NAMED.search(text, at):
         which = "quoted" if found["quoted"] else "bare"
-        name, value = _whole_name(text, found), found[which]
-        if NO_SECRET_NAME.search(name) or PLACEHOLDER.search(value) or value.lower() in COMMON:
-            continue
-        if which == "bare" and CODE.fullmatch(value):
-            continue
-        if _is_password(name, value, which) or _is_random(value, digits=1 if which == "quoted" else 2):
+        if _is_assigned_secret(text, found, which):
             yield Secret("assigned secret", *found.span(which))
+            at = found.end()
+        else:
+            at = found.start(which)
+
+
+def _is_assigned_secret(text: str, found: re.Match[str], which: str) -> bool:
+    name, value = _whole_name(text, found), found[which]
+    if NO_SECRET_NAME.search(name) or PLACEHOLDER.search(value) or value.lower() in COMMON:
+        return False
+    if which == "bare" and CODE.fullmatch(value):
+        return False
+    return _is_password(name, value, which) or _is_random(value, digits=1 if which == "quoted" else 2)
 
 
 def _whole_name(text: str, found: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ from council.protocols.options import JudgesOptions
 from council.replies import (
     OUTPUT_SCHEMA,
     Consolidation,
+    Exploration,
     Facets,
     Lookups,
     Opinion,
@@ -71,7 +72,7 @@ def _round(heard: list[Statement[Any] | Absence]) -> Round[Any]:
 # Explorers
 
 
-async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, Any]) -> list[Statement[Lookups]]:
+async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, Any]) -> list[Statement[Any]]:
     """The judge names its questions, its explorers look them up; those that fell silent are missing, not waited for."""
     async with council.phase("questions"):
         asked = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=number, **given)
@@ -80,7 +81,7 @@ async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, 
     seats = [replace(explorer, name=f"{judge.name}-explorer-{n}") for n in range(1, len(questions) + 1)]
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
-    async def act(apart: Council, seat: Seat) -> Statement[Lookups]:
+    async def act(apart: Council, seat: Seat) -> Statement[Any]:
         return await explored(apart, seat, judge, subjects[seat.name])
 
     async with council.phase("explore"):
@@ -88,8 +89,8 @@ async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, 
     return [one for one in found if isinstance(one, Statement)]
 
 
-async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Lookups]:
-    """Look, read, look further; at most three times, then write up."""
+async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
+    """Look, read, look further; at most three times, and after the last only a write-up will do."""
     given: dict[str, Any] = {
         "judge": judge,
         "subquestion": subquestion,
@@ -103,8 +104,9 @@ async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: s
             break
         async with council.phase(f"look-{hop + 1}"):
             found = await council.look(explorer, _wanted(said.reply))
+            reply = Lookups if hop < HOPS else Exploration
             said = await council.ask(
-                explorer, "judges/found", reply=Lookups, after=said, left=HOPS - hop, found=_shown(found), **given
+                explorer, "judges/found", reply=reply, after=said, left=HOPS - hop, found=_shown(found), **given
             )
     return said
 

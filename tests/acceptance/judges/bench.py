@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ JUDGES = tuple(f"judge-{n}" for n in range(1, 5))
 MIXED = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in range(1, 4))
 PHASE = {
     "Opinion": "judge", "Options": "judge", "Facets": "judge", "SecondOpinion": "r2", "SubQuestions": "questions", "Consolidation": "consolidate",
-    "Lookups": "look",
+    "Lookups": "look", "Exploration": "look",
 }  # fmt: skip
 
 
@@ -67,6 +67,10 @@ def written_up(what: str) -> Json:
     return {"exploration": told, "files": [], "names": [], "patterns": []}
 
 
+def name_of(seen: Seen) -> str:
+    return str((seen.body.get("response_format") or {}).get("json_schema", {}).get("name", ""))
+
+
 @dataclass
 class Bench:
     """Replies by `phase/seat`: judge, r2, questions, look, consolidate. Explorers are called after their question."""
@@ -82,11 +86,18 @@ class Bench:
             other = other.pop(0) if other else None
         elif callable(other):
             other = other(seen)
-        return other or Reply(text=json.dumps(self.said.get(key) or self.usual(key, seen)))
+        return self.fitted(other or Reply(text=json.dumps(self.said.get(key) or self.usual(key, seen))), key, seen)
+
+    def fitted(self, reply: Reply, key: str, seen: Seen) -> Reply:
+        """After its last look-up an explorer is only asked for the write-up."""
+        if name_of(seen) != "Exploration" or not reply.text:
+            return reply
+        said = json.loads(reply.text)
+        told = (said["exploration"] or written_up(key)["exploration"]) if "exploration" in said else said
+        return replace(reply, text=json.dumps(told))
 
     def key(self, seen: Seen) -> str:
-        name = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
-        phase = PHASE[name]
+        phase = PHASE[name_of(seen)]
         return f"{phase}/{self.subject(seen)}" if phase == "look" else f"{phase}/{seen.model}"
 
     def subject(self, seen: Seen) -> str:
@@ -107,7 +118,7 @@ class Bench:
             trade = {"option": "Cache it", "buys": "speed", "costs": "staleness"}
             theme = {"name": "Age", "findings": ["It is old."]}
             return {"trade_offs": [trade], "themes": [theme], "open_questions": ["When?"], "recommendation": "Take it."}
-        asked = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        asked = name_of(seen)
         if asked == "Options":
             return {"working": "", "options": [option("Cache it")], "recommendation": "Cache it."}
         if asked == "Facets":

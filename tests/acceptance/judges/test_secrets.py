@@ -157,7 +157,6 @@ def test_an_env_file_does_not_leave_by_any_way(way: str, court: Court, council: 
 
 
 @pytest.mark.behaviour("issue-3-report-scrubbed")
-@pytest.mark.xfail(strict=True, reason="render/ may not import packet/, so no report goes through the scrubber yet")
 def test_a_secret_that_a_judge_writes_stands_in_no_report(court: Court, council: Terminal) -> None:
     """It cannot have it from us, but it may know it from elsewhere."""
     for n, (kind, (line, _)) in enumerate(SECRETS.items()):
