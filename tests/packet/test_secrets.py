@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -68,6 +69,12 @@ def test_a_key_block_without_an_end_is_masked_as_far_as_it_goes(kind: str) -> No
 def test_a_key_in_one_line_of_json_is_masked() -> None:
     line = pem("").replace("\n", "\\n")
     assert some(WORDY + "+/", 64, "2")[:30] not in scrub(f'{{"private_key": "{line}"}}')
+
+
+@pytest.mark.parametrize("kind", ["docker-auth", "curl", "mysql", "patterned-slack"])
+def test_a_login_inside_json_is_masked(kind: str) -> None:
+    line, secret = SECRETS[kind]
+    assert secret not in scrub(json.dumps({"text": f"first\n{line}\nlast"}))
 
 
 def test_masking_again_changes_nothing() -> None:

@@ -12,6 +12,9 @@ from typing import NamedTuple
 KEY_REACH = 20_000  # characters a key block may run without its end
 
 
+START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"  # of a word, also after a line end as programs and JSON write it
+
+
 class Secret(NamedTuple):
     """Where a secret stands in a text. The secret itself is carried nowhere."""
 
@@ -29,7 +32,7 @@ class Rule(NamedTuple):
 
 
 def _rule(kind: str, shape: str, *hints: str) -> Rule:
-    return Rule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){shape}(?![A-Za-z0-9])"))
+    return Rule(kind, hints, re.compile(rf"{START}{shape}(?![A-Za-z0-9])"))
 
 
 RULES = (
@@ -90,14 +93,15 @@ URL_PASSWORD = re.compile(
     r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://([^\s:/@\"'<>]{0,100}):([^\s@/:\"'<>]{5,200})@(?=[\w\[$-])"
 )
 BEARER = re.compile(r"(?i)\bauthorization\b[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s+([\w+/=.~-]{16,})")
-REGISTRY = re.compile(r"\"auth\"\s{0,8}:\s{0,8}\"([A-Za-z0-9+/]{8,2000}={0,2})\"")
+REGISTRY = re.compile(r"\\?\"auth\\?\"\s{0,8}:\s{0,8}\\?\"([A-Za-z0-9+/]{8,2000}={0,2})\\?\"")
 # A password after an option means one only to some programs, and those are looked for before it.
 OPTION = re.compile(
     r"(?<=\s)(?:(?P<user>-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"'$<]{1,100}:|(?P<attached>-p|--password=)[\"']?|(?P<apart>-p) [\"']?)"
     r"(?P<password>[^\s\"'`]{4,200})"
 )
 PROGRAMS = {
-    "user": re.compile(r"\bcurl\b"), "attached": re.compile(r"\b(?:mysql|mariadb)[\w-]*\s|\bsshpass\s"), "apart": re.compile(r"\bsshpass\s"),
+    "user": re.compile(rf"{START}curl\b"), "attached": re.compile(rf"{START}(?:(?:mysql|mariadb)[\w-]*|sshpass)\s"),
+    "apart": re.compile(rf"{START}sshpass\s"),
 }  # fmt: skip
 PORTS = re.compile(r"[\d.:]+(?:/\w+)?")
 COMMAND_REACH = 300  # characters between a program and its option
