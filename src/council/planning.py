@@ -94,7 +94,7 @@ def packet_from(setup: Json) -> Packet:
     kept = setup["packet"]
     files = tuple(PacketFile(**file) for file in kept["files"])
     skipped = tuple(Skipped(**item) for item in kept["skipped"])
-    lists = {name: tuple(kept[name]) for name in ("prior_decisions", "matched")}
+    lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks")}
     return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
 
 
@@ -141,7 +141,7 @@ async def make_plan(
     return Plan(
         protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
         panel.agents or len(roster.seats), intent.verbose, packet,
-        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), (*notices, *panel.notices),
+        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), (*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
     fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
     return build(
         material.selection or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
-        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit,
+        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, said=question.text,
     )  # fmt: skip
 
 
