@@ -9,6 +9,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +145,7 @@ class Convener:
         now = time.time()
         run = "r" + "".join(secrets.choice(ALPHABET) for _ in range(5))
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
-        setup = plan.setup() | {"timeout": self._flags.get("timeout")}
+        setup = plan.setup() | {"timeout": self._flags.get("timeout"), "version": _version()}
         record = Record(run, name, str(self.folder), now, secrets.token_hex(16), setup)
         with store.own(run):
             ledger = Ledger(store, record, listen, wash=washed)
@@ -294,9 +296,11 @@ class Convener:
 
     async def audit(self, run: str) -> list[str]:
         """What is wrong with a run's record; nothing, if all is well."""
-        record = await self.store.load(run)
-        problems = audit(record, lambda entries: dump(report(Minutes.fold(entries))).decode())
-        if record.status == "complete":
+        record = await self.store.load(await self.named(run))
+        ours = record.setup.get("version") == _version()  # another version words its reports in another way
+        kept = record.report
+        problems = audit(record, lambda entries: dump(report(Minutes.fold(entries))).decode() if ours else kept)
+        if ours and record.status == "complete":
             problems += await self._verdict_again(record)
         return problems
 
@@ -327,6 +331,14 @@ class Convener:
             for run in await self.store.runs()
         ]
         return sorted(rows, key=lambda run: run["status"] == "complete")
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("council")
+    except PackageNotFoundError:  # run from its sources, not installed
+        return "unknown"
 
 
 def _is_bare(words: Sequence[str], intent: Intent) -> bool:

@@ -125,3 +125,13 @@ def test_a_run_whose_words_have_changed_is_not_resumed(table: Table, council: Te
     assert (done.code, done.json["schema"]) == (1, "council.error/1")
     assert "council fork" in done.json["error"]
     assert len(table.provider.log) == sent
+
+
+@pytest.mark.behaviour("40-fsck")
+def test_a_run_of_another_version_is_not_held_against_the_words_of_this_one(table: Table, council: Terminal) -> None:
+    assert council("--protocol", "triad", QUESTION).code == 0
+    (run,) = table.runs()
+    for change, code in (("report = 'in other words'", 1), ("setup = json_set(setup, '$.version', '0.0.1')", 0)):
+        with sqlite3.connect(table.data / "council.db") as db:
+            db.execute(f"UPDATE runs SET {change}")
+        assert council("runs", "fsck", run).code == code
