@@ -346,6 +346,9 @@ def _is_bare(words: Sequence[str], intent: Intent) -> bool:
     return len(" ".join(words).split()) == 1 and intent.target is None and intent.why.startswith("the verb")
 
 
+FOREIGN = (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Noted, ev.LookedUp, ev.Closed)  # events that hold what others wrote
+
+
 def clear_of_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return scrub(value)
@@ -356,7 +359,7 @@ def clear_of_secrets(value: Any) -> Any:
 
 def washed(event: ev.Event) -> ev.Event:
     """Views and reports are made of events, so a secret that a member wrote down ends here. Prompts passed the gate before."""
-    if isinstance(event, (ev.Asked, ev.Convened)):
+    if not isinstance(event, FOREIGN):
         return event
     return ev.from_payload(event.type, clear_of_secrets(ev.payload(event)))
 

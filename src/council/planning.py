@@ -135,11 +135,9 @@ async def make_plan(
     strangers = _strangers(roster, where.settings)
     roster = _sized(roster, member)
     packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
-    contested = await rehearse(protocol, roster, question, options, packet, agree=False)
-    agreed = await rehearse(protocol, roster, question, options, packet, agree=True)
-    calls = sorted((_calls(agreed), _calls(contested)))
+    phases, calls = await _rehearsed(protocol, roster, question, options, packet)
     return Plan(
-        protocol, intent.why, question, options, roster, _phases(contested), (calls[0], calls[1]),
+        protocol, intent.why, question, options, roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet,
         (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), (*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
@@ -222,6 +220,27 @@ def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
     return Roster(
         tuple(map(sized, roster.seats)), roster.chair and sized(roster.chair), tuple(map(sized, roster.helpers))
     )
+
+
+Rehearsed = tuple[tuple[Json, ...], tuple[int, int]]  # the phases, and the least and the most calls
+_KNOWN: dict[tuple[object, ...], Rehearsed] = {}
+MOST_KNOWN = 256
+
+
+async def _rehearsed(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
+) -> Rehearsed:
+    """Both ways a protocol can go. The words of a question change nothing in that, so councils of one kind share it."""
+    key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
+    if packet.empty and key in _KNOWN:
+        return _KNOWN[key]
+    contested = await rehearse(protocol, roster, question, options, packet, agree=False)
+    agreed = await rehearse(protocol, roster, question, options, packet, agree=True)
+    least, most = sorted((_calls(agreed), _calls(contested)))
+    done = _phases(contested), (least, most)
+    if packet.empty and len(_KNOWN) < MOST_KNOWN:
+        _KNOWN[key] = done
+    return done
 
 
 def sent(plan: Plan) -> Json:
