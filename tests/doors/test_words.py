@@ -66,7 +66,12 @@ def test_a_flags_value_is_never_the_word_that_decides() -> None:
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
-@pytest.mark.parametrize("words", [["resme"], ["rusn", "list"], ["doctr"], ["confg"]])
+@pytest.mark.parametrize("words", [["resme"], ["rusn", "list"], ["doctr"], ["confg"], ["confg", "x"], ["modles", "x"]])
 def test_a_misspelt_command_is_no_question(words: list[str]) -> None:
     with pytest.raises(UsageError, match="did you mean `council "):
         split(words)
+
+
+@pytest.mark.parametrize("words", [["game", "design"], ["tabs", "spaces"], ["models?"]])
+def test_a_short_question_is_not_taken_for_a_command(words: list[str]) -> None:
+    assert split(words) == (words[0], words)

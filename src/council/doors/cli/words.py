@@ -99,11 +99,13 @@ def _first_word(arguments: list[str]) -> int | None:
 
 def _refuse_misspelt(word: str, words: list[str]) -> None:
     """No misspelt command ever starts a run. A longer sentence is a question, unless it goes on as a command does."""
-    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=0.75 if len(word) > 3 else 0.66)
+    goes_on = len(words) > 1 and (words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None))
+    alike = (
+        0.8 if len(words) == 2 and not goes_on else 0.75 if len(word) > 3 else 0.66
+    )  # two words may be a short question
+    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=alike)
     plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
-    command = plain and (
-        len(words) == 1 or words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
-    )
+    command = plain and (len(words) <= 2 or goes_on)
     if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
             f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
