@@ -45,9 +45,10 @@ EXITS = {
     exits.COMPLETE: "the last step of the protocol was done, whoever was absent (the report says who)",
     exits.FAILED: "nothing was said at all, or something broke",
     exits.USAGE: "wrong words, flags or files; nothing was spent",
-    exits.PARTIAL: "incomplete: the chair is gone (the answer is a digest of the statements), or too few seats were left",
+    exits.PARTIAL: "a person has to look: the chair is gone (the answer is a digest), too few seats were left, the families DISAGREE, "
+    "a review had a coverage hole, or a gate is inconclusive",
     exits.NO_ACCESS: "nobody could answer, and every reason is a key, a login or a quota",
-    exits.BUDGET: "stopped by the budget; `council resume` goes on",
+    exits.BUDGET: "kept for budgets, which are not built yet",
     exits.GATED: "complete, and what `--fail-on` asks for was found",
     exits.INTERRUPTED: "interrupted; `council resume` goes on",
 }

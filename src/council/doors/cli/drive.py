@@ -224,7 +224,7 @@ class Drive:
                 self._put(self._result(minutes))
             self._say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
         except BrokenPipeError:
-            pass
+            pass  # nobody reads any more; the report is filed
         except OSError as error:
             raise CouncilError(
                 f"the answer could not be written ({error.strerror}), but nothing is lost: it stands in {whole['report_path']}"
