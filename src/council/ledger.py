@@ -33,7 +33,7 @@ class NullStore:
 
 def fingerprint(ask: Ask, member: str) -> str:
     """What was asked, of whom, under which settings; another fingerprint under the same key is another question."""
-    asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens]
+    asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens, *([ask.effort] if ask.effort else [])]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
 from council import events as ev
-from council import protocols
+from council import protocols, replies
 from council.council import Council
 from council.errors import CouncilError, EngineError, UsageError
 from council.events import Entry
@@ -26,7 +27,7 @@ from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.planned import shape_of
 from council.record import Record
-from council.replies import OUTPUT_SCHEMA, SubQuestions
+from council.replies import OUTPUT_SCHEMA, Reply, SubQuestions
 from council.rules.seating import Place, seat_council
 from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
@@ -99,7 +100,9 @@ def packet_from(setup: Json) -> Packet:
 
 
 def _seat_from(value: Json) -> Seat:
-    return Seat(**{**value, "fallbacks": tuple(value["fallbacks"])})
+    """Also of a run that an older version wrote down, whose seats had other fields."""
+    known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
+    return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
 
 
 def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET) -> Json:
@@ -257,7 +260,7 @@ async def rehearse(
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=stand_in(agree, options.get("explorers") or 1), context=context_for(question, roster, packet), effects={"look": _sees_nothing},
+        carry_out=stand_in(agree, options.get("explorers") or 1), context=context_for(question, roster, packet), effects={"look": _sees_nothing, "search": _finds_one},
     )  # fmt: skip
     try:
         verdict = await protocol.load()(council, **options)
@@ -278,16 +281,33 @@ async def _sees_nothing(wanted: Json) -> list[Json]:
     return []
 
 
+async def _finds_one(wanted: Json) -> list[Json]:
+    return [
+        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
+    ]
+
+
 def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
+    asked: Counter[str] = Counter()
+
     async def carry_out(step: Step) -> Outcome:
+        name, schema = step.ask.schema_name, step.ask.schema
+        n, asked[name] = asked[name], asked[name] + 1
         await asyncio.sleep(0)  # so that those who are asked at once are seen to be
-        schema = step.ask.schema
         reply = instance(schema, agree) if schema else None
-        if step.ask.schema_name == SubQuestions.__name__:
+        if name == SubQuestions.__name__:
             reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one for each that will be sent out
+        elif reply and not agree and (known := _reply_named(name)):
+            reply = known.differing(reply, n)
         return Outcome("ok", json.dumps(reply) if schema else "…", served_by="stand-in")
 
     return carry_out
+
+
+def _reply_named(name: str) -> type[Reply] | None:
+    """One of ours by its name; a newcomer's own reply is answered by its schema alone."""
+    found = getattr(replies, name, None)
+    return found if isinstance(found, type) and issubclass(found, Reply) else None
 
 
 def _calls(entries: Sequence[Entry]) -> int:

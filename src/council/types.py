@@ -29,22 +29,25 @@ OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)"
 class Usage:
     """Tokens of one answer, as the provider counted them. Where it did not, they are unknown: at least these."""
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input: int = 0  # all that was read, also from a cache or into one
+    output: int = 0  # all that was written, thoughts included
+    cached: int = 0  # the part of the input that was read from a cache
     known: bool = True
+    written: int = 0  # the part of the input that was written to a cache
 
     def __add__(self, other: Usage) -> Usage:
-        known = self.known and other.known
-        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, known)
+        known, written = self.known and other.known, self.written + other.written
+        return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, known, written)
 
     def as_json(self) -> Json:
         counted = {"in": self.input, "out": self.output, "cached": self.cached}
-        return counted if self.known else counted | {"unknown": True}
+        written = {"written": self.written} if self.written else {}
+        return counted | written | ({} if self.known else {"unknown": True})
 
     @classmethod
     def from_json(cls, value: Json) -> Usage:
-        return cls(value.get("in", 0), value.get("out", 0), value.get("cached", 0), not value.get("unknown"))
+        read, out, cached, written = (int(value.get(name, 0)) for name in ("in", "out", "cached", "written"))
+        return cls(read, out, cached, not value.get("unknown"), written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ class Seat:
     name: str
     role: str = ""  # the title shown to people: "Deep Explorer"
     perspective: str = ""  # the lens or strength: "depth and exploration"
-    focus: str = ""  # what that lens asks of the material
-    mark: str = ""  # the sign in the verbose layout
+    focus: str = ""  # what that lens asks of the material; of an advisor, its stance
+    style: str = ""  # how it speaks
     member: str = ""  # provider:model
     vendor: str = ""  # the family it counts as
     fallbacks: tuple[str, ...] = ()
@@ -192,6 +195,7 @@ class Ask:
     temperature: float | None = None
     max_tokens: int | None = None
     bare: bool = False  # sent without whatever an endpoint may refuse to know
+    effort: str | None = None  # how hard a reasoning member should think: low | medium | high
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,7 @@ class Answer:
     finish: str = "stop"  # stop | length | refused
     usage: Usage = Usage()
     model: str = ""
+    id: str = ""  # what the vendor calls this answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,4 +335,5 @@ class Verdict:
     findings: tuple[Any, ...] = ()
     dissent: tuple[Any, ...] = ()
     shifts: tuple[Any, ...] = ()
+    sources: tuple[Any, ...] = ()
     details: Json = field(default_factory=dict)  # what this protocol's own layouts show besides

@@ -88,24 +88,25 @@ def _line(line: Json, request: Json) -> str:
     return str(line.get("text") or f"{request['key']} says: it depends, and here is on what.")
 
 
-def instance(schema: Json, agree: bool, text: str = "…") -> Any:
-    """The plainest value that fits a schema: yes-or-no questions are answered with `agree`, what may be left out is if not."""
+def instance(schema: Json, agree: bool, text: str = "…", row: int = 0) -> Any:
+    """The plainest value that fits a schema: yes-or-no questions are answered with `agree`, what may be left out is if not.
+    `row` is its place in a list that must have several: names and numbers go on from row to row."""
     if "enum" in schema:
-        return schema["enum"][0]
+        return schema["enum"][row % len(schema["enum"])]
     if "const" in schema:
         return schema["const"]
     if options := schema.get("anyOf"):
         by_choice = sorted(options, key=lambda option: (option.get("type") == "null") == agree)
-        return instance(by_choice[0], agree, text)
+        return instance(by_choice[0], agree, text, row)
     match schema.get("type"):
         case "object":
-            return {name: instance(value, agree, text) for name, value in schema.get("properties", {}).items()}
+            return {name: instance(value, agree, text, row) for name, value in schema.get("properties", {}).items()}
         case "array":
-            return [instance(schema["items"], agree, text)]
+            return [instance(schema["items"], agree, text, n) for n in range(schema.get("minItems", 1))]
         case "boolean":
             return agree
         case "integer" | "number":
-            return schema.get("minimum", 1)
+            return schema.get("minimum", 1) + row
         case "null":
             return None
         case _:

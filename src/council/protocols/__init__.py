@@ -49,19 +49,15 @@ class Protocol:
         return self.function
 
 
-def _seats(*rows: tuple[str, str, str, str]) -> tuple[Seat, ...]:
-    return tuple(Seat(name, role, perspective, mark) for name, role, perspective, mark in rows)
-
-
-EXPLORERS = _seats(
-    ("alpha", "Deep Explorer", "depth and exploration", "💡"),
-    ("beta", "Practical Builder", "practical grounding", "🔨"),
-    ("gamma", "Elegant Minimalist", "elegance and alternative angles", "✨"),
+EXPLORERS = (
+    Seat("alpha", "Deep Explorer", "depth and exploration"),
+    Seat("beta", "Practical Builder", "practical grounding"),
+    Seat("gamma", "Elegant Minimalist", "elegance and alternative angles"),
 )
-RIVALS = _seats(
-    ("alpha", "Drafter & Red Teamer", "", "📝"),
-    ("beta", "Fact-Checker & Validator", "", "✅"),
-    ("gamma", "Optimizer & Devil's Advocate", "", "🔧"),
+RIVALS = (
+    Seat("alpha", "Drafter & Red Teamer"),
+    Seat("beta", "Fact-Checker & Validator"),
+    Seat("gamma", "Optimizer & Devil's Advocate"),
 )
 HERE = "council.protocols"
 _TABLE = {

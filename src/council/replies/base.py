@@ -23,6 +23,19 @@ class Reply(BaseModel):
     def prose(self) -> str:
         raise NotImplementedError
 
+    def fits(self, choices: Choices) -> None:
+        """Raise ValueError, in words a model can act on, where a reply that has the right form cannot be right."""
+
+    @classmethod
+    def differing(cls, plain: Json, n: int) -> Json:
+        """What the n-th seat (from 0) answers in rehearsal when the council is not of one mind."""
+        return plain
+
+
+def each(of: str) -> Any:
+    """Mark a list field: one row for each value that the rows' field `of` may have in an ask."""
+    return {"each": of}
+
 
 def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
     """The strict JSON schema of a reply: nothing extra, everything required, names limited to those present."""
@@ -39,15 +52,17 @@ def _strict(node: Any, definitions: Json, choices: Choices, small: bool) -> Any:
         return node
     if "$ref" in node:
         return _strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices, small)
+    many = str(node.get("each"))
     tight = {
         key: _strict(value, definitions, choices, small)
         for key, value in node.items()
-        if key not in ("title", "default")
+        if key not in ("title", "default", "each")
     }
     if tight.get("type") == "object":
         properties = {name: _limited(name, value, choices) for name, value in tight.get("properties", {}).items()}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
-    return tight | _small_limits(tight) if small else tight
+    tight |= _small_limits(tight) if small else {}
+    return tight | {"minItems": len(choices[many]), "maxItems": len(choices[many])} if many in choices else tight
 
 
 def _limited(name: str, schema: Json, choices: Choices) -> Json:
@@ -67,6 +82,7 @@ def read(reply: type[R], text: str, choices: Choices) -> R:
     try:
         value = reply.model_validate_json(bare)
         _check_choices(json.loads(bare), choices)
+        value.fits(choices)
     except ValidationError as error:
         raise Fault("schema", "; ".join(_words(problem) for problem in error.errors()[:5]), said=text) from error
     except ValueError as error:
