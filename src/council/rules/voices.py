@@ -1,0 +1,67 @@
+"""What the seats of a general council say, and where they stand against each other: values alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STANCES = ("supports", "opposes", "qualifies")
+WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim of a seat. `sources` are numbers in the RESEARCH CONTEXT, verified ones only."""
+
+    seat: str
+    topic: str
+    stance: str
+    text: str
+    confidence: float
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What one seat said in a round."""
+
+    seat: str
+    response: str
+    claims: tuple[Claim, ...] = ()
+    confidence: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Where one seat stands in a dispute. `evidence` are numbers in the RESEARCH CONTEXT."""
+
+    seat: str
+    claim: str
+    stance: str = ""
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A topic on which seats differ. `how` it was found: declared, marker or possible."""
+
+    topic: str
+    positions: tuple[Side, ...]
+    how: str
+
+    @property
+    def seats(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(side.seat for side in self.positions))
+
+    @property
+    def possible(self) -> bool:
+        return self.how == "possible"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a seat answered to a dispute in the second round: its typed word and its paragraph."""
+
+    seat: str
+    topic: str
+    word: str
+    text: str
