@@ -134,6 +134,7 @@ async def make_plan(
         return _preview(intent, protocol, question, where)
     options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
     panel = _panel(protocol, question.task, options, where)
+    options |= panel.options
     roster, notices, advice = _seated(protocol, panel, where)
     strangers = _strangers(roster, where.settings)
     roster = _sized(roster, member)
@@ -205,8 +206,9 @@ def _preview(intent: Intent, protocol: Protocol, question: Question, where: Wher
 def _seated(protocol: Protocol, panel: Panel, where: Where) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
     names = [seat.name for seat in panel.seats]
     seating = seat_council(
-        names, where.settings, where.env, spread=protocol.spread, members=panel.members, everyone=panel.everyone
-    )
+        names, where.settings, where.env, spread=protocol.spread, members=panel.members, everyone=panel.everyone,
+        chair=panel.presiding,
+    )  # fmt: skip
     taken = tuple(_taken(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _taken(panel.chair, seating.chair) if panel.chair else None
     return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
@@ -334,5 +336,5 @@ def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
 
 def _common(phase: str, seats: set[str]) -> str:
     """A phase that each seat goes through on its own, under the name they share: judge/judge-2/explore is judge/explore."""
-    parts = [part for part in phase.split("/") if part not in seats and not part.startswith("look-")]
-    return "/".join(parts)
+    first, *rest = phase.split("/")
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])

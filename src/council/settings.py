@@ -27,6 +27,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 # A flag that is a setting: how it is written, and where it stands among the keys.
 FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",))}
+CHAIRS = ("chair", "referee")  # one seat under two names
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -167,7 +168,7 @@ def _flags(flags: Mapping[str, Any]) -> Iterator[Layer]:
             yield f"flag {written}", {under[0]: leaf} if under else leaf
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
-        yield "flag --seat", {"chair": setting} if seat == "chair" else {"seats": {seat: setting}}
+        yield "flag --seat", {"chair": setting} if seat in CHAIRS else {"seats": {seat: setting}}
 
 
 def _variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:

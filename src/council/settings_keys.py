@@ -85,7 +85,7 @@ PROVIDER: Mapping[str, Kind] = {
     "idle": SECONDS,
 }
 ROSTER_SEAT: Mapping[str, Kind] = {"name": TEXT, "role": TEXT, "lens": TEXT, "stance": TEXT, "style": TEXT, **SEAT}
-ROSTER: Mapping[str, Any] = {"seats": Rows(ROSTER_SEAT), "chair": SEAT}
+ROSTER: Mapping[str, Any] = {"about": TEXT, "seats": Rows(ROSTER_SEAT), "chair": SEAT}
 
 # "*" stands for a name the user gives.
 KEYS: Mapping[str, Any] = {

@@ -285,7 +285,7 @@ def test_a_council_that_is_not_spread_sits_on_the_default_model() -> None:
 def test_a_tier_decides_for_everyone_and_for_the_chair_over_the_configuration() -> None:
     settings = settings_with({}, models={"default": "sim:m1"}, chair=SeatSetting("sim:m7"), providers=("sim",))
     plain = seat_council(("judge-1",), settings, {}, spread=False)
-    heavy = seat_council(("judge-1",), settings, {}, spread=False, everyone="sim:m2", chair="sim:m2")
+    heavy = seat_council(("judge-1",), settings, {}, spread=False, everyone="sim:m2", chair=SeatSetting("sim:m2"))
     assert (plain.seats[0].member, plain.chair.member) == ("sim:m1", "sim:m7")
     assert (heavy.seats[0].member, heavy.chair.member) == ("sim:m2", "sim:m2")
 

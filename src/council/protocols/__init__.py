@@ -76,13 +76,19 @@ _TABLE = {
             summary="draft apart, attack the leading draft, rule",
         ),
         Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft apart, merge once"),
-        Protocol("advisors", None, summary="three advisors and a referee, in rounds", spread=False),
+        Protocol(
+            "advisors",
+            f"{HERE}.advisors:advisors",
+            summary="three advisors and a referee, in rounds",
+            spread=False,
+            panel="council.panel.advisors:advisors_panel",
+        ),
         Protocol(
             "judges",
             f"{HERE}.judges:judges",
             summary="independent judges: validate, brainstorm, research",
             spread=False,
-            panel="council.panel:judges_panel",
+            panel="council.panel.judges:judges_panel",
         ),
         Protocol("general", None, summary="research, answer apart, reconcile, synthesise"),
         Protocol("ranking", None, summary="answer apart, rank each other blind, synthesise"),
@@ -91,7 +97,7 @@ _TABLE = {
             f"{HERE}.judges:quick",
             summary="one judge, one call",
             spread=False,
-            panel="council.panel:quick_panel",
+            panel="council.panel.judges:quick_panel",
         ),
     )
 }

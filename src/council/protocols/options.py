@@ -13,6 +13,7 @@ from council.errors import UsageError
 from council.rules.bench import plain_name
 from council.types import Json
 
+EARLY_HELP = "End a debate after a round in which all take the same stand with HIGH confidence."
 PRESET_HELP = "A named set of perspectives for the judges; beside a flag of general, a named roster of its seats."
 
 
@@ -39,10 +40,11 @@ class DualOptions(Options):
 class AdvisorsOptions(Options):
     flow: Flow = Field(default="parallel", description="How the advisors speak: at once, in turn, or in debate.")
     rounds: int = Field(default=1, ge=1, le=5, description="Rounds of deliberation, 1 to 5 (1; debate 3, at least 2).")
-    tier: Tier = Field(
-        default="light", description="Models: default everywhere, a strong referee, or strong everywhere."
+    tier: Tier | None = Field(
+        default=None, description="Models: default everywhere (light), a strong referee, or strong everywhere."
     )
     roster: str | None = Field(default=None, description="A named roster or a file with 2 to 9 advisors of your own.")
+    early_stop: bool = Field(default=False, description=EARLY_HELP)
 
     @model_validator(mode="before")
     @classmethod
@@ -55,6 +57,12 @@ class AdvisorsOptions(Options):
     def _debate_needs_an_answer(self) -> Self:
         if self.flow == "debate" and self.rounds < 2:
             raise ValueError("--flow debate needs at least 2 rounds, since the first only opens: set --rounds 2 to 5")
+        return self
+
+    @model_validator(mode="after")
+    def _early_needs_a_later_round(self) -> Self:
+        if self.early_stop and self.rounds < 2:
+            raise ValueError("--early-stop has nothing to stop in a single round: set --rounds 2 to 5, or drop it")
         return self
 
 
@@ -82,6 +90,7 @@ class JudgesOptions(Options):
     rule: Rule = Field(
         default="consensus", description="How verdicts become one; corroborated asks evidence of a FAIL."
     )
+    early_stop: bool = Field(default=False, description=EARLY_HELP)
 
     @field_validator("perspectives", mode="before")
     @classmethod
@@ -117,6 +126,12 @@ class JudgesOptions(Options):
     def _debate_needs_two(self) -> Self:
         if self.debate and self.count == 1 and not self.mixed:
             raise ValueError("--debate needs 2 judges to answer each other, and --count=1 seats one: raise --count")
+        return self
+
+    @model_validator(mode="after")
+    def _early_needs_a_debate(self) -> Self:
+        if self.early_stop and not self.debate:
+            raise ValueError("--early-stop has nothing to stop without --debate: add it, or drop --early-stop")
         return self
 
 

@@ -12,17 +12,11 @@ from typing import cast
 from pydantic import BaseModel
 
 from council.errors import EngineError
-from council.protocols.options import AdvisorsOptions, GeneralOptions
+from council.protocols.options import GeneralOptions
 from council.types import Json, Seat
 
 CHAIR = Seat("chair", role="Chair")
-REFEREE = Seat("referee", role="Referee")
 
-ADVISORS = (
-    Seat("pragmatist", "Pragmatist", "feasibility, cost, effort, timeline"),
-    Seat("visionary", "Visionary", "long-term potential, innovation, cost of inaction"),
-    Seat("skeptic", "Skeptic", "risk, failure modes, edge cases, unintended consequences"),
-)
 GENERALS = (Seat("generalist", "Generalist"), Seat("skeptic", "Skeptic"), Seat("domain_expert", "Domain expert"))
 RANKERS = (Seat("alpha", "Alpha"), Seat("beta", "Beta"), Seat("gamma", "Gamma"))
 
@@ -44,13 +38,6 @@ def shape_of(protocol: str, task: str, options: BaseModel) -> Shape:
     if protocol not in SHAPES:
         raise EngineError(f'no shape is planned for the protocol "{protocol}": a built protocol gives its own')
     return SHAPES[protocol](task, options)
-
-
-def _advisors(task: str, options: BaseModel) -> Shape:
-    chosen = cast(AdvisorsOptions, options)
-    rounds = [_phase(f"r{n}", len(ADVISORS), chosen.flow != "sequential") for n in range(1, chosen.rounds + 1)]
-    unread = (f'the advisors of the roster "{chosen.roster}" are not read yet: the usual three are shown',)
-    return _shape(ADVISORS, REFEREE, [*rounds, _phase("referee", 1)], warnings=unread if chosen.roster else ())
 
 
 def _general(task: str, options: BaseModel) -> Shape:
@@ -88,7 +75,6 @@ def _shape(
 
 
 SHAPES: dict[str, Callable[[str, BaseModel], Shape]] = {
-    "advisors": _advisors,
     "general": _general,
     "ranking": _ranking,
 }

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from council.render.clean import clean, one_line
+from council.render.labels import label
 from council.render.states import why
 from council.render.terminal import count
 from council.types import Json
@@ -37,10 +38,6 @@ def _layouts() -> Environment:
         "breaks": "  \n".join,
     }  # fmt: skip
     return layouts
-
-
-def label(name: str) -> str:
-    return clean(name).capitalize()
 
 
 def round_name(phase: str) -> str:

@@ -9,7 +9,8 @@ from council.minutes import Minutes, PhaseMinutes
 from council.render import bench, judged
 from council.render.clean import clean, one_line
 from council.render.degraded import degraded_lines
-from council.render.layouts import fenced, fill, label, whole
+from council.render.labels import label, spoken_as
+from council.render.layouts import fenced, fill, whole
 from council.render.mermaid import mermaid
 from council.render.report import answer_text, report
 from council.render.states import why
@@ -19,7 +20,7 @@ from council.types import Json
 
 __all__ = ["answer", "document", "mermaid", "verbose"]
 
-OWN_LAYOUT = ("collaborative", "adversarial", "triad")
+OWN_LAYOUT = ("collaborative", "adversarial", "triad", "advisors")
 CONSENSUS = "Consensus detected — no adversarial round needed"
 
 
@@ -64,6 +65,7 @@ def _context(minutes: Minutes) -> Json:
         "helpers": list(minutes.seats.values())[len(minutes.planned) :],
         "degraded": degraded_lines(minutes),
         "spoken": partial(_spoken, minutes),
+        "spoken_as": partial(spoken_as, minutes),
         "others": partial(_others, minutes),
         "polled": partial(_polled, minutes),
         "explored": partial(_explored, minutes),

@@ -9,6 +9,7 @@ from council.events import Faulted
 from council.minutes import Minutes, Said, SeatMinutes
 from council.render.clean import clean_json
 from council.render.degraded import asked, degraded, degraded_lines
+from council.render.labels import last_label
 from council.render.states import at_rest
 from council.types import Json
 
@@ -66,7 +67,7 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
     reply = _last_reply(minutes, seat.name)
     return {
         "name": seat.name,
-        "label": seat.name.capitalize(),
+        "label": last_label(minutes, seat.name),
         "role": seat.role or None,
         "perspective": seat.perspective or None,
         "model": seat.model,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from council.replies.base import SMALL_LIST, SMALL_STRING, Choices, Reply, read, schema_of, unfence
+from council.replies.advisors import Moved, Perspective, Refereed, RefereedRounds, Stand
+from council.replies.base import SMALL_LIST, SMALL_STRING, Choices, Reply, each, read, schema_of, unfence
 from council.replies.dual import Attack, Issue, Point, Ruling, Triage
 from council.replies.explorers import Exploration, Lines, Lookups, SubQuestions
 from council.replies.judges import (
@@ -17,7 +18,8 @@ from council.replies.judges import (
 from council.replies.surveys import Consolidation, Facet, Facets, Option, Options, Theme, TradeOff
 
 __all__ = [
-    "OUTPUT_SCHEMA", "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Attack", "Choices", "Consolidation", "DebateNotes", "Exploration",
-    "Facet", "Facets", "Found", "Issue", "Lines", "Lookups", "Objection", "Opinion", "Option", "Options", "Point", "Reply",
-    "Ruling", "SecondOpinion", "SubQuestions", "Theme", "TradeOff", "Triage", "read", "schema_of", "unfence",
+    "OUTPUT_SCHEMA", "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Attack", "Choices", "Consolidation",
+    "DebateNotes", "Exploration", "Facet", "Facets", "Found", "Issue", "Lines", "Lookups", "Moved", "Objection",
+    "Opinion", "Option", "Options", "Perspective", "Point", "Refereed", "RefereedRounds", "Reply", "Ruling",
+    "SecondOpinion", "Stand", "SubQuestions", "Theme", "TradeOff", "Triage", "each", "read", "schema_of", "unfence",
 ]  # fmt: skip

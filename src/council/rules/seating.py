@@ -21,6 +21,7 @@ BETTER = (
 )
 TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in order
 STAYS = ("local", "scripted", "human")  # chosen to stay with it: nobody else's model is put in its place
+UNSAID = SeatSetting()
 NOBODY: Mapping[str, SeatSetting] = MappingProxyType({})
 
 
@@ -61,7 +62,7 @@ def seat_council(
     spread: bool = True,
     members: Mapping[str, SeatSetting] = NOBODY,
     everyone: str | None = None,
-    chair: str | None = None,
+    chair: SeatSetting = UNSAID,
 ) -> Seating:
     """Seat everyone and the chair.
 
@@ -146,10 +147,10 @@ class _Table:
         named = everyone or self.settings.models.get("default")
         return self.candidate(named) if named else self.candidates[0]
 
-    def chair(self, decided: str | None, everyone: str | None, spread: bool) -> Place:
+    def chair(self, decided: SeatSetting, everyone: str | None, spread: bool) -> Place:
         """The chair may share a family with a seat, so it only asks for the best."""
-        said, row = self.settings.chair, catalogue().seating["chair"] if spread else {}
-        model = decided or said.model
+        said, row = _inherited(decided, self.settings.chair), catalogue().seating["chair"] if spread else {}
+        model = said.model
         wish = _Wish("chair", model, said.fallback, self.family(row.get("model")), self.family(row.get("fallback")))
         default = wish.wanted or wish.listed or self.candidates[0] if spread else self.common(everyone)
         return self.place(wish, self.candidate(model) if model else default, ())

@@ -1,18 +1,14 @@
-"""Who judges: from options and settings to named seats, the members they want, and the helpers they may send out."""
+"""Who judges: how many, of which families, through which lenses, and whom they may send out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-
-from council.errors import ConfigError, UsageError
-from council.protocols import CHAIR
+from council.errors import UsageError
+from council.panel import Panel, Where
 from council.protocols.options import JudgesOptions
 from council.rules.bench import MOST_AGENTS, PROFILE_JUDGES, USUAL_JUDGES, Bench, plain_name, seat_bench
 from council.rules.perspectives import Perspective, perspectives_file, perspectives_named, preset
-from council.rules.seating import LOCAL, available, resolve, tier_member, vendor_of
-from council.settings import PROFILES, SeatSetting, Settings, config_folder
+from council.rules.seating import LOCAL, available, resolve, tier_member
+from council.settings import PROFILES, SeatSetting, config_folder
 from council.types import Json, Seat
 
 FAMILIES = {
@@ -20,40 +16,6 @@ FAMILIES = {
     "openai": "codex",
 }  # how seats of a mixed council are called; else by the vendor's name
 LEAD = Seat("chair", "Lead")
-NOBODY: Mapping[str, SeatSetting] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """Seats before they are taken. `members` says what single seats want, `everyone` what all others do."""
-
-    seats: tuple[Seat, ...]
-    chair: Seat | None = CHAIR
-    members: Mapping[str, SeatSetting] = field(default_factory=dict)
-    everyone: str | None = None
-    helpers: tuple[Seat, ...] = ()
-    warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()  # what a reader of the verdict must know
-    agents: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """What a panel is put together from, besides its options."""
-
-    settings: Settings
-    env: Mapping[str, str]
-    folder: Path
-    strict: bool = False
-
-    def reachable(self, member: str) -> str | None:
-        try:
-            return resolve(member, self.settings, self.env)
-        except ConfigError:
-            return None
-
-    def vendor(self, member: str) -> str:
-        return vendor_of(member, self.settings)
 
 
 def quick_panel(task: str, options: Json, where: Where) -> Panel:
