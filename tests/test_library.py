@@ -124,8 +124,8 @@ async def test_an_error_before_the_run_is_raised_to_the_caller() -> None:
         await council.convene("Tabs or spaces?", protocol="colaborative", members=[Scripted()], seats=SEATS)
     with pytest.raises(UsageError):
         await council.convene("", members=[Scripted()], seats=SEATS)
-    with pytest.raises(UsageError, match="planned, not built yet"):
-        await council.convene("Tabs or spaces?", protocol="advisors", members=[Scripted()], seats=SEATS)
+    with pytest.raises(UsageError, match="--flow debate needs at least 2 rounds"):
+        await council.convene("Tabs or spaces?", flow="debate", rounds=1, members=[Scripted()], seats=SEATS)
 
 
 @pytest.mark.anyio

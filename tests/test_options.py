@@ -38,9 +38,9 @@ def test_flags_belong_to_the_protocols_that_the_grammar_names() -> None:
     for row in flags_table():
         for owner in row["owners"]:
             owned.setdefault(owner, set()).add(row["flag"])
-    assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster"}
+    assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster", "--early-stop"}
     assert owned["general"] == {"--search", "--no-search", "--spec-review", "--no-deliberate", "--preset"}
-    judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule"
+    judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule early-stop"
     assert owned["judges"] == {f"--{name}" for name in judges.split()}
 
 
@@ -123,20 +123,6 @@ def test_perspectives_are_split_at_commas() -> None:
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "ranking", "quick", "an-own-one"])
 def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
-
-
-def test_what_is_not_read_yet_is_said_in_a_warning() -> None:
-    assert "not read yet" in shape("advisors", roster="board").warnings[0]
-
-
-@pytest.mark.behaviour("10-advisors-shape")
-def test_advisors_speak_once_a_round_and_the_referee_closes() -> None:
-    debate = shape("advisors", flow="debate")
-    assert names(debate) == ["pragmatist", "visionary", "skeptic"]
-    assert debate.chair and debate.chair.name == "referee"
-    assert phases(debate) == [("r1", 3, True), ("r2", 3, True), ("r3", 3, True), ("referee", 1, False)]
-    assert debate.calls == (10, 10)
-    assert phases(shape("advisors", flow="sequential"))[0] == ("r1", 3, False)
 
 
 @pytest.mark.behaviour("30-general-calls")

@@ -174,7 +174,7 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
 
 
 @pytest.mark.behaviour("00-planned-protocols")
-@pytest.mark.parametrize("protocol", ["advisors", "general", "ranking"])
+@pytest.mark.parametrize("protocol", ["general", "ranking"])
 def test_a_protocol_that_is_only_planned_does_not_run(table: Table, council: Terminal, protocol: str) -> None:
     refused(table, council("--protocol", protocol, QUESTION), 2, f'"{protocol}"', "planned")
 

@@ -94,13 +94,13 @@ def test_triad_layout_has_four_headings() -> None:
 
 @pytest.mark.behaviour("10-verbose-other-protocols")
 def test_other_protocols_show_a_heading_per_round_and_seat_and_then_the_chair() -> None:
-    story = Story(plan("advisors", ("pragmatist", "skeptic")))
+    story = Story(plan("second-opinion", ("pragmatist", "skeptic")))
     for n in (1, 2):
         story.phase(f"r{n}").said("pragmatist", f"can do {n}").said("skeptic", f"will break {n}").ended()
-    story.phase("referee").said("chair", "Do half.").ended().closed("Do half.")
+    story.phase("close").said("chair", "Do half.").ended().closed("Do half.")
     headings = [line for line in verbose(story.minutes).splitlines() if line.startswith("#")]
     seats = ["#### Pragmatist (Drafter & Red Teamer)", "#### Skeptic (Fact-Checker & Validator)"]
-    assert headings == ["## Council — Advisors", "### Round 1", *seats, "### Round 2", *seats, "### Chair"]
+    assert headings == ["## Council — Second-opinion", "### Round 1", *seats, "### Round 2", *seats, "### Chair"]
 
 
 def test_absent_seat_stands_in_its_place_with_its_reason() -> None:
