@@ -17,12 +17,14 @@ import council
 PACKAGE = Path(council.__file__).parent
 LONGEST = 500  # lines
 
-GROUND = {"types", "errors", "settings"}
+GROUND = {"types", "errors", "settings", "foreign", "proxies"}
 LEAVES = GROUND | {"events", "record"}
 # A room, and the rooms it may know besides itself. The order is the ladder's.
 MAY_KNOW: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
+    "foreign": {"types"},
+    "proxies": set(),
     "settings": {"errors", "types"},
     "replies": GROUND,
     "events": GROUND,
@@ -38,7 +40,8 @@ MAY_KNOW: dict[str, set[str]] = {
     "members": LEAVES,
     "calling": LEAVES | {"members"},
     "store": LEAVES,
-    "packet": LEAVES | {"filing"},
+    "search": LEAVES,
+    "packet": LEAVES | {"filing", "rules"},
     "render": {"events", "minutes", "types"},
     "audit": LEAVES | {"minutes"},
     "panel": GROUND | {"rules", "protocols"},
@@ -47,7 +50,7 @@ MAY_KNOW: dict[str, set[str]] = {
     },
     "convene": LEAVES | {
         "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",
-        "calling", "store", "render", "audit", "planning", "packet", "panel",
+        "calling", "store", "render", "audit", "planning", "packet", "panel", "search",
     },
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},

@@ -12,6 +12,7 @@ CouncilError                    exit 1
 ├── StoreError                  the database or a folder cannot be used
 ├── RunOwned                    another process is running this run
 ├── LocalModelError             the embedded model cannot be had
+├── SearchNotEnabled            exit 4: general needs a search, and none can be used
 ├── QuorumLost                  too few seats answered to go on
 │   └── SeatAbsent              the one seat that was asked did not answer
 ├── ChairAbsent                 the chair and its fallbacks are gone
@@ -69,6 +70,10 @@ class RunOwned(CouncilError):
 
 class LocalModelError(CouncilError):
     pass
+
+
+class SearchNotEnabled(CouncilError):
+    exit = 4
 
 
 class QuorumLost(CouncilError):

@@ -9,15 +9,11 @@ import stat
 from pathlib import Path
 
 from council.errors import UsageError
+from council.foreign import visible as visible
 from council.packet.names import shown
 from council.types import sound
 
 SNIFFED = 8_192
-# Zero-width and direction marks, soft hyphens, tags, variation selectors but the emoji's own, and controls but tab and line ends.
-INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
-)
 CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # escapes are left out: terminals' logs hold them
 ODD = (
     (stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
@@ -130,10 +126,6 @@ def is_text(content: bytes) -> bool:
 def decoded(content: bytes) -> tuple[str, int]:
     """Text, and how many characters that nobody sees were taken out of it."""
     return visible(as_text(content)[0])
-
-
-def visible(text: str) -> tuple[str, int]:
-    return INVISIBLE.subn("", sound(text))
 
 
 def _amount(size: int) -> str:

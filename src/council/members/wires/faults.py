@@ -6,9 +6,10 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
+
+from council.foreign import one_line as one_line
 
 KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 408: "overload", 413: "size", 429: "rate",
          502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
@@ -33,11 +34,6 @@ NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)
 NO_KEY = re.compile(
     r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
 )
-CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-# What a vendor quotes of somebody's key, also where it has masked the middle of it itself.
-KEY_SHAPED = re.compile(
-    r"\b(?:(?:sk|pk|rk|gsk|csk|hf|xai|r8|fw|pplx|tvly|nvapi|glpat|gh[opsu]|github_pat)[-_]|AIza|AKIA|ya29\.|eyJ)[\w*.…-]{8,}"
-)
 TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
 
 
@@ -46,16 +42,6 @@ class Complaint(NamedTuple):
 
     codes: frozenset[str]
     message: str
-
-
-def one_line(message: str, secrets: Iterable[str] = ()) -> str:
-    """One line fit for any terminal: no control characters, no secret, 200 characters at most."""
-    line = " ".join(CONTROLS.sub(" ", message).split())
-    for secret in secrets:
-        if len(secret) >= 4:  # anything shorter is a placeholder, and would make holes in plain words
-            line = line.replace(secret, "***")
-    line = KEY_SHAPED.sub("***", line)
-    return line if len(line) <= 200 else line[:199] + "…"
 
 
 def complaint(body: bytes, otherwise: str = "") -> Complaint:

@@ -19,7 +19,9 @@ from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from council.errors import Fault
-from council.members.wires.faults import Complaint, complaint, kind_of, one_line, retry_after
+from council.foreign import one_line
+from council.members.wires.faults import Complaint, complaint, kind_of, retry_after
+from council.proxies import is_loopback, proxy_for
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -191,21 +193,6 @@ class Endpoint:
         if not line.users:
             del lines[self.base_url]
             await line.close()
-
-
-def proxy_for(url: str) -> str | None:
-    """The environment's proxy, never for this machine itself. (aiohttp's own way would read .netrc too.)"""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if is_loopback(host) or proxy_bypass(host):
-        return None
-    return getproxies().get(parts.scheme)
-
-
-def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def refused(error: Exception) -> bool:

@@ -1,0 +1,20 @@
+"""Which proxy the environment names for an address."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+
+def proxy_for(url: str) -> str | None:
+    """The environment's proxy, never for this machine itself. (aiohttp's own way would read .netrc too.)"""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -1,0 +1,101 @@
+"""Which search is meant, and what is said where none can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from council.errors import SearchNotEnabled, UsageError
+from council.search import NOT_ENABLED, chosen
+from council.settings import load_settings
+
+TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"}
+
+
+def choice(said: str | None, table: str = "", **env: str) -> str | None:
+    Path("council.toml").write_text(f"[search]\n{table}\n", encoding="utf-8")
+    return chosen(said, load_settings(Path(), env), env)
+
+
+@pytest.fixture(autouse=True)
+def _documents(_alone: None) -> None:
+    Path("docs").mkdir()
+    Path("file.md").write_text("x", encoding="utf-8")
+
+
+@pytest.mark.behaviour("30-search-enabled")
+@pytest.mark.parametrize(
+    ("said", "table", "env", "meant"),
+    [
+        (None, "", {}, None), (None, "", {"TAVILY_API_KEY": "  "}, None), (None, "", TAVILY, "tavily"), (None, "", BRAVE, "brave"),
+        (None, "", BRAVE | TAVILY, "tavily"), (None, 'provider = "brave"', BRAVE | TAVILY, "brave"), ("brave", "", BRAVE | TAVILY, "brave"),
+        (" Tavily ", "", TAVILY, "tavily"), ("brave", 'provider = "tavily"', BRAVE, "brave"),
+        ("searxng:http://127.0.0.1:8080/", "", {}, "searxng:http://127.0.0.1:8080"), ("https://searx.example.org", "", {}, "searxng:https://searx.example.org"),
+        ("http://x/search?q=a", "", {}, "searxng:http://x"), ("searxng", 'base_url = "http://x:8080"', {}, "searxng:http://x:8080"),
+        (None, 'provider = "searxng"\nbase_url = "http://x:8080/"', TAVILY, "searxng:http://x:8080"),
+        ("http://y", 'provider = "searxng"\nbase_url = "http://x:8080"', {}, "searxng:http://y"),
+        ("files:docs", "", {}, "files:docs"), ("files:./docs/", "", {}, "files:docs"), ("files:.", "", {}, "files:."),
+        ("files", 'folder = "docs"', {}, "files:docs"), (None, 'provider = "files"\nfolder = "docs"', TAVILY, "files:docs"),
+    ],
+)  # fmt: skip
+def test_the_search_that_is_meant_is_one_word(
+    said: str | None, table: str, env: dict[str, str], meant: str | None
+) -> None:
+    assert choice(said, table, **env) == meant
+    if meant:
+        assert choice(meant, table, **env) == meant, "a plan's word means the same when a run is resumed"
+
+
+@pytest.mark.behaviour("30-search-enabled")
+@pytest.mark.parametrize(
+    ("said", "table", "todo"),
+    [
+        ("tavily", "", "set TAVILY_API_KEY"), ("brave", "", "set BRAVE_SEARCH_API_KEY"), (None, 'provider = "brave"', "set BRAVE_SEARCH_API_KEY"),
+        ("searxng", "", "--search searxng:http://ADDRESS"), ("files", "", "--search files:FOLDER"), ("files:", "", "--search files:FOLDER"),
+        ("searxng", 'provider = "tavily"\nbase_url = "http://proxy"', "--search searxng:http://ADDRESS"),
+    ],
+)  # fmt: skip
+def test_a_named_search_that_lacks_something_says_what_to_set(said: str | None, table: str, todo: str) -> None:
+    with pytest.raises(SearchNotEnabled) as refused:
+        choice(said, table)
+    words = str(refused.value)
+    assert words.startswith("General Council is not enabled. ") and todo in words and "--no-search" in words
+    assert refused.value.exit == 4 and "\n" not in words
+
+
+@pytest.mark.behaviour("30-search-enabled")
+def test_with_nothing_enabled_every_way_to_enable_it_is_named() -> None:
+    assert NOT_ENABLED.startswith("General Council is not enabled. ") and "\n" not in NOT_ENABLED
+    for way in ("TAVILY_API_KEY", "BRAVE_SEARCH_API_KEY", "--search files:FOLDER", "--no-search", "SearXNG"):
+        assert way in NOT_ENABLED
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is no search"), ("ftp://x", "is no search"),
+        ("tavily:tvly-abcdefgh1234", "takes nothing after it"), ("tvly-abcdefgh1234", "is no search"), ("searxng:nowhere", "no address"),
+        ("http://", "no address"), ("http://[::1", "no address"), ("http://x:99999", "no address"), ("http://a b", "no address"),
+        ("http://me:hunter2@x", "a password in it"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
+        ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~nobody-here/x", "no such folder"),
+    ],
+)  # fmt: skip
+def test_a_search_that_cannot_be_is_refused_in_one_line(said: str, words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        choice(said, TAVILY_API_KEY="tvly-x")
+    assert words in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 400
+    assert "abcdefgh1234" not in str(refused.value) and "hunter2" not in str(refused.value)
+
+
+def test_documents_may_lie_outside_and_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "notes").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    outside = f"files:{tmp_path / 'notes'}"
+    assert choice("files:../notes") == choice("files:~/notes") == choice(outside) == outside
+
+
+def test_a_folder_is_seen_from_the_run_and_not_from_where_somebody_stands(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "papers").mkdir(parents=True)
+    settings = load_settings(Path(), {})
+    assert chosen("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
