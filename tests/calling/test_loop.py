@@ -80,7 +80,7 @@ async def test_an_empty_answer_is_asked_again_with_other_settings(ledger: Ledger
     assert [ask.temperature for ask in seen] == [None, 0.7]
 
 
-@pytest.mark.parametrize(("cap", "doubled"), [(None, 4096), (600, 1200)])
+@pytest.mark.parametrize(("cap", "doubled"), [(None, 16384), (600, 1200)])
 async def test_a_typed_answer_that_was_cut_is_asked_again_at_twice_the_length(
     ledger: Ledger, cap: int | None, doubled: int
 ) -> None:

@@ -15,12 +15,11 @@ from council.calling.keeping import as_result, from_result, unfinished
 from council.calling.table import TABLE
 from council.calling.turns import Turn
 from council.errors import Fault
-from council.members.base import Member
+from council.members.base import UNCAPPED, Member
 from council.record import Attempt
 from council.types import Answer, Ask, Json, Outcome, Step, Usage, sound
 
 LONGEST_WAIT = 30.0
-DOUBLED_FROM = 2048  # what "twice the output" means where no cap was set
 
 
 class Journal(Protocol):
@@ -190,7 +189,7 @@ class Series:
             return self.step.mend(fault.said, fault.detail), "repair: the reply did not fit its form"
         if fault.kind == "length":
             return replace(
-                ask, max_tokens=2 * (ask.max_tokens or DOUBLED_FROM)
+                ask, max_tokens=2 * (ask.max_tokens or UNCAPPED)
             ), "retry: the answer was cut at its length limit"
         if fault.kind == "empty":
             return replace(ask, temperature=0.7), "retry: the answer was empty"

@@ -9,6 +9,7 @@ from council.types import Answer, Ask
 
 Hear = Callable[[str], None]  # called with each piece of content as it streams in, and with "" for a thought
 Progress = Callable[[str, int, int], None]  # what is being fetched, bytes done, bytes in all
+UNCAPPED = 8192  # tokens an answer may have where nobody set a cap and the vendor wants one
 
 
 class Member(Protocol):
