@@ -145,6 +145,16 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Labelled:
+    """A reader is shown statements under labels; `labels` says whose each one is."""
+
+    type: ClassVar[str] = "labels"
+    phase: str
+    reader: str
+    labels: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Voted:
     """A judge's verdict, in short; the whole analysis is in `file`, as seen from the run's folder."""
 
@@ -192,6 +202,7 @@ Event = (
     | WasAbsent
     | LookedUp
     | Noted
+    | Labelled
     | Voted
     | Fetching
     | Closed

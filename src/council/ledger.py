@@ -57,7 +57,9 @@ class Ledger:
         self._seq = record.entries[-1].seq if record.entries else 0
         self._claimed: set[str] = set()
         self._told = {
-            str(entry.event) for entry in record.entries if isinstance(entry.event, (ev.Noted, ev.PhaseStarted))
+            str(entry.event)
+            for entry in record.entries
+            if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
         self._live: dict[str, tuple[float, list[str]]] = {}
 

@@ -47,6 +47,7 @@ class PhaseMinutes:
     asked: list[str] = field(default_factory=list)
     said: dict[str, Said] = field(default_factory=dict)
     absent: dict[str, Missed] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)  # what a reader saw under labels: label → seat
 
 
 @dataclass(slots=True)
@@ -155,6 +156,11 @@ class Minutes:
         return [phase for phase in self.phases.values() if not self.is_apart(phase.name)]
 
     @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Whose words each reader was shown under which label."""
+        return {reader: labels for phase in self.phases.values() for reader, labels in phase.labels.items()}
+
+    @property
     def statements(self) -> list[Said]:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
@@ -250,7 +256,7 @@ def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat.usage += usage
     seat.attempts += event.attempts
     seat.seconds += event.seconds
-    seat.statements += event.seat not in event.phase.split("/")
+    seat.statements += event.seat not in event.phase.split("/")[1:]
     seat.words = len(event.said.split())
 
 
@@ -265,6 +271,10 @@ def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
 
 def _noted(m: Minutes, event: ev.Noted, at: float) -> None:
     m.notes.append(event)
+
+
+def _labelled(m: Minutes, event: ev.Labelled, at: float) -> None:
+    m.phase(event.phase, at).labels[event.reader] = event.labels
 
 
 def _voted(m: Minutes, event: ev.Voted, at: float) -> None:
@@ -287,5 +297,6 @@ def _nothing(m: Minutes, event: Any, at: float) -> None:
 TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {
     ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
     ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Delta: _delta, ev.Stated: _stated,
-    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Voted: _voted, ev.Fetching: _fetching, ev.Closed: _closed,
+    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Labelled: _labelled, ev.Voted: _voted,
+    ev.Fetching: _fetching, ev.Closed: _closed,
 }  # fmt: skip

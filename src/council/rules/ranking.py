@@ -1,0 +1,165 @@
+"""From ballots to a table: labels, places, how often readers agree, and how far the order can be trusted."""
+
+from __future__ import annotations
+
+from bisect import bisect, insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from string import ascii_uppercase
+
+from council.types import Json
+
+Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, the best first
+ENOUGH = 3  # ballots on which the winner must be first for HIGH: of two, chance alone makes one answer first on both in 3 of 4
+
+
+def labels(count: int) -> list[str]:
+    """A to Z, then AA, AB and so on."""
+    return [_label(n) for n in range(1, count + 1)]
+
+
+def _label(n: int) -> str:
+    rest, last = divmod(n - 1, len(ascii_uppercase))
+    return (_label(rest) if rest else "") + ascii_uppercase[last]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one answer did. `place` is shared by answers that are level, and None where nobody ranked it."""
+
+    seat: str
+    place: int | None
+    mean_rank: Fraction | None
+    borda: Fraction | None  # of all comparisons with another answer on a ballot, the share that it won
+    ballots: int  # how many it stands on
+    firsts: int
+
+    def as_json(self) -> Json:
+        return {
+            "seat": self.seat, "place": self.place, "mean_rank": _rounded(self.mean_rank), "borda": _rounded(self.borda),
+            "ballots": self.ballots, "firsts": self.firsts,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The answers in order. `differ`: ordered by Borda instead, they would not have the same places."""
+
+    standings: tuple[Standing, ...]
+    winner: str | None
+    differ: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two readers: of the pairs of answers that both ranked, how many they put in the same order."""
+
+    readers: tuple[str, str]
+    same: int
+    compared: int
+
+    @property
+    def share(self) -> Fraction | None:
+        return Fraction(self.same, self.compared) if self.compared else None
+
+    def as_json(self) -> Json:
+        return {"readers": list(self.readers), "same": self.same, "compared": self.compared}
+
+
+def counted(ballots: Ballots) -> dict[str, Sequence[str]]:
+    """The ballots that say something: a single answer can be put in no order."""
+    return {reader: order for reader, order in ballots.items() if len(order) > 1}
+
+
+def tally(ballots: Ballots, seats: Sequence[str]) -> Table:
+    """The table of the answers of `seats`, by mean rank; those that are level stand in seating order.
+
+    Borda: on a ballot of m answers, place p earns m - p points of the m - 1 that could be had; the sum is divided by what could be
+    had, so that an answer on fewer or shorter ballots is not punished for it. Where all ballots are equally long, it is the same order.
+    """
+    cast = counted(ballots)
+    ranks = {seat: [(order.index(seat) + 1, len(order)) for order in cast.values() if seat in order] for seat in seats}
+    means = {seat: Fraction(sum(rank for rank, _ in of), len(of)) if of else None for seat, of in ranks.items()}
+    shares = {seat: _share(of) for seat, of in ranks.items()}
+    places = _places(means)
+    rows = [
+        Standing(seat, places.get(seat), means[seat], shares[seat], len(of), sum(rank == 1 for rank, _ in of))
+        for seat, of in ranks.items()
+    ]
+    ordered = tuple(sorted(rows, key=lambda row: row.place or len(rows) + 1))
+    by_share = _places({seat: None if share is None else -share for seat, share in shares.items()})
+    return Table(ordered, _winner(ordered), by_share != places)
+
+
+def _share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
+    had = sum(length - 1 for _, length in ranks)
+    return Fraction(sum(length - rank for rank, length in ranks), had) if had else None
+
+
+def _places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
+    """The lowest value is first; equal values share a place, and the places after them stay empty."""
+    known = {seat: value for seat, value in values.items() if value is not None}
+    return {seat: 1 + sum(other < value for other in known.values()) for seat, value in known.items()}
+
+
+def _winner(ordered: Sequence[Standing]) -> str | None:
+    """Whoever is first alone; nobody, while an answer stands on no ballot."""
+    first = [row.seat for row in ordered if row.place == 1]
+    return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
+
+
+def agreement(ballots: Ballots) -> list[Pair]:
+    """Every two readers, in seating order."""
+    return [_pair(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
+
+
+def _pair(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> Pair:
+    theirs = {seat: n for n, seat in enumerate(other)}
+    places = [theirs[seat] for seat in one if seat in theirs]
+    compared = len(places) * (len(places) - 1) // 2
+    return Pair((a, b), compared - _turned(places), compared)
+
+
+def _turned(places: Sequence[int]) -> int:
+    """How many pairs stand the other way round."""
+    seen: list[int] = []
+    turned = 0
+    for place in places:
+        turned += len(seen) - bisect(seen, place)
+        insort(seen, place)
+    return turned
+
+
+def opposed(ballots: Ballots, seats: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    """The answers that one reader put first and another last, with those readers; each of them must have held it against the same
+    answer as somebody on the other side. (Of three, the second best is first on the best one's ballot and last on the third's.)"""
+    found = {seat: _facing(ballots, _who_put(ballots, seat, 0), _who_put(ballots, seat, -1), seat) for seat in seats}
+    return {seat: sides for seat, sides in found.items() if sides[0]}
+
+
+def _facing(ballots: Ballots, firsts: list[str], lasts: list[str], seat: str) -> tuple[list[str], list[str]]:
+    pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
+    return list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
+
+
+def against(ballots: Ballots, winner: str | None) -> list[str]:
+    """The readers who put the winner last."""
+    return _who_put(ballots, winner, -1)
+
+
+def _who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
+    return [reader for reader, order in counted(ballots).items() if order[end] == seat]
+
+
+def confidence(table: Table) -> str:
+    """HIGH: first on each of its ballots, which are three or more. MEDIUM: first on most of them, two or more. Else LOW."""
+    top = next((row for row in table.standings if row.seat == table.winner), None)
+    if top is None or top.ballots < 2 or 2 * top.firsts <= top.ballots:
+        return "LOW"
+    return "HIGH" if top.firsts == top.ballots >= ENOUGH else "MEDIUM"
+
+
+def _rounded(value: Fraction | None) -> float | None:
+    return None if value is None else round(float(value), 3)
