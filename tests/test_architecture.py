@@ -17,12 +17,13 @@ import council
 PACKAGE = Path(council.__file__).parent
 LONGEST = 500  # lines
 
-GROUND = {"types", "errors", "settings", "foreign", "proxies"}
+GROUND = {"types", "errors", "settings", "foreign", "proxies", "money"}
 LEAVES = GROUND | {"events", "record"}
 # A room, and the rooms it may know besides itself. The order is the ladder's.
 MAY_KNOW: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
+    "money": {"types"},
     "foreign": {"types"},
     "proxies": set(),
     "settings": {"errors", "types"},
@@ -44,7 +45,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "packet": LEAVES | {"filing", "rules"},
     "render": {"events", "minutes", "types"},
     "audit": LEAVES | {"minutes"},
-    "panel": GROUND | {"rules", "protocols"},
+    "panel": GROUND | {"rules", "protocols", "search"},
     "planning": LEAVES | {
         "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
     },

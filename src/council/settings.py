@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from council.catalogue import Catalogue, Model, catalogue, is_reasoning, model_id, split_member
 from council.errors import ConfigError
 from council.settings_files import cache_folder, config_folder, data_folder, project_file, read_config
-from council.settings_keys import SPECIAL, VARIABLES, checked, nearest, quoted
+from council.settings_keys import SPECIAL, VARIABLES, checked, nearest, parts, quoted
 
 __all__ = [
     "BUILT_IN", "PROFILES", "SPECIAL", "Catalogue", "Model", "Profile", "Provider", "SeatSetting", "Settings", "cache_folder", "catalogue",
@@ -87,6 +87,7 @@ class Settings:
     report_dir: str
     variables: Mapping[str, str]  # the judges' variables, defaults included; `given` tells them apart
     origins: Mapping[str, str]  # dotted key → where its value comes from
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars for a million tokens
 
     def given(self, key: str) -> bool:
         """Whether somebody set this key, or a table of this name."""
@@ -201,6 +202,7 @@ def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: 
         report_dir=tree["report_dir"],
         variables=variables,
         origins=origins,
+        prices={name: _price(name, row, origins) for name, row in tree.get("prices", {}).items()},
         **tables,
     )
 
@@ -213,6 +215,16 @@ def _provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> 
     return Provider(name, **{"vendor": name, **row})
 
 
+def _price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> Mapping[str, float]:
+    for needed in ("input", "output"):
+        if needed not in row:
+            where = origins[f"prices.'{name}'"]
+            raise ConfigError(
+                f'{where}: [prices."{name}"] has no {needed}, so what it costs stays unknown; give input and output in dollars for a million tokens'
+            )
+    return row
+
+
 def _seat(row: Mapping[str, Any]) -> SeatSetting:
     fallback = row.get("fallback")
     return SeatSetting(row.get("model"), None if fallback is None else tuple(fallback))
@@ -221,7 +233,7 @@ def _seat(row: Mapping[str, Any]) -> SeatSetting:
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in values.items():
-        *tables, leaf = key.split(".")
+        *tables, leaf = parts(key)
         place = tree
         for name in tables:
             place = place.setdefault(name, {})
@@ -241,6 +253,6 @@ def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
 
 def _value(settings: Settings, key: str) -> Any:
     value: Any = settings
-    for part in key.split("."):
+    for part in parts(key):
         value = value[part] if isinstance(value, Mapping) else getattr(value, part)
     return value

@@ -16,6 +16,8 @@ SPECIAL = ("local", "scripted", "human", "cli", "pai")  # prefixes of members th
 RESERVED = {"providers": SPECIAL, "seats": ("chair",)}  # the chair has a table of its own
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_PRICED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+")  # provider:model, or provider:* for all of its models
+_PART = re.compile(r"'[^']*'|[^.]+")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|")
 _ADDRESS = re.compile(r"https?://[^/\s]+(/\S*)?")
 _CREDENTIALS = re.compile(r"\w+://[^/\s]*@")
@@ -62,6 +64,7 @@ MEMBERS = Kind("a list of members", lambda value: isinstance(value, list) and al
 SECONDS = Kind("a number of seconds above 0", lambda value: _number(value) and value > 0)
 WAIT = Kind("a number of seconds, 0 or more", lambda value: _number(value) and value >= 0)
 MONEY = Kind("an amount of dollars, 0 or more", lambda value: _number(value) and value >= 0)
+RATE = Kind("dollars for a million tokens, 0 or more", lambda value: _number(value) and value >= 0)
 COUNT = Kind("a whole number from 1 to 1000", lambda value: _whole(value, 1, 1000))
 RESULTS = Kind("a whole number from 1 to 10", lambda value: _whole(value, 1, 10))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
@@ -84,6 +87,7 @@ PROVIDER: Mapping[str, Kind] = {
     "first_byte": SECONDS,
     "idle": SECONDS,
 }
+PRICE: Mapping[str, Kind] = {"input": RATE, "cached": RATE, "write": RATE, "output": RATE}
 ROSTER_SEAT: Mapping[str, Kind] = {"name": TEXT, "role": TEXT, "lens": TEXT, "stance": TEXT, "style": TEXT, **SEAT}
 ROSTER: Mapping[str, Any] = {"about": TEXT, "seats": Rows(ROSTER_SEAT), "chair": SEAT}
 
@@ -103,6 +107,7 @@ KEYS: Mapping[str, Any] = {
         "folder": TEXT,
     },
     "budget": {"max_cost": MONEY, "max_cost_per_day": MONEY},
+    "prices": {"*": PRICE},
     "general": {"deliberate": SWITCH},
 }
 # The variables of the judges: what they must be once read as a number, and the default.
@@ -116,6 +121,16 @@ VARIABLES: Mapping[str, tuple[Kind, str | None]] = {
 }
 
 
+def _written(key: str) -> str:
+    """A name inside a dotted key: in quotes where it may hold dots of its own, as in TOML."""
+    return f"'{key}'" if _PRICED.fullmatch(key) else key
+
+
+def parts(dotted: str) -> list[str]:
+    """The names a dotted key is made of."""
+    return [part.strip("'") for part in _PART.findall(dotted)]
+
+
 def quoted(value: Any) -> str:
     """The value in quotes, on one line, not too long."""
     text = str(value)
@@ -127,7 +142,7 @@ def checked(
 ) -> Iterator[tuple[str, Any]]:
     """Each dotted key with its value. A table the user named comes as itself too, with None, for it may be empty."""
     for key, value in table.items():
-        dotted = f"{under}.{key}" if under else key
+        dotted = f"{under}.{_written(key)}" if under else key
         given = key not in known or key == "*"  # a name of the user's
         rule = _named(known, key, dotted, where) if given else known[key]
         if isinstance(rule, Mapping):
@@ -141,7 +156,11 @@ def checked(
 def _named(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
     if "*" not in known:
         raise _unknown(known, key, dotted, where)
-    if not _NAME.fullmatch(key):
+    if dotted.startswith("prices.") and not _PRICED.fullmatch(key):
+        raise ConfigError(
+            f'{where}: {quoted(dotted)} is no member whose price could be told; write [prices."openai:gpt-5.2"], or [prices."openai:*"] for all of a provider'
+        )
+    if not dotted.startswith("prices.") and not _NAME.fullmatch(key):
         raise ConfigError(f"{where}: {quoted(dotted)} holds a name that cannot be used; take letters, digits, - and _")
     if key in RESERVED.get(dotted.partition(".")[0], ()):
         raise ConfigError(

@@ -1,0 +1,100 @@
+"""What a member charges: the user's own word first, then the price list that comes with genai-prices, which needs no network.
+
+The list is loaded when the first price is looked up there, never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from council.money import FREE, Price, Rates, at_most, cost, exact
+from council.settings import Provider, Settings, catalogue, model_id, split_member
+
+__all__ = ["FREE", "Price", "Rates", "at_most", "cost", "exact", "price_of"]
+
+SEND_NO_BILL = ("local", "scripted", "human")
+HERE = ("127.0.0.1", "localhost", "::1")
+CLASSES = {"input": "input_mtok", "cached": "cache_read_mtok", "write": "cache_write_mtok", "output": "output_mtok"}
+# Charges outside the four classes: a bill made without them would be too small, so such a price counts as unknown.
+BEYOND = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
+
+
+def price_of(member: str, settings: Settings) -> Price | None:
+    """What `provider:model` charges for its tokens; None if nobody knows."""
+    kind, _ = split_member(member)
+    if own := _told(member, settings.prices):
+        return _from_config(own)
+    if kind in SEND_NO_BILL:
+        return FREE
+    if kind == "pai":
+        return _listed(*_bridged(member), "")
+    provider = settings.providers.get(kind)
+    return _from_list(member, provider) if provider else None
+
+
+def _told(member: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:
+    """The user's price: of this member by its name or its endpoint's name for it, else of all members of its provider."""
+    provider, _ = split_member(member)
+    for name, price in prices.items():
+        if name == member or (split_member(name)[0], model_id(name)) == (provider, model_id(member)):
+            return price
+    return prices.get(f"{provider}:*")
+
+
+def _from_config(told: Mapping[str, float]) -> Price:
+    """A class without a price of its own is charged as input."""
+    rates = {name: Decimal(str(told.get(name, told["input"]))) for name in CLASSES}
+    return Price(Rates(**rates))
+
+
+def _from_list(member: str, provider: Provider) -> Price | None:
+    """A built-in provider is known by its name, one of the user's by its address."""
+    id_ = model_id(member)
+    if provider.name == "ollama" and urlsplit(provider.base_url).hostname in HERE and not id_.endswith("cloud"):
+        return FREE
+    if provider.name == "openrouter" and id_.endswith(":free"):
+        return FREE
+    if provider.name in catalogue().providers:
+        return _listed(provider.name, id_, "")
+    return _listed("", id_, provider.base_url)
+
+
+def _bridged(member: str) -> tuple[str, str]:
+    """`pai:PROVIDER:MODEL` names a provider of its own."""
+    provider, _, model = member.partition(":")[2].partition(":")
+    return provider, model
+
+
+@lru_cache(maxsize=256)
+def _listed(provider: str, model: str, address: str) -> Price | None:
+    from genai_prices import Usage, calc_price
+
+    where: dict[str, Any] = {"provider_api_url": address} if address else {"provider_id": provider}
+    try:
+        listed = calc_price(Usage(input_tokens=0, output_tokens=0), model, **where).model_price
+    except (LookupError, ValueError):
+        return None
+    if listed.input_mtok is None or listed.output_mtok is None or any(getattr(listed, name) for name in BEYOND):
+        return None
+    starts = sorted({tier.start for name in CLASSES.values() for tier in getattr(getattr(listed, name), "tiers", ())})
+    return Price(_rates_at(listed, 0), tuple((start, _rates_at(listed, start + 1)) for start in starts))
+
+
+def _rates_at(listed: Any, tokens: int) -> Rates:
+    """The list's rates for a call of so many input tokens; a class it does not know is charged as input."""
+    usual = _rate(listed.input_mtok, tokens)
+    found = {name: getattr(listed, key) for name, key in CLASSES.items()}
+    return Rates(**{name: usual if rate is None else _rate(rate, tokens) for name, rate in found.items()})
+
+
+def _rate(rate: Any, tokens: int) -> Decimal:
+    """A plain number, or one that jumps with the size of the input."""
+    if isinstance(rate, Decimal):
+        return rate
+    above = [tier.price for tier in rate.tiers if tokens > tier.start]
+    dearest: Decimal = above[-1] if above else rate.base
+    return dearest
