@@ -1,0 +1,116 @@
+"""What becomes of a query before it is searched, and what a question says about time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.rules.queries import freshness, is_timely, keywords, tidied
+
+PLAIN = "How do B-trees work?"
+NOW = "What is the latest on B-trees?"
+
+
+@pytest.mark.behaviour("30-queries")
+def test_queries_are_trimmed_told_apart_and_at_most_three() -> None:
+    said = ["  b-tree\n\tfanout ", "", "   ", "B-Tree Fanout", "page\u200b splits", "lsm", "fourth"]
+    assert tidied(said, PLAIN, 2026) == ["b-tree fanout", "page splits", "lsm"]
+
+
+@pytest.mark.behaviour("30-queries")
+def test_a_long_query_is_cut_at_a_word() -> None:
+    [query] = tidied(["splitting " * 80], PLAIN, 2026)
+    assert len(query) <= 500 and query.endswith("splitting") and len(query) > 480
+    assert tidied(["x" * 900], PLAIN, 2026) == ["x" * 500]
+
+
+@pytest.mark.behaviour("30-stale-year")
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("python release 2023", "python release"), ("2024 python release", "python release"), ("python (2024) release", "python release"),
+        ("best of 2024 python", "best python"), ("python 2024, release", "python, release"), ("python 2025 2026", "python 2026"),
+        ("python release 2027", "python release 2027"), ("2023", "2023"),
+    ],
+)  # fmt: skip
+def test_a_stale_year_is_dropped_where_the_words_ask_for_what_is_current(query: str, kept: str) -> None:
+    assert tidied([query], NOW, 2026) == [kept]
+    assert tidied([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
+    assert tidied([query], PLAIN, 2026) == [query], "nobody asked for what is current"
+
+
+@pytest.mark.behaviour("30-stale-year")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "python history 2019", "python releases in 2023", "changes from 2021", "since 2020 python", "archive python 2018", "as of 2022 python",
+        "during 2020 outages", "for 2021 taxes", "CVE-2021-44228", "2023-05-01 outage", "Windows Server 2019 updates", "SQL Server 2019",
+        "ISO 9001:2015", "python 3.2019", "port 20231", "2019/2020 season", "2023-2024 budget",
+    ],
+)  # fmt: skip
+def test_a_year_that_is_meant_stays(query: str) -> None:
+    assert tidied([query], NOW, 2026) == [query]
+
+
+@pytest.mark.behaviour("30-stale-year")
+def test_a_question_about_the_past_keeps_its_years() -> None:
+    assert tidied(["python 2019"], "How did the latest Python of its time look in 2019?", 2026) == ["python 2019"]
+
+
+@pytest.mark.behaviour("30-keywords")
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("How do I deploy node.js and C++ with Kubernetes?", "deploy node.js C++ Kubernetes"), ("What is it?", "What is it"), ("???", "???"),
+        ("如何安装程序", "如何安装程序"), ("   ", ""), ("Should we use Postgres or Postgres?", "Postgres"), ("It's Rust's async/await", "It's Rust's async/await"),
+    ],
+)  # fmt: skip
+def test_a_questions_own_words_make_a_query(question: str, query: str) -> None:
+    assert keywords(question) == query
+
+
+@pytest.mark.behaviour("30-keywords")
+@given(st.text())
+def test_a_question_that_says_something_always_makes_a_query(question: str) -> None:
+    query = keywords(question)
+    assert len(query) <= 500 and query == " ".join(query.split())
+    if any(char.isalnum() for char in question):
+        assert 0 < len(query.split()) <= 12
+    assert len(keywords(question * 300)) <= 500
+
+
+@given(st.lists(st.text()), st.text())
+def test_any_queries_come_out_few_short_and_different(queries: list[str], question: str) -> None:
+    kept = tidied(queries, question, 2026)
+    assert len(kept) <= 3 and len({query.casefold() for query in kept}) == len(kept)
+    assert all(0 < len(query) <= 500 and query == " ".join(query.split()) for query in kept)
+
+
+@pytest.mark.parametrize(
+    ("question", "age"),
+    [
+        ("What is the price of copper today?", "day"), ("Is npm down right now?", "day"), ("As of now, who leads?", "day"),
+        ("What happened this week?", "week"), ("Any recent outages?", "month"), ("What changed this month?", "month"),
+        ("What is the latest Python?", "year"), ("Which is the newest model this year?", "year"), ("up-to-date advice on keys", "year"),
+        ("How do B-trees work?", "none"), ("The history of the latest Python", "none"), ("What was current in 2019?", "none"),
+        ("Now that we have tests, should we refactor?", "none"), ("How does alternating current work?", "none"), ("Do you know?", "none"),
+    ],
+)  # fmt: skip
+def test_the_words_say_how_fresh_results_must_be(question: str, age: str) -> None:
+    assert freshness(question) == age
+
+
+@pytest.mark.behaviour("30-timely")
+@pytest.mark.parametrize(
+    ("question", "timely"),
+    [
+        ("What is the latest Python?", True), ("What does GPT-5 pricing look like?", True), ("Is there a CVE for log4j?", True),
+        ("Which regulation covers drones?", True), ("When is the next Debian release?", True), ("Which version of Node has fetch?", True),
+        ("What is the exchange rate of the euro?", True), ("Who is the CEO of Acme?", True), ("Is it legal to fly drones at night?", True),
+        ("How do B-trees work?", False), ("Should I use tabs or spaces?", False), ("What was the price of bread in 1950?", False),
+        ("Which version control is easiest to learn?", False), ("How does direct current differ?", False),
+    ],
+)  # fmt: skip
+def test_a_question_whose_answer_goes_out_of_date_is_known(question: str, timely: bool) -> None:
+    assert is_timely(question) is timely
