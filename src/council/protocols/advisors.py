@@ -7,7 +7,7 @@ from typing import Any
 from council.council import Council
 from council.protocols.options import AdvisorsOptions
 from council.replies import Refereed, RefereedRounds, Stand
-from council.rules.rounds import Stance, budget, changes, is_long, stage, unanimous
+from council.rules.rounds import Stance, budget, changes, cites, is_long, stage, unanimous
 from council.types import Json, Round, Verdict
 
 
@@ -31,6 +31,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
             )
         transcript.append(said)
         _flag_the_long(council, said, n, most)
+        _tell_changes(council, transcript)
         if n < chosen.rounds and _is_over(council, chosen, transcript):
             break
     return await _refereed(council, transcript)
@@ -40,21 +41,34 @@ def _flag_the_long(council: Council, said: Round[Any], n: int, most: int) -> Non
     for name, one in said.items():
         if is_long(one.said, most):
             words = len(one.said.split())
-            council.note(f"{name} spoke {words} words in round {n}", why=f"over twice its {most}")
+            council.note(f"{name} spoke {words} words in round {n}", why=f"over twice the {most} it was asked for")
+
+
+def _tell_changes(council: Council, transcript: list[Round[Any]]) -> None:
+    for one in _changes(transcript):
+        if one["round"] == len(transcript):
+            why = one["reason"] if not one["weak"] else "a weak flip: it cites nothing that changed its mind"
+            council.note(f"{one['seat']} went from {one['from']} to {one['to']} in round {one['round']}", why=why)
 
 
 def _is_over(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
     """Whether the rounds still to come are left out, and why."""
-    left = chosen.rounds - len(transcript)
-    if len(transcript[-1]) < 2 and len(council.members) > 1:
-        council.note(f"{left} of {chosen.rounds} rounds skipped", why="only one advisor is left, and nobody to answer")
-        return True
-    if not chosen.early_stop or not unanimous(list(_stances(transcript[-1]).values())):
-        return False
-    saved = left * len(transcript[-1])
-    why = f"all advisors hold one stand with HIGH confidence after round {len(transcript)}; {saved} calls saved"
-    council.note("debate ended early", why=why)
-    return True
+    left = range(len(transcript) + 1, chosen.rounds + 1)
+    why = _nothing_left(chosen, transcript, len(left))
+    if why:
+        council.note(f"{', '.join(f'r{n}' for n in left)} skipped", why=why)
+    return bool(why)
+
+
+def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
+    """Why no further round is worth its price; nothing, if one is."""
+    if len(transcript[-1]) < 2:
+        return "only one advisor is left, and nobody to answer"
+    stances = {name: one for said in transcript for name, one in _stances(said).items()}  # each one's latest
+    if not chosen.early_stop or not unanimous(list(stances.values())):
+        return ""
+    of_one_mind = f"all {len(stances)} hold one stand with HIGH confidence after round {len(transcript)}"
+    return f"the debate ended early: {of_one_mind}; {left * len(transcript[-1])} calls saved"
 
 
 def _stances(said: Round[Any]) -> dict[str, Stance]:
@@ -63,6 +77,10 @@ def _stances(said: Round[Any]) -> dict[str, Stance]:
         name: Stance(name, reply.stance, reply.choice, reply.confidence, reply.evidence)
         for name, reply in replies.items()
     }
+
+
+def _changes(transcript: list[Round[Any]]) -> list[Json]:
+    return changes([_stances(said) for said in transcript])
 
 
 async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
@@ -74,29 +92,23 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
             transcript=transcript, several=several,
         )  # fmt: skip
     reply = ruling.reply
-    typed = changes([_stances(said) for said in transcript])
+    shifts = _shifts(reply, _changes(transcript))
     return Verdict(
-        _with_everyone(reply.prose(), reply, heard),
+        reply.told(heard, {one["seat"] for one in shifts if one["weak"]}),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
-        shifts=tuple(typed or _shifts(reply)),
+        shifts=tuple(shifts),
         details={"rounds": len(transcript), "referee": reply.model_dump()},
     )
 
 
-def _shifts(reply: Refereed) -> list[Json]:
-    """The referee's account of who moved; a change for which nothing was cited is a weak flip."""
-    return [
+def _shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
+    """What advisors declared themselves; of the others, the referee's account. A change that cites nothing is a weak flip."""
+    moved = {one["seat"] for one in declared}
+    positions = {one.advisor: one for one in getattr(reply, "positions", [])}
+    return declared + [
         {
-            "seat": one.advisor, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
-            "weak": one.moved and not one.evidence.strip(),
+            "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
+            "weak": one.moved and not cites(one.evidence),
         }
-        for one in (reply.positions if isinstance(reply, RefereedRounds) else [])
+        for name, one in positions.items() if name not in moved
     ]  # fmt: skip
-
-
-def _with_everyone(text: str, reply: Refereed, heard: list[str]) -> str:
-    """Nobody's perspective is dropped in silence."""
-    missing = [name for name in heard if name not in {one.advisor for one in reply.perspectives}]
-    lines = [f"- **{name.capitalize()}:** left out by the referee; its words stand in the minutes." for name in missing]
-    head, heading, rest = text.partition("\n\n## Tensions")
-    return "\n".join([head, *lines]) + heading + rest

@@ -15,7 +15,8 @@ def spoken_as(minutes: Minutes, phase: str, seat: str) -> str:
     if minutes.plan.get("protocol") != "advisors":
         return label(seat)
     several = (minutes.plan.get("options") or {}).get("rounds", 1) > 1
-    return f"council-{phase}-{clean(seat)}" if several and phase != "referee" else f"council-{clean(seat)}"
+    presides = minutes.chair is not None and seat == minutes.chair.name
+    return f"council-{phase}-{clean(seat)}" if several and not presides else f"council-{clean(seat)}"
 
 
 def last_label(minutes: Minutes, seat: str) -> str:

@@ -38,7 +38,7 @@ def _phase(minutes: Minutes, name: str) -> list[str]:
 
 
 def _because(minutes: Minutes, phase: str) -> str:
-    reasons = [note.why for note in minutes.notes if note.what == f"{phase} skipped"]
+    reasons = [note.why for note in minutes.notes if phase in note.what.removesuffix(" skipped").split(", ")]
     return f": {reasons[0]}" if reasons else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -24,7 +26,8 @@ class Stand(Reply):
     )
 
     def prose(self) -> str:
-        return self.statement
+        """With its stand at the end, so that whoever means the same can say it in the same words."""
+        return f"{self.statement.rstrip()}\n\n**Stand:** {self.stance}. **Choice:** {_line(self.choice)}"
 
     @classmethod
     def differing(cls, plain: Json, n: int) -> Json:
@@ -56,20 +59,24 @@ class Refereed(Reply):
     tensions: list[str] = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
     )
-    verdict: str = Field(description="the decision and its reasons, in Markdown; an answer, not a summary")
+    decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
     next_steps: list[str] = Field(description="what to do first, second, third; each a step somebody can take")
 
     def prose(self) -> str:
+        return self.told()
+
+    def told(self, heard: Sequence[str] = (), weak: Collection[str] = ()) -> str:
+        """The answer. Whoever was heard and is left out here is named; so is whoever moved and cited nothing."""
         parts = [
-            ("Perspectives", "\n".join(f"- **{one.advisor.capitalize()}:** {one.view}" for one in self.perspectives)),
-            ("Tensions", _bullets(self.tensions) or "None that matter."),
-            *self.moves(),
-            ("Verdict", self.verdict.strip()),
-            ("Next Steps", "\n".join(f"{n}. {step}" for n, step in enumerate(self.next_steps, 1)) or "None."),
+            ("Perspectives", "\n".join([*map(_view, self.perspectives), *_left_out(self.perspectives, heard)])),
+            ("Tensions", "\n".join(f"- {_item(line)}" for line in self.tensions) or "None that matter."),
+            *self.moves(heard, weak),
+            ("Verdict", self.decision.strip()),
+            ("Next Steps", "\n".join(f"{n}. {_item(step)}" for n, step in enumerate(self.next_steps, 1)) or "None."),
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
-    def moves(self) -> list[tuple[str, str]]:
+    def moves(self, heard: Sequence[str], weak: Collection[str]) -> list[tuple[str, str]]:
         return []
 
 
@@ -81,15 +88,40 @@ class RefereedRounds(Refereed):
         json_schema_extra=each("advisor"),
     )
 
-    def moves(self) -> list[tuple[str, str]]:
-        head = ["| Advisor | Opened with | Ended with | Why |", "|---|---|---|---|"]
-        rows = [(one.advisor.capitalize(), one.opened_with, one.ended_with, one.why) for one in self.positions]
-        return [("How Positions Moved", "\n".join([*head, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]))]
+    def moves(self, heard: Sequence[str], weak: Collection[str]) -> list[tuple[str, str]]:
+        rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
+        for one in self.positions:
+            why = f"{one.why} {WEAK}" if one.advisor in weak else one.why
+            rows.append([one.advisor.capitalize(), one.opened_with, one.ended_with, why])
+        rows += [[name.capitalize(), "", "", LEFT_OUT] for name in _missing(self.positions, heard)]
+        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows))]
 
 
-def _bullets(lines: list[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+LEFT_OUT = "left out by the referee; its words stand in the minutes."
+WEAK = "**Weak flip: it cites nothing, possible anchoring.**"
+MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # a list's own, which many write into its items
+
+
+def _view(one: Perspective) -> str:
+    return f"- **{one.advisor.capitalize()}:** {_line(one.view)}"
+
+
+def _left_out(said: Sequence[Perspective], heard: Sequence[str]) -> list[str]:
+    return [f"- **{name.capitalize()}:** {LEFT_OUT}" for name in _missing(said, heard)]
+
+
+def _missing(said: Sequence[Perspective | Moved], heard: Sequence[str]) -> list[str]:
+    named = {one.advisor for one in said}
+    return [name for name in heard if name not in named]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _item(text: str) -> str:
+    return MARKER.sub("", _line(text))
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return _line(text).replace("|", "\\|")
