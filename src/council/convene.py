@@ -139,7 +139,7 @@ class Convener:
 
     async def run(self, plan: Plan, listen: Listener, *, stop: Stop | None = None) -> Minutes:
         """Convene the council of a plan. Events go to `listen`; `stop` interrupts it and leaves it resumable."""
-        plan.protocol.load()
+        plan.ready()
         store = self.open()
         await self._make_ready(plan.roster, listen)
         now = time.time()
@@ -207,7 +207,7 @@ class Convener:
         return Council(
             roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
             carry_out=Caller(self.members, ledger, self._deadline, resend),
-            context=context_for(question, roster, packet_from(setup)), effects={"look": self._looking(Path(ledger.record.folder))},
+            context=context_for(question, roster, packet_from(setup), _day(ledger.record.created)), effects={"look": self._looking(Path(ledger.record.folder))},
             limits={kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()},
         )  # fmt: skip
 
@@ -331,6 +331,11 @@ class Convener:
             for run in await self.store.runs()
         ]
         return sorted(rows, key=lambda run: run["status"] == "complete")
+
+
+def _day(at: float) -> str:
+    """The day of a run, which stays its day however often it is resumed."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
 @cache

@@ -17,6 +17,7 @@ from council.errors import ChairAbsent, EngineError, QuorumLost, SeatAbsent
 from council.ledger import Ledger, fingerprint
 from council.prompting import Prompts
 from council.replies import Choices, Reply
+from council.rules.ranking import labels
 from council.types import (
     OUT_FOR_THE_RUN,
     Absence,
@@ -160,8 +161,9 @@ class Council:
         """Read-only look-ups through the packet gate."""
         return await self._effect("look", seat.name, wanted)
 
-    async def search(self, queries: Sequence[str]) -> list[Json]:
-        return await self._effect("search", "search", {"queries": list(queries)})
+    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
+        """What was found, in rows, each with a title, an address and a snippet; or `why` a query came to nothing."""
+        return await self._effect("search", "search", {"queries": list(queries), "freshness": freshness})
 
     def note(self, what: str, why: str) -> None:
         """Say what was decided, and why."""
@@ -172,6 +174,13 @@ class Council:
         seed = self.prompts.seed
         order = [hmac.new(seed, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
         return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+
+    def labelled(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
+        """Statements under labels of the reader's own, in an order of its own; the ledger keeps whose they are."""
+        shown = dict(zip(labels(len(items)), self.shuffled(items, reader), strict=True))
+        whose = {label: one.seat.name for label, one in shown.items()}
+        self.ledger.tell_once(ev.Labelled(self._phase, reader.name, whose))
+        return shown
 
     # How a seat is heard
 
@@ -236,7 +245,7 @@ class Council:
         said: Statement[Any] = Statement(
             seat, step.ask.key, outcome.text, step.read(outcome.text), outcome, (*step.ask.messages, answer)
         )
-        if seat in self.roster.seats:
+        if seat in self.roster.seats and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
                 self.stances[seat.name] = str(stance)

@@ -13,6 +13,7 @@ CouncilError                    exit 1
 ├── RunOwned                    another process is running this run
 ├── LocalModelError             the embedded model cannot be had
 ├── SearchNotEnabled            exit 4: general needs a search, and none can be used
+├── BudgetSpent                 exit 5: there is no money left for the next request; resumable
 ├── QuorumLost                  too few seats answered to go on
 │   └── SeatAbsent              the one seat that was asked did not answer
 ├── ChairAbsent                 the chair and its fallbacks are gone
@@ -74,6 +75,10 @@ class LocalModelError(CouncilError):
 
 class SearchNotEnabled(CouncilError):
     exit = 4
+
+
+class BudgetSpent(CouncilError):
+    exit = 5
 
 
 class QuorumLost(CouncilError):

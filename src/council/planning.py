@@ -14,7 +14,7 @@ from pathlib import Path
 from council import events as ev
 from council import protocols, replies
 from council.council import Council
-from council.errors import CouncilError, EngineError, UsageError
+from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
@@ -54,6 +54,13 @@ class Plan:
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # what the report has to say above the answer
+    refusal: str = ""  # why it can be looked at and not be run
+
+    def ready(self) -> None:
+        """Refuse what can be looked at and not be run, before anything is said or spent."""
+        self.protocol.load()
+        if self.refusal:
+            raise SearchNotEnabled(self.refusal)
 
     def as_json(self) -> Json:
         """The object `council.plan/1`."""
@@ -105,10 +112,10 @@ def _seat_from(value: Json) -> Seat:
     return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
 
 
-def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET) -> Json:
+def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET, today: str = "2026-01-01") -> Json:
     """What every prompt may speak of besides the question and the seat."""
     focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
-    return {"focus": focus, "packet": packet}
+    return {"focus": focus, "packet": packet, "today": today}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +149,8 @@ async def make_plan(
     phases, calls = await _rehearsed(protocol, roster, question, options, packet)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
-        panel.agents or len(roster.seats), intent.verbose, packet,
-        (*panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), (*notices, *panel.notices, *packet.remarks),
+        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal,
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 

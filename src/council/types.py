@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -21,8 +22,24 @@ def tokens_of(text: str) -> int:
     return -(-len(text.encode()) // 3)
 
 
+_RESPONSES = re.compile(
+    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
+)
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """What was written under labels ("Response B", "Responses A and C") with names in their place; unknown labels stay."""
+
+    def name(found: re.Match[str]) -> str:
+        said = found[1] or found[2]
+        known = set(re.findall(r"[A-Z]{1,2}", said)) <= names.keys()
+        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], said) if known else found[0]
+
+    return _RESPONSES.sub(name, text)
+
+
 OK_STATES = ("ok", "ok_repaired")
-OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)")
+OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(cli:silent)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +213,7 @@ class Ask:
     max_tokens: int | None = None
     bare: bool = False  # sent without whatever an endpoint may refuse to know
     effort: str | None = None  # how hard a reasoning member should think: low | medium | high
+    shared: int = 0  # characters at the start of the first user message that every seat is shown alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +227,17 @@ class Answer:
     id: str = ""  # what the vendor calls this answer
 
 
+Shrink = Callable[[Ask, float], tuple[Ask, tuple[str, ...]] | None]  # (ask, share) → the shorter one, what was cut
+
+
+@dataclass(slots=True, eq=False)
+class Watch:
+    """How a phase keeps an eye on a seat that others wait for."""
+
+    spoke: bool = False  # something of its answer has come in
+    leave: Callable[[str], None] = lambda why: None  # leaves it behind; set by whoever carries the step out
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """An ask with all that the calling loop needs to carry it out."""
@@ -219,6 +248,9 @@ class Step:
     read: Callable[[str], Any]  # raises Fault("schema") with the validator's words
     mend: Callable[[str, str], Ask]  # (what was said, the validator's words) → the repair turn
     timeout: float | None = None  # seconds for all attempts together; None: the seat's usual time
+    shrink: Shrink = lambda ask, share: None  # None: there is nothing in it that could be cut
+    chair: bool = False  # nobody speaks in its place
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +264,16 @@ class Outcome:
     usage: Usage = Usage()
     attempts: int = 0
     seconds: float = 0.0
+    cut: tuple[str, ...] = ()  # what it was not shown, because it did not fit
+    dropped: tuple[str, ...] = ()  # parameters it refused and was asked without
 
     @property
     def ok(self) -> bool:
-        return self.state in OK_STATES
+        """Whether it counts. A truncated answer does where its typed reply is whole; else it has no text."""
+        return self.state in OK_STATES or (self.state == "truncated" and bool(self.text))
 
     def as_json(self) -> Json:
+        told = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
         return {
             "state": self.state,
             "text": self.text,
@@ -246,11 +282,13 @@ class Outcome:
             "usage": self.usage.as_json(),
             "attempts": self.attempts,
             "seconds": self.seconds,
+            **told,
         }
 
     @classmethod
     def from_json(cls, value: Json) -> Outcome:
-        return cls(**{**value, "usage": Usage.from_json(value["usage"])})
+        told = {name: tuple(value.get(name, ())) for name in ("cut", "dropped")}
+        return cls(**{**value, **told, "usage": Usage.from_json(value["usage"])})
 
 
 CarryOut = Callable[[Step], Awaitable[Outcome]]
@@ -336,4 +374,6 @@ class Verdict:
     dissent: tuple[Any, ...] = ()
     shifts: tuple[Any, ...] = ()
     sources: tuple[Any, ...] = ()
+    claims: tuple[Any, ...] = ()  # each with who holds it and what became of it
+    caveats: tuple[str, ...] = ()  # what a reader must know before the answer
     details: Json = field(default_factory=dict)  # what this protocol's own layouts show besides

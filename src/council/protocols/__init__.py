@@ -90,8 +90,18 @@ _TABLE = {
             spread=False,
             panel="council.panel.judges:judges_panel",
         ),
-        Protocol("general", None, summary="research, answer apart, reconcile, synthesise"),
-        Protocol("ranking", None, summary="answer apart, rank each other blind, synthesise"),
+        Protocol(
+            "general",
+            f"{HERE}.general:general",
+            summary="research, answer apart, reconcile, synthesise",
+            panel="council.panel.general:general_panel",
+        ),
+        Protocol(
+            "ranking",
+            f"{HERE}.ranking:ranking",
+            summary="answer apart, rank each other blind, synthesise",
+            panel="council.panel.ranking:ranking_panel",
+        ),
         Protocol(
             "quick",
             f"{HERE}.judges:quick",

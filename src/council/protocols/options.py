@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -62,7 +63,9 @@ class AdvisorsOptions(Options):
     @model_validator(mode="after")
     def _early_needs_a_later_round(self) -> Self:
         if self.early_stop and self.rounds < 2:
-            raise ValueError("--early-stop has nothing to stop in a single round: set --rounds 2 to 5, or drop it")
+            raise ValueError(
+                "--early-stop has nothing to stop in a single round: set --rounds 2 to 5 (judges: --debate), or drop it"
+            )
         return self
 
 
@@ -152,7 +155,7 @@ class GeneralOptions(Options):
 
 
 class RankingOptions(Options):
-    """Ranking takes no options of its own."""
+    roster: str | None = Field(default=None, description="A named roster or a file with 2 to 60 seats of your own.")
 
 
 class QuickOptions(Options):
@@ -173,10 +176,11 @@ OPTIONS: dict[str, type[BaseModel]] = {
 
 def parse_options(protocol: str, task: str, given: Json, model: type[BaseModel] | None = None) -> BaseModel:
     """The options of a protocol (`model`: one of its own) from the flags as given; anything wrong with them is one line."""
+    model = model or OPTIONS.get(protocol, DualOptions)
     try:
-        options = (model or OPTIONS.get(protocol, DualOptions)).model_validate(given)
+        options = model.model_validate(given)
     except ValidationError as error:
-        raise UsageError(_one_line(protocol, error.errors()[0])) from None
+        raise UsageError(_one_line(protocol, error.errors()[0], model.model_fields)) from None
     check_task(options, task)
     return options
 
@@ -195,22 +199,34 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _one_line(protocol: str, error: ErrorDetails) -> str:
+def _one_line(protocol: str, error: ErrorDetails, fields: Mapping[str, FieldInfo]) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     name, value = str(error["loc"][0]), error["input"]
     if error["type"] == "extra_forbidden":
         return f"{flag_of(name)} is no option of the protocol {protocol}: drop it, or choose the protocol it belongs to"
+    field = fields[name]
     if error["type"] == "literal_error":
-        return _unknown_choice(name, str(value), _choices(OPTIONS[protocol].model_fields[name].annotation))
+        return unknown_choice(name, str(value), _choices(field.annotation))
+    if _kind(field.annotation) == "int":
+        return f'{flag_of(name)} "{value}" cannot be used, nothing was spent: give a whole number{_bounds(field)}'
     said = error["msg"].removeprefix("Input ")
     return f'{flag_of(name)} "{value}" cannot be used: it {said}'
 
 
-def _unknown_choice(name: str, value: str, known: list[str]) -> str:
-    near = get_close_matches(value.lower(), known, n=1)
+def unknown_choice(name: str, value: str, known: Sequence[str]) -> str:
+    near = get_close_matches(value.strip().lower(), known, n=1)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    return f'unknown {name.replace("_", " ")} "{value}": {hint}known are {", ".join(known)}'
+    return f'unknown {name.replace("_", "-")} "{value}": {hint}known are {", ".join(known)}'
+
+
+def _bounds(field: FieldInfo) -> str:
+    least, most = (_limit(field, name) for name in ("ge", "le"))
+    return f" from {least or 0} to {most}" if most is not None else f" from {least} on" if least is not None else ""
+
+
+def _limit(field: FieldInfo, name: str) -> int | None:
+    return next((getattr(part, name) for part in field.metadata if hasattr(part, name)), None)
 
 
 def flags_table() -> list[Json]:

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 from pydantic import BaseModel
 
 from council.errors import EngineError
-from council.protocols.options import GeneralOptions
 from council.types import Json, Seat
 
 CHAIR = Seat("chair", role="Chair")
-
-GENERALS = (Seat("generalist", "Generalist"), Seat("skeptic", "Skeptic"), Seat("domain_expert", "Domain expert"))
-RANKERS = (Seat("alpha", "Alpha"), Seat("beta", "Beta"), Seat("gamma", "Gamma"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +35,6 @@ def shape_of(protocol: str, task: str, options: BaseModel) -> Shape:
     return SHAPES[protocol](task, options)
 
 
-def _general(task: str, options: BaseModel) -> Shape:
-    chosen = cast(GeneralOptions, options)
-    seats = len(GENERALS)
-    phases = [] if chosen.no_search else [_phase("queries", 1)]
-    phases += [_phase("round-1", seats, True), _phase("clerk", 1)]
-    least = sum(phase["calls"] for phase in phases) + 1
-    phases += [] if chosen.no_deliberate else [_phase("round-2", seats, True)]
-    phases.append(_phase("synthesis", 1))
-    resent = 1  # a synthesis that fails its checks is sent back once
-    most = sum(phase["calls"] for phase in phases) + resent
-    return _shape(GENERALS, CHAIR, phases, calls=(least, most))
-
-
-def _ranking(task: str, options: BaseModel) -> Shape:
-    seats = len(RANKERS)
-    return _shape(RANKERS, CHAIR, [_phase("answer", seats, True), _phase("rank", seats, True), _phase("synthesise", 1)])
-
-
 def _phase(name: str, calls: int, parallel: bool = False) -> Json:
     return {"name": name, "calls": calls, "parallel": parallel}
 
@@ -74,7 +51,4 @@ def _shape(
     return Shape(seats, chair, tuple(phases), calls or (total, total), agents or len(seats), warnings)
 
 
-SHAPES: dict[str, Callable[[str, BaseModel], Shape]] = {
-    "general": _general,
-    "ranking": _ranking,
-}
+SHAPES: dict[str, Callable[[str, BaseModel], Shape]] = {}

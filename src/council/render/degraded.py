@@ -69,7 +69,7 @@ def degraded_lines(minutes: Minutes) -> list[str]:
 def notices(minutes: Minutes) -> list[str]:
     """What the plan already knew, and seats that ended up on one member though they asked for different ones."""
     empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
-    return [*minutes.plan.get("notices", []), *_shared(minutes), *empty]
+    return [*minutes.plan.get("notices", []), *_shared(minutes), *empty, *minutes.verdict.get("caveats", [])]
 
 
 def holes(minutes: Minutes) -> list[str]:
@@ -168,8 +168,14 @@ def _consequence(minutes: Minutes, missed: Missed) -> str:
     if missed.seat not in minutes.seats or not minutes.heard:
         return ""
     if minutes.seats[missed.seat].statements:
-        return "; what it said before stands"
+        return "; what it said before stands" if _spoke_before(minutes, missed) else "; it spoke later"
     return f"; the answer below is from {minutes.heard} of {asked(minutes)} seats"
+
+
+def _spoke_before(minutes: Minutes, missed: Missed) -> bool:
+    held = list(minutes.phases)
+    said = [one.phase for one in minutes.statements if one.seat == missed.seat]
+    return missed.phase not in held or any(held.index(phase) < held.index(missed.phase) for phase in said)
 
 
 def asked(minutes: Minutes) -> int:

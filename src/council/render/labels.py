@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from council.minutes import Minutes
 from council.render.clean import clean
+from council.types import renamed
 
 
 def label(name: str) -> str:
     return clean(name).capitalize()
+
+
+def unblind(text: str, labels: Mapping[str, str]) -> str:
+    """What a reader wrote of responses under labels, with the seats in their place."""
+    return renamed(text, {letters: label(seat) for letters, seat in labels.items()})
 
 
 def spoken_as(minutes: Minutes, phase: str, seat: str) -> str:

@@ -7,9 +7,10 @@ from functools import partial
 
 from council.minutes import Minutes, PhaseMinutes
 from council.render import bench, judged
+from council.render.ballots import ranked
 from council.render.clean import clean, one_line
 from council.render.degraded import degraded_lines
-from council.render.labels import label, spoken_as
+from council.render.labels import label, spoken_as, unblind
 from council.render.layouts import fenced, fill, whole
 from council.render.mermaid import mermaid
 from council.render.report import answer_text, report
@@ -20,7 +21,7 @@ from council.types import Json
 
 __all__ = ["answer", "document", "mermaid", "verbose"]
 
-OWN_LAYOUT = ("collaborative", "adversarial", "triad", "advisors")
+OWN_LAYOUT = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking")
 CONSENSUS = "Consensus detected — no adversarial round needed"
 
 
@@ -76,6 +77,7 @@ def _context(minutes: Minutes) -> Json:
         "confidence": minutes.verdict.get("confidence"),
         "final": _final(minutes),
         "rounds": _rounds(minutes),
+        "ranked": ranked(minutes),
         "facts": _facts(minutes),
     }
 
@@ -108,7 +110,7 @@ def _spoken(minutes: Minutes, phase: str, name: str) -> str:
     """What the seat said in the phase, or in its place why it did not."""
     held = minutes.phases.get(phase)
     if held and name in held.said:
-        return whole(clean(held.said[name].said)).strip()
+        return whole(clean(unblind(held.said[name].said, held.labels.get(name, {})))).strip()
     if held and name in held.absent:
         return f"_Absent: {why(held.absent[name])}._"
     if held and name in held.asked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from council.events import Faulted
 from council.minutes import Minutes, Said, SeatMinutes
@@ -20,7 +21,7 @@ FREE = ("local", "scripted")
 NEVER_BILLED = ("net", "rate", "quota", "overload", "auth", "model", "size", "parameter", "script", "budget")
 IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
 LISTS = (
-    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources",
+    "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
 )  # fmt: skip
 
 
@@ -38,6 +39,7 @@ def report(minutes: Minutes) -> Json:
         "seats": [_seat(minutes, seat) for seat in minutes.planned],
         "chair": _seat(minutes, minutes.chair) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in LISTS},
+        **_ranking(minutes),
         "degraded": degraded(minutes),
         "quorum": _quorum(minutes),
         "calls": dict(minutes.calls),
@@ -75,13 +77,20 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
         "vendor": seat.vendor,
         "state": at_rest(seat.state) if minutes.status != "running" else seat.state,
         "verdict": reply.get("verdict"),
-        "confidence": reply.get("confidence"),
+        "confidence": _in_a_word(reply.get("confidence")),
         "file": _file(minutes, seat.name),
         "tokens": seat.usage.as_json(),
         "cost": None if _unpriced(minutes, [seat]) else 0.0,
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
     }
+
+
+def _in_a_word(confidence: Any) -> Any:
+    """Seats that give a number from 0 to 1 are reported in the words of all others."""
+    if not isinstance(confidence, int | float):
+        return confidence
+    return "HIGH" if confidence >= 0.75 else "MEDIUM" if confidence >= 0.4 else "LOW"
 
 
 def _last_reply(minutes: Minutes, name: str) -> Json:
@@ -95,6 +104,14 @@ def _file(minutes: Minutes, name: str) -> str | None:
 
 def _said_by(minutes: Minutes, name: str) -> list[Said]:
     return [said for said in minutes.statements if said.seat == name]
+
+
+def _ranking(minutes: Minutes) -> Json:
+    """The table, the agreement and the ballots of a ranking, by seat; who was shown what as which stands in the ledger."""
+    details = minutes.verdict.get("details") or {}
+    if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
+        return {}
+    return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
 
 
 def _quorum(minutes: Minutes) -> Json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -19,6 +19,9 @@ SMALL_LIST = 3
 
 class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
+    takes_a_position: ClassVar[bool] = (
+        True  # whether it says where the seat stands on the question, as a digest would show it
+    )
 
     def prose(self) -> str:
         raise NotImplementedError
@@ -56,10 +59,11 @@ def _strict(node: Any, definitions: Json, choices: Choices, small: bool) -> Any:
     tight = {
         key: _strict(value, definitions, choices, small)
         for key, value in node.items()
-        if key not in ("title", "default", "each")
+        if key not in ("title", "default", "each", "properties")
     }
     if tight.get("type") == "object":
-        properties = {name: _limited(name, value, choices) for name, value in tight.get("properties", {}).items()}
+        fields = node.get("properties", {}).items()  # whatever they are called: a field may be named "title"
+        properties = {name: _limited(name, _strict(of, definitions, choices, small), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     tight |= _small_limits(tight) if small else {}
     return tight | {"minItems": len(choices[many]), "maxItems": len(choices[many])} if many in choices else tight

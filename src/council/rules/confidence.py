@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from council.rules.voices import Dispute
 
 
 def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) -> str:
@@ -12,3 +15,14 @@ def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) 
     if outcome == "MODIFIED" or "FATAL" in landed or "MAJOR" in landed:
         return "MEDIUM"
     return "HIGH"
+
+
+def general_confidence(
+    consensus: Sequence[Any], persisting: Sequence[Dispute], heard: int, asked: int, sourced: bool
+) -> str:
+    """How far an answer can be stood by: what is disputed decides first, then what is agreed, then on which grounds."""
+    if any(not one.possible for one in persisting):
+        return "CONTESTED"
+    if not consensus or heard < 2:
+        return "LOW"
+    return "HIGH" if sourced and heard == asked and not persisting else "MEDIUM"

@@ -65,3 +65,4 @@ class Move:
     topic: str
     word: str
     text: str
+    confidence: float = 0.5  # in its claim as it stands now

@@ -124,7 +124,7 @@ class Drive:
             self.verbose |= plan.verbose
             if dry_run:
                 return self._show_plan(plan)
-            plan.protocol.load()  # refuses one that is not built, before anything is said
+            plan.ready()
             convener.open()
             self._say(terminal.before(plan.as_json()))
             return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))

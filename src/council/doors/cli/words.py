@@ -29,7 +29,7 @@ PLANNED = (
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck")  # of `runs`
-NOT_BUILT = ("general", "ranking")  # protocols that can be planned, not run
+NOT_BUILT: tuple[str, ...] = ()  # protocols that can be planned, not run
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 

@@ -1,0 +1,37 @@
+"""Who sits in the General Council, where it may search, and what it needs before it can be held."""
+
+from __future__ import annotations
+
+from council.errors import SearchNotEnabled
+from council.panel import Panel, Where
+from council.panel.rosters import roster
+from council.protocols.options import GeneralOptions
+from council.search import NOT_ENABLED, chosen
+from council.types import Json
+
+USUAL = "generals"
+
+
+def general_panel(task: str, options: Json, where: Where) -> Panel:
+    said = GeneralOptions.model_validate(options)
+    named = roster(said.preset or USUAL, where, least=2, most=9)
+    search, refusal = _search(said, where)
+    off = said.no_deliberate or not where.settings.general.get("deliberate", True)
+    return Panel(
+        seats=named.seats,
+        members=named.members,
+        presiding=named.chair,
+        options={"search": search, "no_deliberate": off},
+        refusal=refusal,
+    )
+
+
+def _search(said: GeneralOptions, where: Where) -> tuple[str | None, str]:
+    """Where to search, or why this council cannot be held."""
+    if said.no_search:
+        return None, ""
+    try:
+        found = chosen(said.search, where.settings, where.env, where.folder)
+    except SearchNotEnabled as error:
+        return said.search, str(error)
+    return found, "" if found else NOT_ENABLED

@@ -1,0 +1,113 @@
+"""Research first, answer apart, reconcile only what is disputed, and one answer that hides no disagreement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council.council import Council
+from council.errors import ChairAbsent, UsageError
+from council.protocols.options import GeneralOptions
+from council.protocols.reconciling import Table, written
+from council.protocols.researching import Research, researched
+from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
+from council.rules.claims import aligned
+from council.rules.disputes import disputing, find_disputes
+from council.rules.voices import Dispute, Voice
+from council.types import Round, Statement, Verdict
+
+NO_SPEC = "--spec-review needs a specification to review, and none was found: give --spec FILE, or name the file"
+
+
+async def general(council: Council, **options: Any) -> Verdict:
+    """Research, answer apart, let those who dispute answer each other once, and synthesise what can be stood by."""
+    chosen = GeneralOptions.model_validate(options)
+    if chosen.spec_review and council.packet.empty:
+        raise UsageError(NO_SPEC)
+    found = await researched(council, search=not chosen.no_search)
+    async with council.phase("r1"):
+        first = await council.poll(
+            council.members, "general/answer", reply=Position, research=found, spec_review=chosen.spec_review
+        )
+    voices = aligned(found.voices(first), await clerk(council, found.voices(first)))
+    disputes = find_disputes(voices)
+    second = await reconsidered(council, chosen, first, disputes)
+    table = Table(found, first, second, voices, disputes)
+    return await synthesised(council, chosen, table)
+
+
+async def clerk(council: Council, voices: list[Voice]) -> list[tuple[str, str]]:
+    """Which topics are one, in the chair's eyes. It can only group topics that are there."""
+    if sum(bool(voice.claims) for voice in voices) < 2:
+        council.note("topics not aligned", why="fewer than two members declared claims")
+        return []
+    claims = [claim for voice in voices for claim in voice.claims]
+    topics = {f"T{n}": topic for n, topic in enumerate(dict.fromkeys(claim.topic for claim in claims), 1)}
+    texts = {name: [claim.text for claim in claims if claim.topic == topic] for name, topic in topics.items()}
+    choices = {"topic": list(topics), "same_as": list(topics)}
+    async with council.phase("clerk"):
+        try:
+            said = await council.ask(
+                council.chair, "general/clerk", reply=Topics, choices=choices, topics=topics, texts=texts
+            )
+        except ChairAbsent as gone:
+            council.note("topics aligned by their words alone", why=str(gone))
+            return []
+    return [(topics[one.topic], topics[one.same_as]) for one in said.reply.same]
+
+
+async def reconsidered(
+    council: Council, chosen: GeneralOptions, first: Round[Position], disputes: list[Dispute]
+) -> Round[Reconsidered]:
+    """Only those who dispute, each with its own first answer, the opposing positions and the same research."""
+    seats = disputing(disputes)
+    if not seats:
+        return Round()
+    if chosen.no_deliberate:
+        council.note("second round skipped", why="deliberation is off: what is disputed stays disputed")
+        return Round()
+    numbered = {f"D{n}": one for n, one in enumerate((one for one in disputes if not one.possible), 1)}
+    async with council.phase("r2"):
+        return await council.poll(
+            [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,
+            choices={"topic": list(numbered)}, disputes=numbered, facing={name: _against(name, numbered) for name in seats},
+        )  # fmt: skip
+
+
+def _against(seat: str, disputes: dict[str, Dispute]) -> list[str]:
+    """What a seat faces, in short: a line for each claim that is held against its own."""
+    return [
+        f"{name} {one.topic}: {side.claim}"
+        for name, one in disputes.items()
+        for side in one.positions
+        if seat in one.seats and side.seat != seat
+    ]
+
+
+async def synthesised(council: Council, chosen: GeneralOptions, table: Table) -> Verdict:
+    """The chair writes, the code checks; what fails is sent back once, and then told above the answer."""
+    reply = SpecSynthesis if chosen.spec_review else Synthesis
+    choices = {"disagreement": list(table.numbered)} if table.numbered else {}
+    async with council.phase("synthesise"):
+        said: Statement[Synthesis] = await council.ask(
+            council.chair,
+            "general/synthesise",
+            reply=reply,
+            choices=choices,
+            table=table,
+            spec_review=chosen.spec_review,
+        )
+        problems = table.problems(said.reply)
+        if problems:
+            async with council.phase("again"):
+                try:
+                    again = await council.ask(
+                        council.chair, "general/mend", reply=reply, choices=choices, after=said, problems=problems
+                    )
+                except ChairAbsent as gone:
+                    council.note("the synthesis was not mended", why=str(gone))
+                else:
+                    said, problems = again, table.problems(again.reply)
+    return written(table, said.reply, problems, asked=len(council.members), question=council.question)
+
+
+__all__ = ["Research", "general"]

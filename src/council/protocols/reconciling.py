@@ -1,0 +1,220 @@
+"""From positions to one answer: what is agreed, what stays disputed, what was cited. No model is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from council.protocols.researching import Research
+from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis
+from council.rules.claims import claim_ledger, consensus_points
+from council.rules.confidence import general_confidence
+from council.rules.disputes import settle
+from council.rules.queries import is_timely
+from council.rules.synthesis import cited, disagreement_text, problems_of
+from council.rules.voices import Dispute, Move, Voice
+from council.types import Json, Question, Round, Statement, Verdict
+
+MEMBER = "council_{}"
+
+
+@dataclass(slots=True)
+class Table:
+    """All that was said, and what the rules make of it."""
+
+    found: Research
+    first: Round[Position]
+    second: Round[Reconsidered]
+    heard: list[Voice]
+    disputes: list[Dispute]
+    moves: list[Move] = field(init=False)
+    resolved: list[Dispute] = field(init=False)
+    persisting: list[Dispute] = field(init=False)
+    voices: list[Voice] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moves = self._moves()
+        self.resolved, self.persisting = settle(self.disputes, self.moves)
+        self.voices = [self._now(voice) for voice in self.heard]
+
+    @property
+    def numbered(self) -> dict[str, Dispute]:
+        """What the synthesis has to tell, by the names it is told them under."""
+        return {f"D{n}": one for n, one in enumerate((one for one in self.persisting if not one.possible), 1)}
+
+    @property
+    def consensus(self) -> list[Json]:
+        return consensus_points(self.voices, len(self.first))
+
+    def _moves(self) -> list[Move]:
+        put = {f"D{n}": one for n, one in enumerate((one for one in self.disputes if not one.possible), 1)}
+        return [
+            Move(name, put[one.topic].topic, one.word, one.paragraph, one.confidence)
+            for name, said in self.second.items()
+            for one in said.reply.answers
+            if name in put[one.topic].seats
+        ]
+
+    def _now(self, voice: Voice) -> Voice:
+        """As it stands after the second round: what was conceded is no claim any more, and confidence is the later one."""
+        moves = {move.topic: move for move in self.moves if move.seat == voice.seat}
+        claims = tuple(
+            replace(claim, confidence=moves[claim.topic].confidence) if claim.topic in moves else claim
+            for claim in voice.claims
+            if claim.topic not in moves or moves[claim.topic].word != "CONCEDE"
+        )
+        return replace(voice, claims=claims)
+
+    def problems(self, reply: Synthesis) -> list[str]:
+        told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
+        return problems_of(_whole(reply), told, self.found.numbered, list(self.numbered.values()))
+
+    def struck(self) -> dict[str, list[str]]:
+        strange = {name: self.found.strange(said.reply) for name, said in self.first.items()}
+        return {name: what for name, what in strange.items() if what}
+
+
+def _whole(reply: Synthesis) -> str:
+    """All the words the chair answers for; one list of what it cites."""
+    sides = [f"{one.because} {side.position} {side.case}" for one in reply.disagreements for side in one.sides]
+    changes = reply.changes if isinstance(reply, SpecSynthesis) else []
+    return "\n\n".join([reply.answer, *sides, *changes]) if reply.answer.strip() else ""
+
+
+def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, question: Question) -> Verdict:
+    numbers = [n for n in cited(_whole(reply), table.found.numbered) if n in table.found.numbered]
+    return Verdict(
+        _answer(table, reply, numbers),
+        confidence=general_confidence(table.consensus, table.persisting, len(table.first), asked, bool(numbers)),
+        consensus=tuple(table.consensus),
+        disagreements=tuple(_dispute(table, one) for one in table.persisting),
+        blind_spots=tuple(_uncertain(table)),
+        dissent=tuple(_dissent(table)),
+        shifts=tuple(_shifts(table)),
+        sources=tuple(_sources(table, numbers)),
+        claims=tuple(claim_ledger(table.heard, table.disputes, [one.topic for one in table.resolved], table.moves)),
+        caveats=tuple(_caveats(table, problems, numbers, question)),
+        details={
+            "round1Responses": [_response(said, 1) for said in table.first.values()],
+            "round2Responses": [_response(said, 2) for said in table.second.values()],
+            "resolved": [_dispute(table, one) for one in table.resolved],
+            "struck": table.struck(), "problems": problems, "queries_failed": list(table.found.failed),
+        },
+    )  # fmt: skip
+
+
+# The answer, part by part: the code writes what the chair must not leave out
+
+
+def _answer(table: Table, reply: Synthesis, numbers: list[int]) -> str:
+    parts = [_preface(table), reply.answer.strip(), *_disagreements(table, reply), *_cited_list(table, numbers)]
+    if isinstance(reply, SpecSynthesis):
+        changes = "\n".join(f"- {change}" for change in reply.changes) or "None."
+        parts.append(f"## Proposed Spec Changes\n\n{changes}")
+    return "\n\n".join(parts)
+
+
+def _preface(table: Table) -> str:
+    who = [f"{said.outcome.served_by or said.seat.member} as {said.seat.role.lower()}" for said in table.first.values()]
+    return f"Participating models: {', '.join(who)}."
+
+
+def _disagreements(table: Table, reply: Synthesis) -> list[str]:
+    told = {one.disagreement: one for one in reply.disagreements}
+    texts = []
+    for name, dispute in table.numbered.items():
+        one = told.get(name)
+        sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
+        texts.append(disagreement_text(dispute, one.because if one else "", sides if len(sides) > 1 else []))
+    return ["## Where Experts Disagree", *texts] if texts else []
+
+
+def _cited_list(table: Table, numbers: list[int]) -> list[str]:
+    if not table.found.sources:
+        return []
+    known = {one["n"]: one for one in table.found.sources}
+    rows = [f"[{n}] [{_bare(known[n]['title'])}]({known[n]['url']})" for n in numbers]
+    return ["## Sources\n\n" + ("\n".join(f"- {row}" for row in rows) or "None of the sources found was cited.")]
+
+
+def _bare(title: str) -> str:
+    return title.replace("[", "(").replace("]", ")")
+
+
+# What the report keeps besides
+
+
+def _caveats(table: Table, problems: list[str], numbers: list[int], question: Question) -> list[str]:
+    lines = [f"The synthesis was sent back once and still fails a check: {problem}." for problem in problems]
+    lines += [
+        f"{name} cited what is not in the research context; it was struck: {', '.join(what)}."
+        for name, what in table.struck().items()
+    ]
+    if not table.found.sources:
+        lines.append(f"No source stands behind this answer: {table.found.missing}.")
+        if is_timely(question.text):
+            lines.append("The question asks for what is current, and nothing current was found: check before you act.")
+    elif not numbers and not any(one["cited_by"] for one in _sources(table, numbers)):
+        lines.append("No source was cited: the answer rests on what the members know.")
+    return lines
+
+
+def _dispute(table: Table, one: Dispute) -> Json:
+    words = {move.seat: move.word for move in table.moves if move.topic == one.topic}
+    return {
+        "issue": one.topic, "topic": one.topic, "how": one.how,
+        "positions": [
+            {"seat": side.seat, "stance": side.stance, "claim": side.claim, "evidence": list(side.evidence), "round2": words.get(side.seat)}
+            for side in one.positions
+        ],
+    }  # fmt: skip
+
+
+def _uncertain(table: Table) -> list[Json]:
+    return [
+        {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
+    ]
+
+
+def _dissent(table: Table) -> list[Json]:
+    """Who is alone with its stance on what stays disputed."""
+    return [
+        {"seat": side.seat, "position": side.stance, "text": side.claim}
+        for one in table.persisting
+        for side in one.positions
+        if len(one.positions) > 2 and [other.stance for other in one.positions].count(side.stance) == 1
+    ]
+
+
+def _shifts(table: Table) -> list[Json]:
+    """Who gave way in the second round, and on what grounds; a concession that gives none is a weak flip."""
+    held = {(claim.seat, claim.topic): claim.text for voice in table.heard for claim in voice.claims}
+    return [
+        {
+            "seat": move.seat, "topic": move.topic, "from": held.get((move.seat, move.topic), ""), "to": move.word,
+            "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.word == "CONCEDE" and len(move.text.split()) < 5,
+        }
+        for move in table.moves
+    ]  # fmt: skip
+
+
+def _sources(table: Table, numbers: list[int]) -> list[Json]:
+    return [
+        {
+            **one,
+            "cited": one["n"] in numbers,
+            "cited_by": [name for name, said in table.first.items() if _cites(said, one)],
+        }
+        for one in table.found.sources
+    ]
+
+
+def _cites(said: Statement[Position], source: Json) -> bool:
+    reply = said.reply
+    numbers = {n for claim in reply.claims for n in claim.sources} | set(cited(reply.response))
+    return source["n"] in numbers or any(one.url == source["url"] for one in reply.sources)
+
+
+def _response(said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
+    """As the seed's members answer: who and in which round is stamped here, not claimed by a model."""
+    seat = said.seat.name
+    return {"memberId": MEMBER.format(seat), "role": seat, "round": n, **said.reply.model_dump()}

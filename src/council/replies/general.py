@@ -1,0 +1,178 @@
+"""What the General Council asks for: queries, positions, one topic's many names, second thoughts, a synthesis."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from council.replies.base import Choices, Reply, each
+from council.replies.judges import Part
+from council.types import Json
+
+WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
+_FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
+
+
+def _share(value: Any) -> Any:
+    """A confidence from 0 to 1, also where it was given in percent."""
+    return value / 100 if isinstance(value, int | float) and 1 < value <= 100 else value
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers of sources, also where they were written as "[2]"."""
+    if not isinstance(value, list):
+        return value
+    return [int(found[0]) for item in value if (found := re.search(r"\d{1,6}", str(item)))]
+
+
+def _lower(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+Numbers = Annotated[list[int], BeforeValidator(_numbers)]
+Stance = Annotated[Literal["supports", "opposes", "qualifies"], BeforeValidator(_lower)]
+Word = Annotated[Literal["MAINTAIN", "CONCEDE", "NUANCE"], BeforeValidator(_upper)]
+
+
+class Queries(Reply):
+    """What the chair wants searched for."""
+
+    queries: list[str] = Field(description="one to three specific keyword queries, each under 500 characters")
+
+    def prose(self) -> str:
+        return "\n".join(f"- {query}" for query in self.queries)
+
+
+class Claimed(Part):
+    topic: str = Field(description="what the claim is about, in two to six words, neutral: no stand in it")
+    stance: Stance = Field(description="whether you are for it, against it, or for it only under a condition")
+    text: str = Field(description="the claim itself, in one sentence")
+    confidence: Share = Field(description="from 0 to 1")
+    sources: Numbers = Field(
+        description="the numbers of the sources in the research context it rests on; empty if none"
+    )
+
+
+class Quoted(Part):
+    """A source as a member copied it from the research context."""
+
+    title: str
+    url: str
+    snippet: str = Field(description="the words of it that matter, at most twenty")
+    query: str = Field(description="the query that found it, if the context tells; else empty")
+
+
+class Position(Reply):
+    """A member's own answer, before it has heard anybody."""
+
+    response: str = Field(description="your answer, in Markdown; sources cited as [1]")
+    claims: list[Claimed] = Field(description="the claims your answer stands on, at most six")
+    sources: list[Quoted] = Field(description="the sources you used, from the research context only")
+    confidence: Share = Field(description="in your answer as a whole, from 0 to 1")
+    areasOfUncertainty: list[str] = Field(description="what you do not know, and what would settle it")
+
+    def prose(self) -> str:
+        claims = [
+            f"- {one.stance} {one.topic}: {one.text} ({one.confidence:g}){_cited(one.sources)}" for one in self.claims
+        ]
+        unsure = [f"- {line}" for line in self.areasOfUncertainty]
+        parts = [("", [self.response.strip()]), ("Claims", claims), ("Uncertain", unsure)]
+        return "\n\n".join(
+            "\n".join([*([f"**{heading}**", ""] if heading else []), *lines]) for heading, lines in parts if lines
+        )
+
+    @classmethod
+    def differing(cls, plain: Json, n: int) -> Json:
+        stance = "opposes" if n % 2 else "supports"
+        return plain | {"claims": [claim | {"stance": stance} for claim in plain["claims"]]}
+
+
+def _cited(numbers: list[int]) -> str:
+    return " " + "".join(f"[{n}]" for n in numbers) if numbers else ""
+
+
+class Same(Part):
+    topic: str = Field(description="a topic of the list, by its letter and number")
+    same_as: str = Field(description="another topic of the list that is about the same thing")
+
+
+class Topics(Reply):
+    """Which topics are one. Nothing can be added: only existing ones are named."""
+
+    same: list[Same] = Field(
+        description="one pair for each topic that is another's in other words; empty if all differ"
+    )
+
+    def prose(self) -> str:
+        return "\n".join(f"- {one.topic} is {one.same_as}" for one in self.same) or "All topics differ."
+
+
+class Answered(Part):
+    topic: str = Field(description="the disagreement, by its letter and number")
+    word: Word
+    paragraph: str = Field(description="your answer in one paragraph that begins with that word")
+    confidence: Share = Field(description="in your claim as it stands now, from 0 to 1")
+
+
+class Reconsidered(Reply):
+    """Second thoughts on what is disputed, one paragraph each."""
+
+    answers: list[Answered] = Field(description="one for each disagreement that was put to you")
+
+    def fits(self, choices: Choices) -> None:
+        for one in self.answers:
+            said = _FIRST_WORD.match(one.paragraph)
+            begins = said[1].upper() if said else ""
+            if begins in WORDS and begins != one.word:
+                raise ValueError(
+                    f"{one.topic}: the paragraph begins with {begins}, but `word` says {one.word}; make them one"
+                )
+
+    def prose(self) -> str:
+        return "\n\n".join(f"**{one.topic}** {_begun(one)}" for one in self.answers)
+
+
+def _begun(one: Answered) -> str:
+    said = _FIRST_WORD.match(one.paragraph)
+    text = one.paragraph.strip()
+    return text if said and said[1].upper() == one.word else f"{one.word}: {text}"
+
+
+class Side(Part):
+    position: str = Field(description="what this side holds, in a few words")
+    case: str = Field(description="the strongest case for it, with its sources")
+
+
+class Told(Part):
+    disagreement: str = Field(description="the disagreement, by its letter and number")
+    because: str = Field(description="why the experts disagree on it, in one sentence")
+    sides: list[Side] = Field(description="every side, at least two")
+
+
+class Synthesis(Reply):
+    """The chair's answer from what the members said, and nothing else."""
+
+    answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
+    disagreements: list[Told] = Field(
+        description="one for each disagreement that persists", json_schema_extra=each("disagreement")
+    )
+
+    def prose(self) -> str:
+        return self.answer
+
+
+class SpecSynthesis(Synthesis):
+    """The same on a specification: also what should change in it."""
+
+    changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
+
+    def prose(self) -> str:
+        lines = [f"- {change}" for change in self.changes] or ["None."]
+        return "\n".join([self.answer.strip(), "", "## Proposed Spec Changes", "", *lines])
