@@ -21,10 +21,11 @@ class Convened:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Another process took the run up again after it had stopped."""
+    """Another process took the run up again after it had stopped; `cap` is what the run may cost from now on."""
 
     type: ClassVar[str] = "resumed"
     run: str
+    cap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A request left for a member; `why` is empty for the first one."""
+    """A request left for a member; `why` is empty for the first one, `most` is what it can cost, null if nobody knows."""
 
     type: ClassVar[str] = "attempt"
     key: str
@@ -67,6 +68,7 @@ class Attempted:
     n: int
     member: str
     why: str = ""
+    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,19 @@ class Faulted:
     kind: str
     detail: str
     wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What a request cost in dollars; `estimated` where the provider did not say what was used."""
+
+    type: ClassVar[str] = "bill"
+    key: str
+    seat: str
+    n: int
+    member: str
+    usd: float
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +123,8 @@ class Stated:
     usage: Json
     attempts: int
     seconds: float
+    cut: list[str] = field(default_factory=list)  # what it was not shown, because it did not fit
+    dropped: list[str] = field(default_factory=list)  # parameters it refused and was asked without
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +214,7 @@ Event = (
     | Asked
     | Attempted
     | Faulted
+    | Billed
     | Delta
     | Stated
     | WasAbsent

@@ -10,10 +10,13 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 
 from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
+from council.money import nanos
 from council.record import Attempt, Record, Row, Store
 from council.types import Ask, Json, Outcome
 
@@ -145,19 +148,37 @@ class Ledger:
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
 
-    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str) -> Attempt:
+    async def intend(
+        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None
+    ) -> Attempt:
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         self.calls["made"] += 1
-        told = ev.Attempted(key, seat, attempt.n, member, why)
+        told = ev.Attempted(key, seat, attempt.n, member, why, most)
         await self.tell_safely(told, ("intent", (key, attempt.n, member, body, time.time())))
         return attempt
 
-    def settle(self, key: str, attempt: Attempt, result: Json) -> None:
-        """Queued; the step's own result or the next intent makes it safe."""
+    def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
+        """Queued, with its bill; the step's own result or the next intent makes it safe."""
         attempt.result = result
-        self.store.post(self.run, [("settled", (key, attempt.n, _compact(result), time.time()))])
+        rows: list[Row] = [("settled", (key, attempt.n, _compact(result), time.time()))]
+        self.store.post(self.run, [*rows, *self._charged(bill)])
+
+    def charge(self, bill: ev.Billed | None) -> None:
+        """A bill for what nobody has heard of again."""
+        if bill:
+            self.store.post(self.run, self._charged(bill))
+
+    def _charged(self, bill: ev.Billed | None) -> list[Row]:
+        """The money row; nobody needs to be told of a bill over nothing."""
+        if bill is None:
+            return []
+        charged = nanos(Decimal(str(bill.usd)))
+        held = self.record.spending[bill.key, bill.n]
+        self.record.spending[bill.key, bill.n] = replace(held, charged=charged, estimated=bill.estimated)
+        row: Row = ("charge", (bill.key, bill.n, charged, int(bill.estimated)))
+        return [row, self._stamp(bill)] if charged else [row]
 
     def murmur(self, key: str, seat: str, piece: str) -> None:
         """A piece of an answer: shown at once, written at most ten times a second, no part of the ledger."""

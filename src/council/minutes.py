@@ -68,6 +68,8 @@ class SeatMinutes:
     trouble: str = ""  # the last retry, fallback or repair, in words
     reason: str = ""  # why it is absent
     usage: Usage = field(default_factory=Usage)
+    usd: float = 0.0  # what was billed, as far as its members have prices
+    estimated: bool = False  # a part of that nobody has told
     attempts: int = 0
     seconds: float = 0.0
     statements: int = 0  # what it said to the council; what it said apart, to its own helpers, is none
@@ -93,6 +95,9 @@ class Minutes:
     notes: list[ev.Noted] = field(default_factory=list)
     prompts: dict[str, ev.Asked] = field(default_factory=dict)
     troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
+    cap: float | None = None  # what the run may cost
+    priced: set[str] = field(default_factory=set)  # members whose price is known
+    open: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests nobody has heard of again
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
@@ -189,6 +194,7 @@ class Minutes:
 
 def _convened(m: Minutes, event: ev.Convened, at: float) -> None:
     m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
+    m.cap = event.plan.get("cap")
     for seat in event.plan.get("seats", []):
         m.seats[seat["name"]] = _planned(seat)
     if chair := event.plan.get("chair"):
@@ -200,7 +206,7 @@ def _planned(seat: Json) -> SeatMinutes:
 
 
 def _resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
-    m.status, m.stopped, m.reason = "running", "", ""
+    m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
     m.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
@@ -226,6 +232,9 @@ def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
 def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat = m.seat(event.seat)
     seat.words, seat.mid_word = 0, False
+    if event.most is not None:
+        m.priced.add(event.member)
+    m.open[event.key, event.n] = event
     m.calls["made"] += 1  # until the process that sent them says how many they were: one that was killed never does
     if event.why:
         seat.trouble = event.why
@@ -234,7 +243,15 @@ def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
 
 def _faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
     m.troubles.append(event)
+    m.open.pop((event.key, event.n), None)
     m.seat(event.seat).trouble = f"{event.kind}: {event.detail}"
+
+
+def _billed(m: Minutes, event: ev.Billed, at: float) -> None:
+    m.open.pop((event.key, event.n), None)
+    seat = m.seat(event.seat)
+    seat.usd = round(seat.usd + event.usd, 9)
+    seat.estimated |= event.estimated
 
 
 def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
@@ -245,12 +262,18 @@ def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
 
 
+def _come_back(m: Minutes, key: str) -> None:
+    """Nothing of a step is open once it has ended."""
+    m.open = {place: sent for place, sent in m.open.items() if sent.key != key}
+
+
 def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
     m.phase(event.phase, at).said[event.seat] = Said(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds,
     )  # fmt: skip
+    _come_back(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
     seat.usage += usage
@@ -263,6 +286,7 @@ def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
 def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
     missed = Missed(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
     m.phase(event.phase, at).absent[event.seat] = missed
+    _come_back(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
     seat.attempts += event.attempts
@@ -296,7 +320,7 @@ def _nothing(m: Minutes, event: Any, at: float) -> None:
 
 TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {
     ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
-    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Delta: _delta, ev.Stated: _stated,
+    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Billed: _billed, ev.Delta: _delta, ev.Stated: _stated,
     ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Labelled: _labelled, ev.Voted: _voted,
     ev.Fetching: _fetching, ev.Closed: _closed,
 }  # fmt: skip

@@ -241,7 +241,7 @@ JSON = st.dictionaries(
 )
 BY_TYPE: dict[Any, Any] = {
     str: st.text(), int: st.integers(0, 2**53), float: st.floats(allow_nan=False, allow_infinity=False),
-    float | None: st.none() | st.floats(0, 1e6), dict[str, Any]: JSON, dict[str, Any] | None: st.none() | JSON,
+    bool: st.booleans(), float | None: st.none() | st.floats(0, 1e6), dict[str, str]: st.dictionaries(st.text(), st.text()), dict[str, Any]: JSON, dict[str, Any] | None: st.none() | JSON,
     list[str]: st.lists(st.text()), list[dict[str, str]]: st.lists(st.dictionaries(st.text(), st.text())),
 }  # fmt: skip
 EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.PASSING]

@@ -25,4 +25,14 @@ def first(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-VERSIONS: list[Callable[[sqlite3.Connection], None]] = [first]
+def second(db: sqlite3.Connection) -> None:
+    """Money, in billionths of a dollar. reserved is null where nobody knows the price, charged while nothing came back."""
+    db.execute(
+        """CREATE TABLE spending (run TEXT, key TEXT, n INTEGER, member TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL,
+           price TEXT NOT NULL, reserved INTEGER, charged INTEGER, estimated INTEGER NOT NULL DEFAULT 0,
+           PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID"""
+    )
+    db.execute("CREATE INDEX spending_by_day ON spending (day)")
+
+
+VERSIONS: list[Callable[[sqlite3.Connection], None]] = [first, second]

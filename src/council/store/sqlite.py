@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Attempt, Record, Row
+from council.record import Attempt, Hold, Record, Refused, Row
+from council.store import spending
 from council.store.migrations import VERSIONS
-from council.types import Outcome
+from council.types import Json, Outcome
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
@@ -36,8 +37,8 @@ WRITE = {
     "hush": "DELETE FROM live WHERE run = ? AND key = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3 WHERE id = ?1",
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",
+    **spending.WRITE,
 }
-TABLES = ("events", "steps", "results", "intents", "settled", "phases", "live")
 
 
 class SqliteStore:
@@ -67,6 +68,10 @@ class SqliteStore:
         if self._broken:
             raise StoreError(_explain(self._broken, self.path)) from self._broken
         await self._do(_inserting(run, rows))
+
+    async def reserve(self, run: str, hold: Hold) -> Refused | None:
+        """Money for one request: held from now on, or what stands in its way."""
+        return await self._do(lambda db: spending.reserve(db, run, hold))
 
     def _note_failure(self, result: Any, error: BaseException | None) -> None:
         self._broken = self._broken or error
@@ -121,6 +126,10 @@ class SqliteStore:
     async def newest_unfinished(self, folder: str) -> str | None:
         unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
         return unfinished[0]["id"] if unfinished else None
+
+    async def spending(self, day: str) -> list[Json]:
+        """What could cost something from that day on, oldest first."""
+        return await self._do(lambda db: spending.since(db, day))
 
     async def check(self) -> list[str]:
         """SQLite's own opinion of its file."""
@@ -255,6 +264,7 @@ def _load(db: sqlite3.Connection, run: str) -> Record:
     for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
         record.results[key] = Outcome.from_json(json.loads(body))
     record.attempts = _load_attempts(db, run)
+    record.spending = spending.load(db, run)
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
         record.phases[phase] = json.loads(absences)
     return record

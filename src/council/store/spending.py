@@ -1,0 +1,69 @@
+"""The money rows: what each request may cost before it leaves, and what it cost in the end.
+
+A row is taken and counted in one transaction, so that all processes on one store share what is left. A request nobody has
+heard of again stays charged with all that was reserved for it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from council.record import Hold, Refused, Spent
+from council.types import Json
+
+WRITE = {
+    "reserve": """INSERT OR REPLACE INTO spending (run, key, n, member, at, day, price, reserved)
+                  VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
+    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
+}
+SPENT = "SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending WHERE {} = ? AND NOT (run = ? AND key = ? AND n = ?)"
+
+
+def reserve(db: sqlite3.Connection, run: str, hold: Hold) -> Refused | None:
+    """Take the row if the run's and the day's money allow it; else what stands in the way."""
+    row = hold.row()
+    for cap, column, whose in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
+        if cap is None:
+            continue
+        (spent,) = db.execute(SPENT.format(column), (whose, run, hold.key, hold.n)).fetchone()
+        if spent + hold.reserved > cap:
+            return Refused(column, cap, spent, hold.reserved)
+    db.execute(WRITE["reserve"], (run, *row))
+    return None
+
+
+def load(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], Spent]:
+    rows = db.execute("SELECT key, n, member, price, reserved, charged, estimated FROM spending WHERE run = ?", (run,))
+    return {
+        (key, n): Spent(member, json.loads(price) if price else None, reserved, charged, bool(estimated))
+        for key, n, member, price, reserved, charged, estimated in rows
+    }
+
+
+def since(db: sqlite3.Connection, day: str) -> list[Json]:
+    """Every request from that day on that could cost something, with the tokens its answer took."""
+    rows = db.execute(
+        """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated, s.body IS NOT NULL,
+                  json_extract(s.body, '$.usage'), r.status
+           FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
+                           LEFT JOIN runs r ON r.id = p.run
+           WHERE p.day >= ? ORDER BY p.at""",
+        (day,),
+    )
+    names = (
+        "run",
+        "key",
+        "n",
+        "member",
+        "at",
+        "day",
+        "reserved",
+        "charged",
+        "estimated",
+        "answered",
+        "usage",
+        "status",
+    )
+    return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
