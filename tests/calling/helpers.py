@@ -22,7 +22,10 @@ def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask |
     def mend(said: str, words: str) -> Ask:
         return replace(an_ask(KEY), messages=({"role": "user", "content": f"{said} → {words}"},))
 
-    return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend)
+    def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]]:
+        return replace(ask, messages=({"role": "user", "content": f"{share:.0%}"},)), ("big.py",)
+
+    return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend, shrink=shrink)
 
 
 def telling(name: str, *answers: Any) -> Double:

@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from council import events as ev
-from council.calling.judging import judged
+from council.calling.changes import Failed, Next, following
+from council.calling.families import Families
+from council.calling.judging import is_whole, judged, looping
 from council.calling.keeping import as_result, from_result, unfinished
-from council.calling.table import TABLE
+from council.calling.limits import Gate, Pass, open_gate
+from council.calling.purse import NoPurse, Purse
+from council.calling.repeating import Repetition
+from council.calling.table import TABLE, retries
 from council.calling.turns import Turn
-from council.errors import Fault
-from council.members.base import UNCAPPED, Member
+from council.errors import BudgetSpent, Fault
+from council.members.base import Member
 from council.record import Attempt
-from council.types import Answer, Ask, Json, Outcome, Step, Usage, sound
+from council.types import Answer, Ask, Json, Outcome, Step, Usage, Watch, sound
 
 LONGEST_WAIT = 30.0
 
@@ -28,8 +34,9 @@ class Journal(Protocol):
     calls: dict[str, int]
 
     def attempts(self, key: str) -> list[Attempt]: ...
-    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str) -> Attempt: ...
-    def settle(self, key: str, attempt: Attempt, result: Json) -> None: ...
+    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None) -> Attempt: ...
+    def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
+    def charge(self, bill: ev.Billed | None) -> None: ...
     def murmur(self, key: str, seat: str, piece: str) -> None: ...
     def hush(self, key: str) -> None: ...
     def tell(self, event: ev.Event) -> None: ...
@@ -43,6 +50,9 @@ class Caller:
     journal: Journal
     timeout: Callable[[str], float] = lambda member: 120.0  # seconds a seat has, by its requested member
     resend: bool = True
+    gate: Callable[[str], Gate] = open_gate  # the way in to a member's provider
+    families: Families = field(default_factory=Families)
+    purse: Purse = field(default_factory=NoPurse)
 
     async def __call__(self, step: Step) -> Outcome:
         return await Series(self, step).carry_out()
@@ -57,10 +67,16 @@ class Series:
     past: list[Attempt] = field(default_factory=list)
     spent: Usage = field(default_factory=Usage)
     deadline: float = 0.0
+    clock: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    left_behind: str = ""
 
     @property
     def key(self) -> str:
         return self.step.ask.key
+
+    @property
+    def seat(self) -> str:
+        return self.step.seat
 
     @property
     def limit(self) -> float:
@@ -69,60 +85,107 @@ class Series:
     async def carry_out(self) -> Outcome:
         journal = self.caller.journal
         self.past = unfinished(journal.attempts(self.key))
-        clock = asyncio.get_running_loop().time
-        started = clock()
+        started = _now()
         self.deadline = started + self.limit
         try:
-            async with asyncio.timeout(self.limit):
+            async with asyncio.timeout(self.limit) as self.clock:
+                if self.step.watch:
+                    self.step.watch.leave = self._leave_behind
                 outcome = await self._down_the_chain()
         except TimeoutError:
             outcome = self._out_of_time()
+        except BudgetSpent as spent:
+            self.caller.families.leaves(self.seat)
+            outcome = Outcome("skipped(budget)", reason=str(spent))
         journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
-            outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(clock() - started, 3)
+            outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(_now() - started, 3)
         )
+
+    def _leave_behind(self, why: str) -> None:
+        self.left_behind = why
+        if not self.clock.expired():
+            self.clock.reschedule(0.0)
+
+    # Who is asked
 
     async def _down_the_chain(self) -> Outcome:
         """The requested member, then its fallbacks. The seat keeps the state that the requested one earned."""
-        failed: list[Outcome] = []
-        for others, name in zip(reversed(range(len(self.step.chain))), self.step.chain, strict=True):
-            why = f"fallback: {self.step.chain[0]} {failed[0].state}" if failed else ""
-            outcome = await self._with(Turn(self.caller.member(name), self.deadline, others, not failed), why)
+        requested, first = self.step.chain[0], True
+        failed = {name: gone for name in self.step.chain if (gone := self._gone(name))}
+        left = [name for name in self.step.chain if name not in failed]
+        while left:
+            member = self._whose_turn(left)
+            left.remove(member.name)
+            self.caller.families.sits(self.seat, member)
+            why = f"fallback: {requested} {failed[requested].state}" if requested in failed else ""
+            outcome = await self._with(Turn(member, self.deadline, len(left), first), why)
             if outcome.ok or self._stays(outcome.state):
                 return outcome
-            failed.append(outcome)
+            failed[member.name], first = outcome, False
+        self.caller.families.leaves(self.seat)
         reasons = [
-            outcome.reason if name == self.step.chain[0] else f"{name}: {outcome.reason}"
-            for name, outcome in zip(self.step.chain, failed, strict=True)
+            outcome.reason if name == requested else f"{name}: {outcome.reason}" for name, outcome in failed.items()
         ]
-        return replace(failed[0], reason="; then ".join(dict.fromkeys(reasons)))
+        return replace(failed[requested], reason="; then ".join(dict.fromkeys(reasons)))
+
+    def _gone(self, name: str) -> Outcome | None:
+        """A member that is out for the run already, unless this step asked it before all the same."""
+        state = self.caller.families.gone(self.seat, name)
+        if not state or any(attempt.member == name for attempt in self.past):
+            return None
+        return Outcome(state, reason=f"out for the run: it was {state} before")
+
+    def _whose_turn(self, left: Sequence[str]) -> Member:
+        """Whoever was asked before the run was taken up, else the requested one, else of a family that is free."""
+        if self.past and self.past[0].member in left:
+            return self.caller.member(self.past[0].member)
+        if left[0] == self.step.chain[0]:
+            return self.caller.member(left[0])
+        return self.caller.families.choose(self.seat, [self.caller.member(name) for name in left])
 
     async def _with(self, turn: Turn, why: str) -> Outcome:
         """One member until it answers well, or its retries or its time are used up."""
         faults: Counter[str] = Counter()
-        ask = self.step.ask
+        trial = Next(self.step.ask, why)
+        spare = ""  # a whole typed reply that was cut behind its end
         while True:
-            attempt, answer = await self._attempt(turn, ask, why)
+            attempt, answer = await self._attempt(turn, trial)
             try:
                 said = judged(answer, self.step)
             except Fault as fault:
                 faults[fault.kind] += 1
-                known = attempt.result
-                wait = self._patience(turn, fault, faults[fault.kind], known)
-                self._record(attempt, answer, fault, wait, turn)
-                if wait is None:
-                    return Outcome(TABLE[fault.kind].state, reason=fault.detail)
-                ask, why = self._next(ask, fault)
+                spare = fault.said if fault.kind == "length" and is_whole(fault.said, self.step) else spare
+                known, after = attempt.result, following(self._failed(turn, trial, fault, answer))
+                wait = self._patience(turn, fault, faults[fault.kind], known) if after else None
+                self._record(attempt, answer, fault, wait, turn, taken=bool(spare))
+                if wait is None or after is None:
+                    return self._given_up(turn, trial, fault, spare)
+                trial = replace(after, cut=after.cut or trial.cut, dropped=after.dropped or trial.dropped)
                 if wait and known is None:
                     await asyncio.sleep(wait)
             else:
                 self._record(attempt, answer, None, None, turn)
-                return Outcome("ok_repaired" if faults["schema"] else "ok", said.text, served_by=turn.member.name)
+                return self._taken(turn, trial, "ok_repaired" if faults["schema"] else "ok", said.text)
+
+    def _failed(self, turn: Turn, trial: Next, fault: Fault, answer: Answer | Fault) -> Failed:
+        written = answer.usage.output if isinstance(answer, Answer) else 0
+        return Failed(self.step, turn.member, trial.ask, fault, written)
+
+    def _taken(self, turn: Turn, trial: Next, state: str, text: str) -> Outcome:
+        self.caller.families.answered(turn.member)
+        return Outcome(state, text, served_by=turn.member.name, cut=trial.cut, dropped=trial.dropped)
+
+    def _given_up(self, turn: Turn, trial: Next, fault: Fault, spare: str) -> Outcome:
+        if spare:
+            return self._taken(turn, trial, "truncated", spare)
+        self.caller.families.gave_up(self.seat, turn.member, fault)
+        return Outcome(TABLE[fault.kind].state, reason=fault.detail)
 
     def _patience(self, turn: Turn, fault: Fault, time: int, known: Json | None) -> float | None:
         """Seconds until the member is asked again; None: it is given up. What the clock decided before stays decided."""
         row = TABLE[fault.kind]
-        used_up = time > (0 if self._stays(row.state) else row.retries)
+        used_up = time > (0 if self._stays(row.state) else retries(fault.kind, chair=self.step.chair))
         if used_up or turn.over or (known and known.get("passed_on")):
             return None
         wait = _wait(turn.member, fault, time) if row.waits else 0.0
@@ -132,8 +195,11 @@ class Series:
         """What may have been paid for is left in doubt where nothing may be sent twice."""
         return state == "in_doubt" and not self.caller.resend
 
-    async def _attempt(self, turn: Turn, ask: Ask, why: str) -> tuple[Attempt, Answer | Fault]:
-        body = turn.member.prepare(ask)
+    # One attempt
+
+    async def _attempt(self, turn: Turn, trial: Next) -> tuple[Attempt, Answer | Fault]:
+        ask = self.caller.purse.bounded(trial.ask)
+        body, why = turn.member.prepare(ask), trial.why
         if self.past:
             attempt = self.past.pop(0)
             if attempt.result is not None:
@@ -143,17 +209,39 @@ class Series:
                     "doubt", "the process stopped before an answer was kept, and --no-resend was given"
                 )
             self.caller.journal.calls["in_doubt"] += 1
+            self.caller.journal.charge(self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was kept")))
             body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
-        attempt = await self.caller.journal.intend(self.key, self.step.seat, turn.member.name, body, why)
-        return attempt, await self._send(turn, body)
+        async with self._place(turn, ask, body) as (place, most):
+            attempt = await self.caller.journal.intend(self.key, self.seat, turn.member.name, body, why, most)
+            answer = await self._send(turn, body, place)
+            place.learn(answer.kind if isinstance(answer, Fault) else "")
+            return attempt, answer
 
-    async def _send(self, turn: Turn, body: bytes) -> Answer | Fault:
-        share = turn.left()
+    @asynccontextmanager
+    async def _place(self, turn: Turn, ask: Ask, body: bytes) -> AsyncIterator[tuple[Pass, float | None]]:
+        """A place at the member's provider, and the money. Until there are both nobody has been asked, so no clock runs."""
+        stood = _now()
+        self.clock.reschedule(None)
+        async with self.caller.gate(turn.member.name).turn() as place:
+            n = len(self.caller.journal.attempts(self.key)) + 1
+            most = await self.caller.purse.reserve(self.key, n, turn.member, ask, body)
+            waited = _now() - stood
+            self.deadline += waited
+            turn.waited(waited)
+            self.clock.reschedule(self.deadline)
+            yield place, most
+
+    async def _send(self, turn: Turn, body: bytes, place: Pass) -> Answer | Fault:
+        share, heard, watch = turn.left(), Repetition(), self.step.watch or Watch()
+        watch.spoke = False
 
         def hear(piece: str) -> None:
             turn.alive(clock)
+            place.spoke = watch.spoke = True
             if piece:
-                self.caller.journal.murmur(self.key, self.step.seat, sound(piece))
+                self.caller.journal.murmur(self.key, self.seat, sound(piece))
+                if again := heard.hear(piece):
+                    turn.went_round(again, clock)
 
         try:
             async with turn.clock() as clock:
@@ -163,54 +251,53 @@ class Series:
         except TimeoutError:
             if not clock.expired():
                 raise
-            turn.over = True
-            return Fault("stall", f"no sign of life within {round(share, 1):g} s")
+            return self._broken_off(turn, share)
         turn.spoke = True
         return replace(answer, text=sound(answer.text))
 
+    def _broken_off(self, turn: Turn, share: float) -> Fault:
+        if turn.loop:
+            piece, turn.loop = turn.loop, ""
+            return Fault("loop", sound(looping(piece)))
+        turn.over = True
+        return Fault("stall", f"no sign of life within {round(share, 1):g} s")
+
     def _record(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn
-    ) -> None:
-        """Write down what came of the attempt, unless it is known from before."""
+        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn,
+        *, taken: bool = False,
+    ) -> None:  # fmt: skip
+        """Write down what came of the attempt, unless it is known from before. `taken`: the seat speaks all the same."""
         if isinstance(answer, Answer):
             self.spent += answer.usage
         if attempt.result is not None:
             return
-        over = fault is not None and wait is None
+        over = fault is not None and wait is None and not taken
         passed_on = fault is not None and over and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
-        journal = self.caller.journal
-        journal.settle(self.key, attempt, as_result(answer, given_up=over and not passed_on, passed_on=passed_on))
+        journal, bill = self.caller.journal, self.caller.purse.settle(self.key, attempt, answer)
+        journal.settle(self.key, attempt, as_result(answer, given_up=over and not passed_on, passed_on=passed_on), bill)
         if fault:
             self._tell(attempt, fault, wait)
 
-    def _next(self, ask: Ask, fault: Fault) -> tuple[Ask, str]:
-        """What is asked next time, and why there is a next time."""
-        if fault.kind == "schema":
-            return self.step.mend(fault.said, fault.detail), "repair: the reply did not fit its form"
-        if fault.kind == "length":
-            return replace(
-                ask, max_tokens=2 * (ask.max_tokens or UNCAPPED)
-            ), "retry: the answer was cut at its length limit"
-        if fault.kind == "empty":
-            return replace(ask, temperature=0.7), "retry: the answer was empty"
-        if fault.kind == "parameter":
-            return replace(ask, temperature=None, max_tokens=None, bare=True), "retry: without optional parameters"
-        return ask, f"retry: {fault.kind}"
-
     def _out_of_time(self) -> Outcome:
-        fault = Fault("stall", f"no answer within {self.limit:g} s")
+        fault = Fault("stall", self.left_behind or f"no answer within {self.limit:g} s")
         journal = self.caller.journal
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
-                journal.settle(self.key, attempt, as_result(fault, given_up=True, passed_on=False))
+                bill = self.caller.purse.settle(self.key, attempt, fault)
+                journal.settle(self.key, attempt, as_result(fault, given_up=True, passed_on=False), bill)
                 self._tell(attempt, fault, None)
+        self.caller.families.leaves(self.seat)
         return Outcome("timed_out", reason=fault.detail)
 
     def _tell(self, attempt: Attempt, fault: Fault, wait: float | None) -> None:
         """What had streamed is void, and everybody hears why."""
         journal = self.caller.journal
         journal.hush(self.key)
-        journal.tell(ev.Faulted(self.key, self.step.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
+        journal.tell(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _wait(member: Member, fault: Fault, time: int) -> float:

@@ -19,6 +19,7 @@ class Turn:
     ends: float = 0.0  # when its silence does
     spoke: bool = False  # it has shown life since `ends` was set
     over: bool = False  # it was silent for too long
+    loop: str = ""  # what it repeats without end
 
     def __post_init__(self) -> None:
         self.ends = _now() + self.share()
@@ -34,14 +35,25 @@ class Turn:
             self.ends, self.spoke = _now() + self.share(), False
         return self.ends - _now()
 
+    def waited(self, seconds: float) -> None:
+        """It stood before a full gate: nobody had asked it yet."""
+        self.deadline += seconds
+        self.ends += seconds
+
     def clock(self) -> asyncio.Timeout:
         return asyncio.timeout(self.left() if self.others else None)
 
     def alive(self, clock: asyncio.Timeout) -> None:
         """It thinks or speaks: from now on it has the seat's time."""
         self.spoke = True
-        if not clock.expired():
+        if not clock.expired() and not self.loop:
             clock.reschedule(None)
+
+    def went_round(self, piece: str, clock: asyncio.Timeout) -> None:
+        """It says the same again and again: there is nothing to wait for."""
+        self.loop = piece
+        if not clock.expired():
+            clock.reschedule(0.0)
 
 
 def _now() -> float:

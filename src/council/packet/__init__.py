@@ -9,13 +9,13 @@ from pathlib import Path
 from council.errors import UsageError
 from council.packet import gate as _gate
 from council.packet.changes import Selection, work_tree
-from council.packet.fitting import fitted
 from council.packet.gate import Gate
 from council.packet.looking import look
 from council.packet.names import shown
 from council.packet.reading import inside
 from council.packet.secrets import scrub
 from council.packet.targets import changed, select
+from council.rules.fitting import fitted
 from council.types import Packet
 
 __all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select", "work_tree"]

@@ -1,0 +1,106 @@
+"""What is asked next time: the same again, or changed as the fault's row says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from council.calling.table import TABLE
+from council.errors import Fault
+from council.members.base import UNCAPPED, Member
+from council.types import Ask, Json, Step
+
+WARM, WARMER = 0.7, 1.0
+HALF = 0.5
+MARGIN = 0.8  # of what a vendor says would fit: its tokens are not ours
+NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that came to nothing: what was asked, of whom, and why it failed."""
+
+    step: Step
+    member: Member
+    ask: Ask
+    fault: Fault
+    written: int = 0  # tokens that came back all the same
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The next attempt: what is asked, and what a reader must know about it."""
+
+    ask: Ask
+    why: str
+    cut: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def following(failed: Failed) -> Next | None:
+    """What is asked after a fault; None if what its row wants changed cannot be."""
+    change = TABLE[failed.fault.kind].change
+    return CHANGES[change](failed) if change else Next(failed.ask, f"retry: {failed.fault.kind}")
+
+
+def _warmer(failed: Failed) -> Next:
+    warm = WARMER if (failed.ask.temperature or 0.0) >= WARM else WARM
+    return Next(replace(failed.ask, temperature=warm), f"retry: {failed.fault.detail}")
+
+
+def _doubled(failed: Failed) -> Next:
+    most = failed.ask.max_tokens or max(UNCAPPED, failed.written)
+    return Next(replace(failed.ask, max_tokens=2 * most), "retry: the answer was cut at its length limit")
+
+
+def _repaired(failed: Failed) -> Next:
+    fault = failed.fault
+    return Next(failed.step.mend(fault.said, fault.detail), "repair: the reply did not fit its form")
+
+
+def _shrunk(failed: Failed) -> Next | None:
+    share = share_in(failed.fault.detail)
+    found = failed.step.shrink(failed.ask, share)
+    if found is None:
+        return None
+    smaller, cut = found
+    return Next(smaller, f"retry: cut to {share:.0%} of its length, so that it fits: {', '.join(cut)}", cut)
+
+
+def _bare(failed: Failed) -> Next:
+    bare = replace(failed.ask, temperature=None, max_tokens=None, effort=None, bare=True)
+    dropped = tuple(missing(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
+    named = f" ({', '.join(dropped)})" if dropped else ""
+    return Next(bare, f"retry: without optional parameters{named}", dropped=dropped)
+
+
+CHANGES: dict[str, Callable[[Failed], Next | None]] = {
+    "warmer": _warmer, "doubled": _doubled, "repaired": _repaired, "shrunk": _shrunk, "bare": _bare,
+}  # fmt: skip
+
+
+def share_in(words: str) -> float:
+    """How much of a request may stay: half, or less where the vendor says how much it takes and how much came."""
+    numbers = sorted({int(number.replace(",", "")) for number in NUMBER.findall(words)})
+    if len(numbers) < 2:
+        return HALF
+    limit, came = numbers[-2:]
+    return round(min(HALF, MARGIN * limit / came), 2)
+
+
+def missing(before: bytes, after: bytes) -> Iterator[str]:
+    """The parameters of one request that another does not have, by their dotted names."""
+    try:
+        yield from _missing(json.loads(before), json.loads(after), "")
+    except (ValueError, AttributeError):
+        return
+
+
+def _missing(before: Json, after: Json, under: str) -> Iterator[str]:
+    for name, value in before.items():
+        if name not in after:
+            yield under + name
+        elif isinstance(value, dict) and isinstance(after[name], dict):
+            yield from _missing(value, after[name], f"{under}{name}.")
