@@ -1,24 +1,159 @@
-"""What seats claim: topics made one, points of consensus, and the ledger that closes the report."""
+"""What seats claim: topics made one, points of consensus, and the ledger that closes the report.
+
+A seat that declares both sides of a topic stands on neither: it joins no consensus on it and no dispute.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from council.rules.settling import answered
+from council.rules.topics import topic_key
 from council.rules.voices import Claim, Dispute, Move, Voice
 from council.types import Json
 
-__all__ = ["Claim", "Voice", "aligned", "claim_ledger", "consensus_points"]
+__all__ = ["Claim", "Voice", "aligned", "by_topic", "claim_ledger", "consensus_points", "stands", "strongest"]
+
+OPPOSITE = {"supports": "opposes", "opposes": "supports"}
+ENOUGH = 0.6  # of the members' confidence makes a point of consensus
 
 
 def aligned(voices: Sequence[Voice], same: Sequence[tuple[str, str]]) -> list[Voice]:
-    raise NotImplementedError
+    """Every topic by its group's name, the first as first written. `same` are the clerk's pairs of existing topics."""
+    written: dict[str, str] = {}
+    for claim in _claims(voices):
+        written.setdefault(topic_key(claim.topic), claim.topic)
+    home = _groups(list(written), [(topic_key(a), topic_key(b)) for a, b in same])
+    return [
+        replace(voice, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in voice.claims))
+        for voice in voices
+    ]
+
+
+def _groups(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Each topic's group, named by its first; a pair with an unknown topic, or with none, joins nothing."""
+    members = {key: [key] for key in keys}
+    for a, b in pairs:
+        if a and b and a in members and b in members and members[a] is not members[b]:
+            less, more = sorted((members[a], members[b]), key=len)
+            more += less
+            members.update(dict.fromkeys(less, more))
+    place = {key: n for n, key in enumerate(keys)}
+    first = {id(group): min(group, key=place.__getitem__) for group in members.values()}
+    return {key: first[id(group)] for key, group in members.items()}
+
+
+def by_topic(voices: Iterable[Voice]) -> dict[str, list[Claim]]:
+    """All claims that name a topic."""
+    found: dict[str, list[Claim]] = defaultdict(list)
+    for claim in _claims(voices):
+        if key := topic_key(claim.topic):
+            found[key].append(claim)
+    return dict(found)
+
+
+def stands(claims: Iterable[Claim]) -> dict[str, str]:
+    """Who is for and who is against the topic of these claims; those who are both, or neither, are not among them."""
+    held: dict[str, set[str]] = defaultdict(set)
+    for claim in claims:
+        if claim.stance in OPPOSITE:
+            held[claim.seat].add(claim.stance)
+    return {seat: stances.pop() for seat, stances in held.items() if len(stances) == 1}
+
+
+def strongest(claims: Iterable[Claim]) -> Claim:
+    """The best evidenced; of those the surest, and of those the first."""
+    return max(claims, key=lambda claim: (len(set(claim.sources)), _sure(claim)))
 
 
 def consensus_points(voices: Sequence[Voice], members: int) -> list[Json]:
-    raise NotImplementedError
+    """What at least two seats claim with enough confidence; evidence comes before confidence."""
+    points = [
+        point
+        for claims in by_topic(voices).values()
+        for stance in dict.fromkeys(claim.stance for claim in claims)
+        if (point := _point(_takers(claims, stance), members))
+    ]
+    return sorted(points, key=lambda point: (-len(point["sources"]), -point["weight"]))
+
+
+def _takers(claims: Sequence[Claim], stance: str) -> list[Claim]:
+    stand = stands(claims)
+    return [one for one in claims if one.stance == stance and (stance not in OPPOSITE or one.seat in stand)]
+
+
+def _point(claims: Sequence[Claim], members: int) -> Json | None:
+    sure: dict[str, float] = defaultdict(float)
+    for claim in claims:
+        sure[claim.seat] = max(sure[claim.seat], _sure(claim))
+    weight = round(math.fsum(sure.values()) / max(members, 1), 3)
+    if len(sure) < 2 or weight < ENOUGH:
+        return None
+    best = strongest(claims)
+    return {
+        "topic": best.topic,
+        "stance": best.stance,
+        "claim": best.text,
+        "seats": list(sure),
+        "weight": weight,
+        "sources": _sources(claims),
+    }
 
 
 def claim_ledger(
-    voices: Sequence[Voice], disputes: Sequence[Dispute], resolved: Collection[str], moves: Sequence[Move] = ()
+    voices: Sequence[Voice], disputes: Sequence[Dispute], resolved_topics: Collection[str], moves: Sequence[Move] = ()
 ) -> list[Json]:
-    raise NotImplementedError
+    """One row for each topic and stance, with what became of it; `moves` tell who conceded or narrowed it since."""
+    resolved = {topic_key(topic) for topic in resolved_topics}
+    fights = {topic_key(one.topic): one for one in disputes if not one.possible}
+    rows = _distinct(voices)
+    qualified = {key for key, stance, _ in rows if stance == "qualifies"}
+    return [
+        _row(claims, fights.get(key), answered(moves, key), key in resolved, key in qualified)
+        for (key, _, _), claims in rows.items()
+    ]
+
+
+def _distinct(voices: Iterable[Voice]) -> dict[tuple[str, str, str], list[Claim]]:
+    found: dict[tuple[str, str, str], list[Claim]] = defaultdict(list)
+    for claim in _claims(voices):
+        key = topic_key(claim.topic)
+        found[key, claim.stance, "" if key else topic_key(claim.text)].append(claim)
+    return found
+
+
+def _row(
+    claims: Sequence[Claim], fight: Dispute | None, words: Mapping[str, str], resolved: bool, qualified: bool
+) -> Json:
+    """A claim that all its seats gave up is contradicted by those it was given up to, though the dispute is over."""
+    best, by = strongest(claims), list(dict.fromkeys(claim.seat for claim in claims))
+    sides = fight.positions if fight and best.stance in OPPOSITE else ()
+    other = [side.seat for side in sides if side.stance != best.stance]
+    conceded = [side.seat for side in sides if side.stance == best.stance and words.get(side.seat) == "CONCEDE"]
+    holding, given_up = [seat for seat in by if seat not in conceded], set(by) <= set(conceded)
+    against = [seat for seat in other if words.get(seat) != "CONCEDE"] or (other if given_up else [])
+    narrowed = bool(sides) and any(words.get(seat) == "NUANCE" for seat in by)
+    row = {"claim": best.text, "topic": best.topic, "by": by, "sources": _sources(claims), "conceded": conceded}
+    row["against"] = against if given_up or not resolved else []
+    row["status"] = (
+        "contradicted" if row["against"]
+        else "qualified" if best.stance in OPPOSITE and (qualified or narrowed)
+        else "supported" if row["sources"] or len(holding) > 1
+        else "unverified"
+    )  # fmt: skip
+    return row
+
+
+def _claims(voices: Iterable[Voice]) -> Iterable[Claim]:
+    return (claim for voice in voices for claim in voice.claims)
+
+
+def _sources(claims: Iterable[Claim]) -> list[int]:
+    return sorted({number for claim in claims for number in claim.sources})
+
+
+def _sure(claim: Claim) -> float:
+    return min(1.0, max(0.0, claim.confidence))

@@ -1,0 +1,94 @@
+"""What a text cites: the numbers and addresses of sources, told from code, footnotes, tick boxes and years."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+Sources = Mapping[int, Mapping[str, str]]
+
+LONGEST_RANGE = 30
+
+FENCED = re.compile(r"^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"(?<!`)(`{1,3})(?!`)[^\n]*?(?<!`)\1(?!`)")
+_ESCAPED = re.compile(r"\\([\[\]()_*~&#-])")
+_NUMBERS = re.compile(r"\[\s*(\d{1,3}(?:\s*(?:[,;&–-]|and)\s*\d{1,3})*)\s*\]")  # a year has four figures
+_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)|(\d+)")
+_ADDRESS = re.compile(r"https?://(?:(?![,;]https?://)[^\s<>\"`|\\^{}。，、；）」』】》”’“‘«»])+", re.IGNORECASE)
+_AT_THE_END = ".,;:!?'\"*_~…"
+_CLOSED_BY = {")": "(", "]": "["}
+_HERE = re.compile(r"(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\])\Z", re.IGNORECASE)
+
+
+def cited(text: str, sources: Sources | None = None) -> list[int]:
+    """The numbers cited as [1], [2, 3], [1-3] or by a source's own address, each once, as they come."""
+    prose = _unescaped(_INLINE.sub(" ", FENCED.sub(" ", text)))
+    number = {_canonical(source.get("url", "")): n for n, source in (sources or {}).items()}
+    found = [(match.start(), n) for match in _NUMBERS.finditer(prose) for n in _each(match[1])]
+    found += [(at, number[key]) for at, url in _addresses(prose) if (key := _canonical(url)) in number]
+    return list(dict.fromkeys(n for _, n in sorted(found, key=lambda one: one[0])))
+
+
+def strange_addresses(text: str, known_urls: Collection[str]) -> list[str]:
+    """The http(s) addresses that are not among the known ones; this machine's own, and those in blocks of code, are none.
+
+    A known page's address with another ending is another address: nobody looked there.
+    """
+    known = {_canonical(url) for url in known_urls}
+    prose = _unescaped(FENCED.sub(" ", text))
+    return list(
+        dict.fromkeys(url for _, url in _addresses(prose) if _canonical(url) not in known and not _is_here(url))
+    )
+
+
+def _each(numbers: str) -> list[int]:
+    """All of a list or range; none where a 0 stands, for that is an interval and no source."""
+    found: list[int] = []
+    for first, last, one in _RANGE.findall(numbers):
+        found += [int(one)] if one else _between(int(first), int(last))
+    return found if 0 not in found else []
+
+
+def _between(first: int, last: int) -> Iterable[int]:
+    """A range that no context has, or that runs backwards, is its two ends."""
+    return range(first, last + 1) if 0 <= last - first <= LONGEST_RANGE else (first, last)
+
+
+def _addresses(text: str) -> Iterator[tuple[int, str]]:
+    for match in _ADDRESS.finditer(text):
+        url = _closed(match.group()).rstrip(_AT_THE_END)
+        if re.match(r"https?://\[?\w", url):
+            yield match.start(), url
+
+
+def _closed(url: str) -> str:
+    """Up to a bracket that was opened before the address began."""
+    open_ = {"(": 0, "[": 0}
+    for place, char in enumerate(url):
+        if char in open_:
+            open_[char] += 1
+        elif char in _CLOSED_BY:
+            open_[_CLOSED_BY[char]] -= 1
+            if open_[_CLOSED_BY[char]] < 0:
+                return url[:place]
+    return url
+
+
+def _canonical(url: str) -> str:
+    """As one would compare: no punctuation or slash at the end, the host's case aside."""
+    url = url.strip().replace("&amp;", "&").rstrip(_AT_THE_END + "/")
+    scheme, colon, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.lower()}{colon}{host.lower()}{slash}{path}"
+
+
+def _is_here(url: str) -> bool:
+    try:
+        return bool(_HERE.match(re.sub(r":\d*\Z", "", urlsplit(url).netloc)))
+    except ValueError:  # no address at all
+        return False
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text)

@@ -1,0 +1,90 @@
+"""Where a seat says in so many words that it disagrees, and with what: "I disagree with …", "contrary to …"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from council.rules.prose import Prose, read, tidy
+from council.rules.topics import gist
+
+MOST = 50  # markers of one seat that are read
+
+_OFTEN = r"(?:(?:(?!hardly|barely|scarcely|rarely|seldom)\w{1,20}ly|would|must|have\s+to|do|still|also|too|therefore)\s+){0,3}"
+_MARKER = re.compile(
+    rf"(?<![\w'-])(?:(?P<own>I(?:'d)?\s+{_OFTEN}"
+    r"(?:disagree\s+(?:with|that)|(?:do\s+not|don't|cannot|can't)\s+agree\s+(?:with|that)|push\s+back\s+on|dispute))"
+    r"|(?P<instead>contrary\s+to|unlike(?=\s))"
+    r"|(?P<contradicts>(?:this|that|which)\s+(?:\w{1,20}ly\s+)?contradicts)"
+    r"|(?P<wrong>(?:that|this)(?:'s|\s+is)\s+(?:\w{1,20}ly\s+|just\s+)?wrong))(?![\w-])",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[;:—–]|(?<!\bthat),|\s-\s|\b(?:but|yet|however|and|so|while|whereas|although|though)\b", re.IGNORECASE)  # fmt: skip
+_OBJECT_ENDS = re.compile(rf"{_CLAUSE.pattern}|\b(?:because|since|given|when|if|unless)\b", re.IGNORECASE)
+_I_SAY = re.compile(
+    r"\bI(?:'d)?\s+(?:(?:would|do|also|still)\s+)*(?:say|think|believe|argue|find|note|feel|fear|suspect)\b(?:\s+that\b)?",
+    re.IGNORECASE,
+)
+_NO = r"(?:\b(?:not|never|no|nobody|none|nothing|neither|nor|without|cannot|hardly|few)\b|n't\b)"
+_REPORTED = (
+    r"\b(?:say|says|said|claims?|claimed|argues?|argued|thinks?|thought|believes?|believed|writes?|wrote|suggests?|"
+    r"suggested|reports?|reported|asks?|asked|according|if|whether|unless|might|may|could|would|as though)\b"
+)
+_AT_ALL = r"(?:\s+(?:at\s+all|in\s+any\s+way|really|exactly|entirely|necessarily))?"
+# What may not stand before a marker in its clause, by the kind of marker.
+_DOUBT = {
+    "own": re.compile(rf"{_NO}|{_REPORTED}(?:\s+that)?\s*\Z", re.IGNORECASE),
+    "instead": re.compile(rf"{_NO}{_AT_ALL}\s*\Z|{_REPORTED}\s+that,?\s*\Z", re.IGNORECASE),
+    "contradicts": re.compile(rf"{_NO}|{_REPORTED}", re.IGNORECASE),
+    "wrong": re.compile(r"\w"),  # "a number that is wrong" is none
+}
+_NOBODY = re.compile(r"\s*(?:nobody|no\s+one|none|nothing|my|our|mine|myself)\b", re.IGNORECASE)
+_POINTS_BACK = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """`denied` is what the seat speaks against, `said` what it holds instead where it says so in the same sentence."""
+
+    sentence: str
+    denied: str
+    said: str = ""
+
+
+def markers(response: str) -> list[Marker]:
+    """Every marker that is meant: neither negated nor reported, neither asked nor quoted, nor shown as code."""
+    prose = read(response)
+    return list(islice(_read(prose), MOST))
+
+
+def _read(prose: Prose) -> Iterator[Marker]:
+    for found in prose.spoken_places(_MARKER):
+        begin, end = prose.around(*found.span())
+        if _is_meant(prose, found, begin, end):
+            yield _marker(prose, found, begin, end)
+
+
+def _is_meant(prose: Prose, found: re.Match[str], begin: int, end: int) -> bool:
+    kind = str(found.lastgroup)
+    clause = _I_SAY.sub("", _CLAUSE.split(prose.spoken[begin : found.start()])[-1])
+    after = prose.spoken[found.end() : end]
+    if _DOUBT[kind].search(clause) or _NOBODY.match(after) or prose.spoken[begin:end].rstrip().endswith("?"):
+        return False
+    would = re.search(r"\bwould\b|'d\b", found.group(), re.IGNORECASE)
+    return not (would and re.search(r"\b(?:if|unless)\b", after, re.IGNORECASE))
+
+
+def _marker(prose: Prose, found: re.Match[str], begin: int, end: int) -> Marker:
+    sentence, kind = tidy(prose.text[begin:end]), found.lastgroup
+    if kind == "wrong":
+        here = prose.text[begin : found.start()]
+        return Marker(sentence, here if gist(here) else prose.before(begin))
+    stop = _OBJECT_ENDS.search(prose.spoken, found.end(), end)
+    until = stop.start() if stop else end
+    denied = prose.text[found.end() : until]
+    if not gist(denied) and _POINTS_BACK.search(denied):
+        denied = prose.before(begin)
+    rest = f"{prose.text[begin : found.start()]} {prose.text[until:end]}"
+    return Marker(sentence, denied, rest if kind == "instead" else "")

@@ -1,0 +1,63 @@
+"""A text as sentences, with what its writer only shows (code, quotations) blanked out."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+REACH = 400  # characters of a sentence that are read to either side of a place in it
+
+CODE = r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"
+_SHOWN = re.compile(
+    rf"{CODE}|^[ \t]*>[^\n]*"
+    r"|“[^“”\n]{1,1000}”|„[^„“”\n]{1,1000}[“”]|«[^«»\n]{1,1000}»|(?<!\w)‘[^‘\n]{1,1000}?’(?!\w)"
+    r"|(?<!\w)\"(?=\S)[^\"\n]{1,1000}\"(?!\w)|(?<!\w)'(?=\S)[^'\n]{1,1000}'(?!\w)",
+    re.DOTALL | re.MULTILINE,
+)
+_END = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bcf)[.!?…]+[\"'”’)\]*_]*(?=\s+[^a-z\s]|\s*\Z)"
+    r"|[。！？]|\n\s*\n|\n(?=[ \t]*(?:[-*+•#>|]|\d+[.)])\s)"
+)
+_EMPHASIS = str.maketrans({"*": " ", "_": " ", "~": " ", "’": "'", "ʼ": "'"})
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """`spoken` is as long as `text`: a place in the one is the same place in the other."""
+
+    text: str
+    spoken: str
+    ends: tuple[int, ...]
+
+    def around(self, start: int, end: int) -> tuple[int, int]:
+        """Where the sentence with this stretch begins and ends."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.ends, end)
+        begin = self.ends[first - 1] if first else 0
+        stop = self.ends[last] if last < len(self.ends) else len(self.text)
+        return max(begin, start - REACH), min(stop, end + REACH)
+
+    def before(self, begin: int) -> str:
+        """The sentence that ends where this one begins."""
+        place = bisect_left(self.ends, begin)
+        start = self.ends[place - 1] if place else 0
+        return self.text[max(start, begin - REACH) : begin]
+
+    def first(self, pattern: re.Pattern[str]) -> str:
+        """The first sentence in which the pattern is spoken; nothing if it never is."""
+        found = pattern.search(self.spoken)
+        return tidy(self.text[slice(*self.around(*found.span()))]) if found else ""
+
+    def spoken_places(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        return pattern.finditer(self.spoken)
+
+
+def read(text: str) -> Prose:
+    blank = _SHOWN.sub(lambda found: "\0" * len(found.group()), text)
+    return Prose(text, blank.translate(_EMPHASIS), tuple(found.end() for found in _END.finditer(blank)))
+
+
+def tidy(text: str) -> str:
+    """One line, without the marks of a list or a heading before it."""
+    return re.sub(r"\A(?:[-*+•#>]+\s+|\d+[.)]\s+)+", "", " ".join(text.split()))

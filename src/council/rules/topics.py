@@ -1,0 +1,73 @@
+"""Topics as people write them: when two are one, which words carry them, and whether a sentence denies."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+from council.rules.likeness import tokens
+
+ARTICLES = frozenset(("a", "an", "the"))
+NO_PLURAL = frozenset(("https", "news", "windows"))  # another word without its s
+_ES = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
+_EMPTY = frozenset(  # words of talk, not of a topic
+    re.findall(
+        r"\w+",
+        "all always any anyone argument assertion avoid belief believe cannot case claim common commonly d did do don "
+        "everyone he here how i idea just ll m many me more most my never no nobody none nor not nothing notion often "
+        "opinion others our people point popular position re recommendation s said say says she simply some statement "
+        "suggestion t them they think thought us use used uses using ve very view we what who without you your",
+    )
+)
+_NEGATION = re.compile(
+    r"\bnot\b(?!\s+(?:only|just|merely|least)\b)|\bno\b(?!\s+(?:doubt|matter)\b)|n't\b"
+    r"|\b(?:never|cannot|neither|nor|none|nobody|nothing|without|avoid(?:s|ing|ed)?)\b",
+    re.IGNORECASE,
+)
+
+
+def topic_key(topic: str) -> str:
+    """What equal topics have in common: case, punctuation, articles and the plural aside. C, C++ and C# stay three."""
+    text = unicodedata.normalize("NFKC", topic).casefold()
+    words = [word for word in "".join(map(_plain, text)).split() if word.strip("#")]
+    named = [word for word in words[:-1] if word not in ARTICLES] + words[-1:]  # the A of "vitamin A" is its name
+    return " ".join(map(singular, named)) or topic.strip().casefold()
+
+
+def singular(word: str) -> str:
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss") or word in NO_PLURAL:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if _ES.search(word) else word[:-1]
+
+
+def gist(text: str) -> frozenset[str]:
+    """The words a sentence is about, cut to their stems: "caching" and "caches" are one."""
+    return frozenset(map(_stem, tokens(text) - _EMPTY))
+
+
+def sign(text: str) -> int:
+    """-1 where the sentence denies (an odd number of negations), else 1."""
+    return -1 if len(_NEGATION.findall(text.replace("’", "'"))) % 2 else 1
+
+
+def _stem(word: str) -> str:
+    word = singular(word)
+    for ending in ("ing", "ed", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+@cache
+def _plain(char: str) -> str:
+    """Marks and symbols of money or comparison are part of a word; punctuation parts words, an apostrophe does not."""
+    kind = unicodedata.category(char)
+    if char in "'’ʼ" or kind == "Cf":
+        return ""
+    if char == "&":
+        return " and "
+    parts = kind[0] in "PZC" or kind == "Sk" or char in "|~"
+    return " " if parts and char not in "#%" else char
