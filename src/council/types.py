@@ -211,6 +211,7 @@ class Ask:
     schema_name: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
+    words: int | None = None  # about how long the answer is meant to be; told in the prompt, not on the wire
     bare: bool = False  # sent without whatever an endpoint may refuse to know
     effort: str | None = None  # how hard a reasoning member should think: low | medium | high
     shared: int = 0  # characters at the start of the first user message that every seat is shown alike
