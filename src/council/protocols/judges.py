@@ -22,6 +22,7 @@ from council.replies import (
     SecondOpinion,
     SubQuestions,
 )
+from council.rules.rounds import Stance, unanimous
 from council.types import Absence, Json, Round, Seat, Statement, Verdict
 
 REPLIES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
@@ -37,7 +38,7 @@ async def judges(council: Council, **options: Any) -> Verdict:
         opinions = await first_round(council, chosen)
     if council.question.task != "validate":
         return await consolidated(council, opinions)
-    second = await debate(council, opinions) if chosen.debate else Round[SecondOpinion]()
+    second = await debate(council, opinions, chosen.early_stop) if chosen.debate else Round[SecondOpinion]()
     return judged(council, chosen, opinions, second)
 
 
@@ -123,17 +124,26 @@ def _shown(found: list[Json]) -> str:
 # Debate
 
 
-async def debate(council: Council, opinions: Round[Opinion]) -> Round[SecondOpinion]:
+async def debate(council: Council, opinions: Round[Opinion], early_stop: bool = False) -> Round[SecondOpinion]:
     """The same judges, each with the others' verdicts. One that stays silent keeps its first verdict."""
     if len(opinions) < 2:
         council.note("second round skipped", why="only one judge answered the first, and nobody can answer it")
         return Round()
-    unanimous = len({opinion.reply.verdict for opinion in opinions.values()}) == 1
+    if early_stop and unanimous([_stance(said) for said in opinions.values()]):
+        verdict = next(iter(opinions.values())).reply.verdict
+        why = f"all {len(opinions)} judges say {verdict} with HIGH confidence; {len(opinions)} calls saved"
+        council.note("second round skipped", why=why)
+        return Round()
+    agreed = len({opinion.reply.verdict for opinion in opinions.values()}) == 1
     async with council.phase("r2"):
         return await council.poll(
             opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.limits.get("r2"),
-            quorum=0, opinions=opinions, unanimous=unanimous,
+            quorum=0, opinions=opinions, unanimous=agreed,
         )  # fmt: skip
+
+
+def _stance(said: Statement[Opinion]) -> Stance:
+    return Stance(said.seat.name, said.reply.verdict, confidence=said.reply.confidence)
 
 
 # Brainstorm and research

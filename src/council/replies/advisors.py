@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from council.replies.base import Reply, each
+from council.replies.judges import Confidence, Text
 from council.types import Json
 
 
@@ -20,9 +21,10 @@ class Stand(Reply):
         description="where you stand on what the question proposes"
     )
     choice: str = Field(description="what you recommend, in at most six words; the same words for the same thing")
-    confidence: Literal["HIGH", "MEDIUM", "LOW"]
-    evidence: str = Field(
-        description="if your stance or choice changed since your last round: the fact or argument that changed it; else empty"
+    confidence: Confidence
+    evidence: Text = Field(
+        default="",
+        description="if your stance or choice changed since your last round: the fact or argument that changed it; else empty",
     )
 
     def prose(self) -> str:
@@ -45,8 +47,8 @@ class Moved(BaseModel):
     ended_with: str = Field(description="its position in the last round, in one sentence")
     moved: bool = Field(description="true if its recommendation changed")
     why: str = Field(description="what changed its mind, or why it held")
-    evidence: str = Field(
-        description="the fact or argument it cited when it moved; empty if it cited none or did not move"
+    evidence: Text = Field(
+        default="", description="the fact or argument it cited when it moved; empty if it cited none or did not move"
     )
 
 

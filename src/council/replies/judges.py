@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from council.replies.base import Reply
+from council.types import Json
 
 T = TypeVar("T")
 SCHEMA_VERSION = 2
@@ -111,6 +112,10 @@ class Opinion(Reply):
         found = [f"{n}. {finding.prose()}" for n, finding in enumerate(self.findings, 1)]
         head = f"**Verdict: {self.verdict}** (confidence {self.confidence})"
         return "\n\n".join([head, self.key_insight, *found, f"Recommendation: {self.recommendation}"])
+
+    @classmethod
+    def differing(cls, plain: Json, n: int) -> Json:
+        return plain | {"verdict": "WARN" if n % 2 else "PASS"}
 
 
 class Objection(Part):

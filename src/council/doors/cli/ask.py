@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from council.doors.cli.given import Wish, piped
+from council.doors.cli.given import OneOf, Whole, Wish, piped
 from council.doors.cli.words import BUILT, COMMON, NOT_BUILT, owned_flags
 
-KINDS: dict[str, Any] = {"int": int, "float": float, "str": str}
+KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
 USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
 
 \b
@@ -75,7 +75,7 @@ def _option(flag: dict[str, Any]) -> click.Option:
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
         return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
-    kind = click.Choice(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else KINDS[flag["kind"]]
+    kind = OneOf(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else KINDS[flag["kind"]]
     return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
 
 

@@ -12,8 +12,35 @@ from typing import Any
 import click
 
 from council.doors.cli.words import VERBS
+from council.errors import UsageError
 
 MOST_PIPED = 4_000_000  # bytes; the packet gate has its own, smaller limits
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]  # older releases know no argument
+    """One of a few words, in any case; another one is answered as everywhere, with the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return str(super().convert(value, param, ctx))
+        except click.BadParameter:
+            from council.protocols.options import unknown_choice  # only on the way to an error
+
+            raise UsageError(unknown_choice(str(param.name if param else "word"), str(value), self.choices)) from None
+
+
+class Whole(click.ParamType):  # type: ignore[type-arg]
+    """A whole number; whether it is too small or too large is said by the protocol it is for."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(value)
+        except ValueError:
+            flag = param.opts[-1] if param else "this flag"
+            said = f'{flag} "{value}" cannot be used, nothing was spent: give a whole number, as in {flag} 2'
+            raise UsageError(said) from None
 
 
 @dataclass(frozen=True, slots=True)
