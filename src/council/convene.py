@@ -17,16 +17,29 @@ from typing import Any
 from council import events as ev
 from council import filing, protocols
 from council.audit import audit
+from council.calling.budget import Budget, Caps
 from council.calling.loop import Caller
+from council.calling.prices import price_of
 from council.council import Council, Effect
-from council.errors import ChairAbsent, CouncilError, EngineError, QuorumLost, UnknownRun, UsageError
+from council.errors import (
+    BudgetSpent,
+    ChairAbsent,
+    ConfigError,
+    CouncilError,
+    EngineError,
+    QuorumLost,
+    UnknownRun,
+    UsageError,
+)
 from council.events import Entry
 from council.intent import Intent, read_intent
 from council.ledger import Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
 from council.minutes import Minutes
+from council.money import FREE, Price
 from council.packet import changed, look, scrub, work_tree
+from council.packet.admitting import admitting
 from council.panel import Where
 from council.planning import Material, Plan, context_for, make_plan, packet_from, question_from, roster_from
 from council.prompting import Prompts
@@ -35,6 +48,7 @@ from council.render.analysis import analysis
 from council.render.markdown import document
 from council.render.report import dump, report
 from council.rules.digest import digest
+from council.search import finder, research, searched_folder
 from council.settings import cache_folder, data_folder, is_reasoning, load_settings
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, Verdict, sound
@@ -43,6 +57,7 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 Stop = asyncio.Event
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
+KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced")  # what a resumed run goes on with
 LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
 
 
@@ -94,6 +109,35 @@ class Convener:
             self._store.close()
             self._store = None
 
+    # Money
+
+    def price(self, name: str) -> Price | None:
+        """What a member charges; None if nobody knows."""
+        listed = price_of(name, self.settings)
+        try:
+            return FREE if listed is None and self.members(name).free else listed
+        except ConfigError:  # nobody can sit under that name, as will be said where somebody should
+            return None
+
+    @property
+    def caps(self) -> Caps:
+        return Caps(self.settings.budget.get("max_cost"), self.settings.budget.get("max_cost_per_day"))
+
+    def _refuse_unpriced(self, roster: Roster) -> None:
+        """A cap cannot be kept where a price is unknown."""
+        unknown = [name for name in _everybody(roster) if self.price(name) is None] if self.caps else []
+        if unknown and not self._flags.get("allow_unpriced"):
+            raise UsageError(
+                f'nobody knows what "{unknown[0]}" costs, so the budget could not be kept and nothing was started: '
+                f'tell its price in [prices."{unknown[0]}"], or pass --allow-unpriced'
+            )
+
+    def _as_before(self, setup: Json) -> None:
+        """What was said when the run began holds, unless something else is said now."""
+        for flag in KEPT_FLAGS:
+            if self._flags.get(flag) is None:
+                self._flags[flag] = setup.get(flag)
+
     # Before anything is spent
 
     async def plan(
@@ -140,12 +184,13 @@ class Convener:
     async def run(self, plan: Plan, listen: Listener, *, stop: Stop | None = None) -> Minutes:
         """Convene the council of a plan. Events go to `listen`; `stop` interrupts it and leaves it resumable."""
         plan.ready()
+        self._refuse_unpriced(plan.roster)
         store = self.open()
         await self._make_ready(plan.roster, listen)
         now = time.time()
         run = "r" + "".join(secrets.choice(ALPHABET) for _ in range(5))
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
-        setup = plan.setup() | {"timeout": self._flags.get("timeout"), "version": _version()}
+        setup = plan.setup() | {"version": _version()} | {flag: self._flags.get(flag) for flag in KEPT_FLAGS}
         record = Record(run, name, str(self.folder), now, secrets.token_hex(16), setup)
         with store.own(run):
             ledger = Ledger(store, record, listen, wash=washed)
@@ -170,14 +215,14 @@ class Convener:
             record = await self.store.load(run)
             if record.status == "complete":
                 return self._again(record)
-            if self._flags.get("timeout") is None:
-                self._flags["timeout"] = record.setup.get("timeout")
+            self._as_before(record.setup)
             self._sit_in(Path(record.folder))
+            self._refuse_unpriced(roster_from(record.setup))
             filing.open_folder(Path(record.folder), self.settings.report_dir)
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
             ledger = Ledger(self.store, record, listen, wash=washed)
-            await ledger.tell_safely(ev.Resumed(run), ("reopen", ()))
+            await ledger.tell_safely(ev.Resumed(run, self.caps.run), ("reopen", ()))
             return await self._work(ledger, stop, resend=resend)
 
     def _again(self, record: Record) -> Minutes:
@@ -206,10 +251,30 @@ class Convener:
         folder = protocols.find(setup["protocol"]).prompts
         return Council(
             roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
-            carry_out=Caller(self.members, ledger, self._deadline, resend),
-            context=context_for(question, roster, packet_from(setup), _day(ledger.record.created)), effects={"look": self._looking(Path(ledger.record.folder))},
+            carry_out=Caller(self.members, ledger, self._deadline, resend, purse=self._purse(ledger)),
+            context=context_for(question, roster, packet_from(setup), _day(ledger.record.created)), effects=self._effects(setup, Path(ledger.record.folder)),
             limits={kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()},
         )  # fmt: skip
+
+    def _purse(self, ledger: Ledger) -> Budget:
+        return Budget(self.store, ledger.record, lambda member: self.price(member.name), self.caps)
+
+    def _effects(self, setup: Json, folder: Path) -> dict[str, Effect]:
+        meant = setup["options"].get("search")
+        searching = {"search": self._searching(meant, folder)} if isinstance(meant, str) else {}
+        return {"look": self._looking(folder), **searching}
+
+    def _searching(self, meant: str, folder: Path) -> Effect:
+        async def searched(wanted: Json) -> list[Json]:
+            found = finder(meant, self.settings, self.env, folder, admitting(searched_folder(meant, folder)))
+            queries = [scrub(query) for query in wanted["queries"]]  # they leave the machine too
+            most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
+            try:
+                return await research(found, queries, most=most, freshness=freshness)
+            finally:
+                await found.close()
+
+        return searched
 
     def _looking(self, root: Path) -> Effect:
         async def looked(wanted: Json) -> list[Json]:
@@ -226,8 +291,7 @@ class Convener:
         def progress(what: str, done: int, total: int) -> None:
             listen(Entry(0, time.time(), ev.Fetching(what, done, total)))
 
-        seats = [*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers]
-        for name in dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)):
+        for name in _everybody(roster):
             await self.members(name).ready(progress)
 
     async def _close(self, ledger: Ledger, ending: Ending) -> Minutes:
@@ -338,6 +402,12 @@ def _day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
+def _everybody(roster: Roster) -> list[str]:
+    """Every member that may be called, fallbacks too."""
+    seats = [*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers]
+    return list(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
+
+
 @cache
 def _version() -> str:
     try:
@@ -377,6 +447,8 @@ async def deliberate(council: Council, protocol: protocols.Protocol, options: Js
     """Run the protocol to its end, or to what can still be said when too few are left."""
     try:
         verdict = await protocol.load()(council, **options)
+    except BudgetSpent as spent:
+        return replace(_cut_short(council, "Budget used up", "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:
         return _cut_short(council, "No chair", "chair", str(lost))
     except QuorumLost as lost:
