@@ -41,7 +41,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "members": LEAVES,
     "calling": LEAVES | {"members"},
     "store": LEAVES,
-    "search": LEAVES,
+    "search": LEAVES | {"rules"},
     "packet": LEAVES | {"filing", "rules"},
     "render": {"events", "minutes", "types"},
     "audit": LEAVES | {"minutes"},
@@ -56,7 +56,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},
 }  # fmt: skip
-ONE_ROOM = {"settings_files": "settings", "settings_keys": "settings", "catalogue": "settings", "__main__": "doors"}
+ONE_ROOM = {"waiting": "council", "settings_files": "settings", "settings_keys": "settings", "catalogue": "settings", "__main__": "doors"}
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -13,11 +12,12 @@ from typing import Any, TypeVar
 
 from council import events as ev
 from council import replies
-from council.errors import ChairAbsent, EngineError, QuorumLost, SeatAbsent
+from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
 from council.ledger import Ledger, fingerprint
 from council.prompting import Prompts
 from council.replies import Choices, Reply
 from council.rules.ranking import labels
+from council.rules.shrinking import shrunk
 from council.types import (
     OUT_FOR_THE_RUN,
     Absence,
@@ -33,9 +33,12 @@ from council.types import (
     Seat,
     Statement,
     Step,
+    Watch,
 )  # fmt: skip
+from council.waiting import Grace, together
 
 T = TypeVar("T")
+NO_MONEY = "skipped(budget)"  # ends the run, and is asked again when it is taken up
 Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: what is wanted → what was found
 
 
@@ -56,11 +59,12 @@ class Council:
     def __init__(
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
         context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
-        limits: Mapping[str, float] | None = None, quorum: int = 1,
+        limits: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
     ) -> None:  # fmt: skip
         self.roster = roster
         self.question = question
         self.quorum = quorum
+        self.grace = grace  # seconds that a seat without a word is waited for when the others of a poll are done
         self.ledger = ledger
         self.prompts = prompts
         self.carry_out = carry_out
@@ -114,6 +118,8 @@ class Council:
         heard = await self._one(seat, Request(prompt, reply, choices or {}, timeout, given), after)
         if isinstance(heard, Statement):
             return heard
+        if heard.state == NO_MONEY:
+            raise BudgetSpent(heard.reason)
         detail = f"{seat.name} did not answer in {self._phase}: {heard.state}: {heard.reason}"
         raise ChairAbsent(detail) if seat == self.roster.chair else SeatAbsent(detail, heard)
 
@@ -124,7 +130,13 @@ class Council:
         """All at once. A failing seat is absent while quorum holds."""
         past: Mapping[str, Statement[Any]] = after or {}
         request = Request(prompt, reply, choices or {}, timeout, given)
-        return self._round(await _together([self._one(seat, request, past.get(seat.name)) for seat in seats]), quorum)
+        watches = [Watch() for _ in seats]
+        asked = [
+            self._one(seat, request, past.get(seat.name), watch) for seat, watch in zip(seats, watches, strict=True)
+        ]
+        enough = max(1, self.quorum if quorum is None else quorum)
+        grace = None if self.grace is None else Grace(self.grace, watches, enough)
+        return self._round(await together(asked, grace), quorum)
 
     async def relay(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
@@ -136,6 +148,8 @@ class Council:
             before = [said for said in heard if isinstance(said, Statement)]
             request = Request(prompt, reply, choices or {}, timeout, {**given, "heard": before})
             heard.append(await self._one(seat, request, None))
+            if isinstance(heard[-1], Absence) and heard[-1].state == NO_MONEY:
+                break
         return self._round(heard)
 
     async def gather(
@@ -144,13 +158,19 @@ class Council:
         """Each seat runs `act` with a council of its own, whose keys carry the seat: nobody waits for another's.
 
         What `act` returns, in seating order; a seat that fell silent in its own act is an Absence there."""
-        return await _together([self._acted(self._apart(seat), seat, act) for seat in seats])
+        came = await together([self._acted(self._apart(seat), seat, act) for seat in seats])
+        for one in came:
+            if isinstance(one, BudgetSpent):  # only now: those who were under way are paid for, and have been heard
+                raise one
+        return [one for one in came if not isinstance(one, BudgetSpent)]
 
     async def _acted(
         self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
-    ) -> T | Absence:
+    ) -> T | Absence | BudgetSpent:
         try:
             return await act(council, seat)
+        except BudgetSpent as spent:
+            return spent
         except SeatAbsent as lost:
             absence: Absence = lost.absence
             if absence.seat.name != seat.name:
@@ -190,14 +210,16 @@ class Council:
             raise EngineError("a step was asked for outside any phase: put it under `async with council.phase(…)`")
         return self._phases[-1]
 
-    async def _one(self, seat: Seat, request: Request, after: Statement[Any] | None) -> Statement[Any] | Absence:
+    async def _one(
+        self, seat: Seat, request: Request, after: Statement[Any] | None, watch: Watch | None = None
+    ) -> Statement[Any] | Absence:
         key = "/".join((*self._path, seat.name))
         self.ledger.claim(key)
         if known := self._known_absence(key, seat):
             return known
         if gone := self._out.get(seat.name):
             return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
-        step = self._step(key, seat, request, after)
+        step = replace(self._step(key, seat, request, after), watch=watch)
         print_ = fingerprint(step.ask, seat.member)
         outcome = self.ledger.find(key, print_) or await self._carry_out(step, seat, print_)
         if not outcome.ok:
@@ -212,7 +234,8 @@ class Council:
         tokens = (
             None if schema and seat.small else rendered.max_tokens
         )  # a grammar ends a small member's reply by itself
-        ask = Ask(key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens)
+        name = reply.__name__ if reply else ""
+        ask = Ask(key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, shared=rendered.shared)
 
         def read(text: str) -> Any:
             return replies.read(reply, text, choices) if reply else None
@@ -220,7 +243,12 @@ class Council:
         def mend(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.repair(said, words)))
 
-        return Step(ask, seat.name, (seat.member, *seat.fallbacks), read, mend, request.timeout)
+        def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]] | None:
+            found = shrunk(ask.messages, share)
+            return found and (replace(ask, messages=self.prompts.shortened(*found)), found[1])
+
+        chain = (seat.member, *seat.fallbacks)
+        return Step(ask, seat.name, chain, read, mend, request.timeout, shrink, seat == self.roster.chair)
 
     async def _carry_out(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(
@@ -238,13 +266,15 @@ class Council:
         return ev.Stated(
             said.key, self._phase, seat.name, outcome.state, said.said, reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
+            list(outcome.cut), list(outcome.dropped),
         )  # fmt: skip
 
     def _statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
         answer: Message = {"role": "assistant", "content": outcome.text}
-        said: Statement[Any] = Statement(
-            seat, step.ask.key, outcome.text, step.read(outcome.text), outcome, (*step.ask.messages, answer)
-        )
+        reply = step.read(outcome.text)
+        if reply is not None and outcome.state == "truncated":
+            reply = reply.doubted()
+        said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
         if seat in self.roster.seats and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
@@ -275,6 +305,9 @@ class Council:
             [said for said in heard if isinstance(said, Statement)],
             [gone for gone in heard if isinstance(gone, Absence)],
         )
+        for gone in round_.absent.values():
+            if gone.state == NO_MONEY:
+                raise BudgetSpent(gone.reason)
         if heard and len(round_) < (self.quorum if quorum is None else quorum):
             reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
             raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phase} ({reasons})")
@@ -284,7 +317,7 @@ class Council:
         """A council for one seat: the same run, the same record, keys of its own."""
         council = Council(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
-            context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum,
+            context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum, grace=self.grace,
         )  # fmt: skip
         council.positions, council.stances, council._out = self.positions, self.stances, self._out
         council._path, council._phases, council._absences = (*self._path, seat.name), self._phases, self._absences
@@ -316,14 +349,3 @@ class Council:
 def _is_found(row: Json) -> bool:
     """Whether something came back, and not a reason why nothing did."""
     return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
-
-
-async def _together(asked: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All at once; the first error stops the rest and is the one that is raised."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in asked]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -33,9 +33,11 @@ KNOWN_FRONT: dict[str, tuple[type, str]] = {
     "tokens": (int, "a whole number"),
     "material": (list, "a list of expressions"),
 }
+CONTEXT_ENDS = "\n  }"  # how it does in the packet's JSON; a text in it holds no line end of its own
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE = 90  # words of another's statement that a small member is shown
+SMALL_MATERIAL = 1200  # words of all statements together
 TOKENS_PER_WORD = 2.0  # generous: a small member that rambles is cut here
 
 _jinja = jinja2.Environment(
@@ -66,6 +68,8 @@ class Rendered:
     messages: tuple[Message, ...]
     temperature: float | None = None
     max_tokens: int | None = None
+    words: int | None = None
+    shared: int = 0  # characters of the first user message that every seat is shown alike
 
 
 class Prompts:
@@ -106,7 +110,15 @@ class Prompts:
         user = prompt.body.render(given)
         if not before:
             user = _part("full.md").render(given, body=user, dossier=self._dossier(seat, given))
-        return Rendered((*(before or [_system()]), {"role": "user", "content": user.strip()}), None, prompt.tokens)
+        messages = (*(before or [_system()]), {"role": "user", "content": user.strip()})
+        return Rendered(messages, None, prompt.tokens, given["words"], self._shared(messages))
+
+    def _shared(self, messages: tuple[Message, ...]) -> int:
+        """Up to the end of the packet's context: what differs between seats stands behind it."""
+        first = next(message["content"] for message in messages if message["role"] == "user")
+        start = first.find(f"<<<Packet {self.mark('packet')}\n")
+        end = first.find(CONTEXT_ENDS, start) if start >= 0 else -1
+        return end + len(CONTEXT_ENDS) if end >= 0 else 0
 
     def _dossier(self, seat: Seat, given: dict[str, Any]) -> str:
         """The packet in its fence. What differs between seats stands at its end, so that vendors' caches hit the rest."""
@@ -119,17 +131,25 @@ class Prompts:
 
     def _compact(self, prompt: Prompt, given: dict[str, Any], before: tuple[Message, ...]) -> Rendered:
         words = min(given["words"] or SMALL_WORDS, SMALL_WORDS)
-        material = [piece for expression in prompt.material for piece in _pieces(expression(**given))]
+        pieces = [piece for expression in prompt.material for piece in _pieces(expression(**given))]
+        room = min(SMALL_QUOTE, SMALL_MATERIAL // max(1, len(pieces)))
+        material = [(label, _shorten(text, room)) for label, text in pieces]
         given = {**given, "packet": Packet() if before else given["packet"]}  # it was shown in the turn before
         user = _part("compact.md").render(given, ask=prompt.ask.render(given), words=words, material=material)
         system = {"role": "system", "content": given["role"]}
         messages = (*(before or [system]), {"role": "user", "content": user.strip()})
-        return Rendered(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD))
+        return Rendered(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words)
 
     def repair(self, said: str, words: str) -> tuple[Message, Message]:
         """The turn that asks for the same reply in the right form."""
         user = _part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
+
+    def shortened(self, messages: tuple[Message, ...], cuts: Sequence[str]) -> tuple[Message, ...]:
+        """Messages that something was cut out of, with a last word about what it was."""
+        last = messages[-1]
+        told = _part("cut.md").render(cuts=self.quote(cuts, "Cut")).strip()
+        return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
         """Another's words inside a fence that nobody outside this run could have written."""
@@ -197,19 +217,21 @@ def _numbered(content: str) -> str:
 
 
 def _pieces(value: Any) -> list[tuple[str, str]]:
-    """Whatever an expression gave, as labelled texts short enough for a small member."""
+    """Whatever an expression gave, as labelled texts. A mapping that is no round has labels of its own."""
     if isinstance(value, Statement):
-        return [(value.seat.label, _shorten(visible(value.said)))]
+        return [(value.seat.label, visible(value.said))]
     if isinstance(value, Round):
         return [piece for statement in value.values() for piece in _pieces(statement)]
+    if isinstance(value, Mapping):
+        return [(label, text) for label, item in value.items() for _, text in _pieces(item)]
     if isinstance(value, str):
-        return [("", _shorten(visible(value)))] if value else []
+        return [("", visible(value))] if value else []
     return [piece for item in value for piece in _pieces(item)]
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, most: int) -> str:
     words = text.split()
-    return " ".join(words) if len(words) <= SMALL_QUOTE else " ".join(words[:SMALL_QUOTE]) + " …"
+    return " ".join(words) if len(words) <= most else " ".join(words[:most]) + " …"
 
 
 def visible(text: str) -> str:

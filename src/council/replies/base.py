@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,6 +15,7 @@ R = TypeVar("R", bound="Reply")
 Choices = Mapping[str, Collection[str]]  # a field's name → the only values it may have in this ask
 SMALL_STRING = 400
 SMALL_LIST = 3
+DOUBTFUL = 0.3  # a confidence in numbers that reads as LOW
 
 
 class Reply(BaseModel):
@@ -28,6 +29,13 @@ class Reply(BaseModel):
 
     def fits(self, choices: Choices) -> None:
         """Raise ValueError, in words a model can act on, where a reply that has the right form cannot be right."""
+
+    def doubted(self) -> Self:
+        """The same with little confidence, where it claims any: for a reply that was cut off behind its end."""
+        sure = getattr(self, "confidence", None)
+        if sure is None:
+            return self
+        return self.model_copy(update={"confidence": "LOW" if isinstance(sure, str) else min(sure, DOUBTFUL)})
 
     @classmethod
     def differing(cls, plain: Json, n: int) -> Json:
