@@ -43,7 +43,19 @@ def inside(root: Path, path: str) -> str:
 
 
 def read(root: Path, path: str, largest: int) -> bytes:
-    """The bytes of a regular file below the root. Stat first: nothing that could block or never end is opened."""
+    """The bytes of a text below the root."""
+    content, size = opened(root, path, largest)
+    if is_binary(content):
+        raise Unreadable(f"binary, {_amount(size)}" if size > largest else "binary", odd=True)
+    if size > largest or len(content) > largest:
+        raise Unreadable(f"{_amount(max(size, len(content)))}, over {_amount(largest)} a file")
+    return content
+
+
+def opened(root: Path, path: str, largest: int) -> tuple[bytes, int]:
+    """The bytes of a regular file below the root, and its size; of one that is too large only the start.
+
+    Stat first: nothing that could block or never end is opened."""
     try:
         place = _place(root.resolve(), path)
         _regular(os.lstat(place))
@@ -51,14 +63,9 @@ def read(root: Path, path: str, largest: int) -> bytes:
         handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as stream:
             size = _regular(os.fstat(handle))
-            content = stream.read(SNIFFED if size > largest else largest + 1)
+            return stream.read(SNIFFED if size > largest else largest + 1), size
     except (OSError, ValueError, RuntimeError) as error:  # a circle of links is a RuntimeError up to Python 3.12
         raise Unreadable(f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})") from error
-    if is_binary(content):
-        raise Unreadable(f"binary, {_amount(size)}" if size > largest else "binary", odd=True)
-    if size > largest or len(content) > largest:
-        raise Unreadable(f"{_amount(max(size, len(content)))}, over {_amount(largest)} a file")
-    return content
 
 
 def _place(root: Path, path: str) -> Path:
