@@ -41,6 +41,7 @@ from council.money import FREE, Price
 from council.packet import changed, look, scrub, work_tree
 from council.packet.admitting import admitting
 from council.panel import Where
+from council.panel.rosters import described
 from council.planning import Material, Plan, context_for, make_plan, packet_from, question_from, roster_from
 from council.prompting import Prompts
 from council.record import Record
@@ -380,6 +381,10 @@ class Convener:
             return [f"the verdict cannot be recomputed: {error}"]
         again = json.dumps(clear_of_secrets(asdict(ending.verdict)))
         return [] if again == kept else ["the verdict recomputed from the statements is not the one that was kept"]
+
+    def rosters(self, name: str | None = None) -> list[Json]:
+        """The rosters that have a name, or the one that is asked for, with where each comes from."""
+        return described(Where(self.settings, self.env, self.folder), name)
 
     async def newest(self) -> str:
         """The newest run of this folder."""

@@ -19,14 +19,14 @@ COPIES = (
 
 def advisors_panel(task: str, options: Json, where: Where) -> Panel:
     chosen = AdvisorsOptions.model_validate(options)
-    named = roster(chosen.roster or USUAL, where)
+    named = roster(USUAL if chosen.roster is None else chosen.roster, where)
     return Panel(
         seats=named.seats,
         chair=REFEREE,
         members=named.members,
         everyone=_everyone(chosen, where),
         presiding=_presiding(chosen, named, where),
-        warnings=(COPIES,) if chosen.rounds > 1 and not _several(named, where) else (),
+        warnings=(*_no_stronger(chosen, where), *(() if chosen.rounds == 1 or _several(named, where) else (COPIES,))),
         options={"tier": chosen.tier or "light"},
     )
 
@@ -41,6 +41,14 @@ def _presiding(chosen: AdvisorsOptions, named: Named, where: Where) -> SeatSetti
     if chosen.tier is None or by_hand:
         return SeatSetting() if by_hand else named.chair
     return SeatSetting(tier_member("default" if chosen.tier == "light" else "strong", where.settings, where.env))
+
+
+def _no_stronger(chosen: AdvisorsOptions, where: Where) -> tuple[str, ...]:
+    """A tier that changes nothing is told, not left to be believed in."""
+    default, strong = (tier_member(tier, where.settings, where.env) for tier in ("default", "strong"))
+    if chosen.tier in (None, "light") or default != strong:
+        return ()
+    return (f"--tier {chosen.tier} finds nobody stronger than {strong}: name one as [models] strong in council.toml",)
 
 
 def _several(named: Named, where: Where) -> bool:

@@ -14,11 +14,12 @@ from council.rules.bench import plain_name
 from council.settings import SeatSetting, config_folder
 from council.settings_files import read_config
 from council.settings_keys import ROSTER, checked
-from council.types import Seat
+from council.types import Json, Seat
 
 SHIPPED = Path(__file__).parents[1] / "data" / "rosters"
 TAKEN = ("chair", "referee")  # names that mean something else at every table
 LONGEST_NAME = 60
+MOST_LISTED = 1_000  # a roster may be too long for one council and fit another
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,18 @@ class Named:
     members: Mapping[str, SeatSetting]
     chair: SeatSetting
     path: Path | None = None
+    about: str = ""
+
+    def as_json(self) -> Json:
+        return {
+            "name": self.name, "about": self.about, "seats": [_shown(seat, self.members[seat.name]) for seat in self.seats],
+            "chair": {"model": self.chair.model, "fallback": self.chair.fallback},
+        }  # fmt: skip
+
+
+def _shown(seat: Seat, setting: SeatSetting) -> Json:
+    words = {"role": seat.role, "lens": seat.perspective, "stance": seat.focus, "style": seat.style}
+    return {"name": seat.name, **words, "model": setting.model, "fallback": setting.fallback}
 
 
 def roster(said: str, where: Where, least: int = 2, most: int = 9) -> Named:
@@ -39,14 +52,12 @@ def roster(said: str, where: Where, least: int = 2, most: int = 9) -> Named:
         return _named(name, where.settings.rosters[name], f"[rosters.{name}]", least, most)
     path = _file(name, where)
     source = f'the roster "{path}"'
-    try:
-        table = read_config(path) if path.is_file() else None
-    except UsageError as error:
-        raise UsageError(f"{source} cannot be read: {error}") from None
-    if table is None:
-        raise UsageError(f"{source} does not exist: give a TOML file with a list of `seats`, or {_known(name, where)}")
-    rows = {key: value for key, value in checked(table, source, ROSTER) if value is not None}
-    nested = {"seats": rows.get("seats", []), "chair": {k.partition(".")[2]: v for k, v in rows.items() if "." in k}}
+    if not path.is_file():
+        what = "is no file" if path.exists() else "does not exist"
+        raise UsageError(f"{source} {what}: give a TOML file with a list of `seats`, or a name; {_known(name, where)}")
+    rows = {key: value for key, value in checked(read_config(path), source, ROSTER) if value is not None}
+    chair = {key.partition(".")[2]: value for key, value in rows.items() if "." in key}
+    nested = {"about": rows.get("about", ""), "seats": rows.get("seats", []), "chair": chair}
     return _named(name, nested, source, least, most, path)
 
 
@@ -54,6 +65,27 @@ def rosters(where: Where) -> dict[str, str]:
     """Every roster that has a name, and where it comes from."""
     files = {path.stem: str(path) for folder in _folders(where) for path in sorted(folder.glob("*.toml"))}
     return files | {name: where.settings.origins.get(f"rosters.{name}", "settings") for name in where.settings.rosters}
+
+
+def described(where: Where, name: str | None = None) -> list[Json]:
+    """Every roster that has a name, or the one that is asked for, with its seats and where it comes from."""
+    origins = rosters(where)
+    return (
+        [_described(one, where, origins) for one in origins] if name is None else [_with_origin(name, where, origins)]
+    )
+
+
+def _described(name: str, where: Where, origins: Mapping[str, str]) -> Json:
+    """A roster that cannot be read says so in its own row and hides no other."""
+    try:
+        return _with_origin(name, where, origins)
+    except UsageError as error:
+        return {"name": name, "about": "", "seats": [], "chair": None, "origin": origins[name], "error": str(error)}
+
+
+def _with_origin(name: str, where: Where, origins: Mapping[str, str]) -> Json:
+    named = roster(name, where, 1, MOST_LISTED)
+    return named.as_json() | {"origin": origins.get(named.name, str(named.path)), "error": None}
 
 
 def _folders(where: Where) -> tuple[Path, ...]:
@@ -66,7 +98,7 @@ def _file(name: str, where: Where) -> Path:
         if (folder / f"{name}.toml").is_file() and "/" not in name:
             return folder / f"{name}.toml"
     path = where.folder / name
-    if path.exists() or "/" in name or "." in name:
+    if name and (path.exists() or "/" in name or "." in name):
         return path
     raise UsageError(f'unknown roster "{name}": {_known(name, where)}')
 
@@ -81,14 +113,16 @@ def _known(name: str, where: Where) -> str:
 def _named(name: str, table: Mapping[str, Any], source: str, least: int, most: int, path: Path | None = None) -> Named:
     rows = list(table.get("seats", []))
     if not least <= len(rows) <= most:
-        few = "a council needs" if len(rows) < least else "at the most"
-        raise UsageError(f"{source} has {len(rows)} seats: {few} {least if len(rows) < least else most}")
+        has = f"{source} has {len(rows)} seat{'' if len(rows) == 1 else 's'}"
+        few = f"and a council needs at least {least}: add {least - len(rows)}"
+        many = f"and at most {most} can sit: leave {len(rows) - most} out"
+        raise UsageError(f"{has}, {few if len(rows) < least else many}")
     seats = tuple(_seat(row, n, source) for n, row in enumerate(rows, 1))
     names = [seat.name for seat in seats]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f'{source} names "{twice}" twice, and two seats cannot share a name: rename one')
     members = {seat.name: _setting(row) for seat, row in zip(seats, rows, strict=True)}
-    return Named(name, seats, members, _setting(table.get("chair", {})), path)
+    return Named(name, seats, members, _setting(table.get("chair", {})), path, str(table.get("about", "")))
 
 
 def _seat(row: Mapping[str, Any], n: int, source: str) -> Seat:
