@@ -245,7 +245,7 @@ class Council:
 
         def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]] | None:
             found = shrunk(ask.messages, share)
-            return found and (replace(ask, messages=self.prompts.shortened(*found)), found[1])
+            return found and (replace(ask, messages=self.prompts.shortened(*found), shared=0), found[1])
 
         chain = (seat.member, *seat.fallbacks)
         return Step(ask, seat.name, chain, read, mend, request.timeout, shrink, seat == self.roster.chair)

@@ -20,7 +20,8 @@ RUN, KEY = "r2345", "draft/alpha"
 
 def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask | None = None) -> Step:
     def mend(said: str, words: str) -> Ask:
-        return replace(an_ask(KEY), messages=({"role": "user", "content": f"{said} → {words}"},))
+        asked = (ask or an_ask(KEY)).messages
+        return replace(an_ask(KEY), messages=(*asked, {"role": "user", "content": f"{said} → {words}"}))
 
     def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]]:
         return replace(ask, messages=({"role": "user", "content": f"{share:.0%}"},)), ("big.py",)

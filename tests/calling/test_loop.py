@@ -127,7 +127,8 @@ async def test_a_reply_that_does_not_fit_gets_one_repair_turn(ledger: Ledger) ->
     member = telling("one", "bad", "good")
     outcome = await call(ledger, step(read=read), member)
     assert (outcome.state, outcome.text, outcome.attempts) == ("ok_repaired", "good", 2)
-    assert json.loads(member.calls[1]["body"])["messages"][0]["content"] == "bad → it is bad"
+    asked, repair = json.loads(member.calls[1]["body"])["messages"]
+    assert (asked, repair["content"]) == (an_ask(KEY).messages[0], "bad → it is bad")
     assert [event.why for event in told(ledger, ev.Attempted)] == ["", "repair: the reply did not fit its form"]
     twice = await call(ledger, replace(step(read=read), ask=an_ask("improve/alpha")), telling("one", "bad"))
     assert (twice.state, twice.reason) == ("failed(schema)", "it is bad")

@@ -56,8 +56,10 @@ def _doubled(failed: Failed) -> Next:
 
 
 def _repaired(failed: Failed) -> Next:
-    fault = failed.fault
-    return Next(failed.step.mend(fault.said, fault.detail), "repair: the reply did not fit its form")
+    """The repair turn goes on from what was asked last, which may have been cut or sent without parameters."""
+    step, ask = failed.step, failed.ask
+    turn = step.mend(failed.fault.said, failed.fault.detail).messages[len(step.ask.messages) :]
+    return Next(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not fit its form")
 
 
 def _shrunk(failed: Failed) -> Next | None:
