@@ -11,7 +11,7 @@ import click
 from council.doors.cli.ask import packet_command
 from council.doors.cli.commands import CONFIG, JSON, command, drive_from
 from council.doors.cli.given import print_json
-from council.doors.cli.house import config_command, doctor_command, models_command, presets_command
+from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
 from council.types import Json
@@ -29,6 +29,7 @@ def management() -> click.Group:
         _gate(),
         packet_command(),
         presets_command(),
+        rosters_command(),
         models_command(),
         doctor_command(),
         config_command(),
@@ -152,6 +153,8 @@ def _resume() -> click.Command:
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(["--quiet"], is_flag=True, help="No progress on standard error."),
         click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time a seat has in a phase."),
+        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="What the run may cost in all, from now on."),
+        click.Option(["--allow-unpriced"], is_flag=True, help="Go on although nobody knows a member's price."),
         click.Option(["--no-color"], is_flag=True, help="No colour."),
         click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
     ]

@@ -19,12 +19,13 @@ BUILT = {
     "gate": "pass or fail a finished run for CI, without a call",
     "packet": "show exactly what would leave the machine, and what was left out",
     "presets": "the named sets of perspectives for judges",
+    "rosters": "the named seats of councils, shipped and of your own",
     "models": "the members that can be seated, and whether they can be called",
     "doctor": "check every member: configured, installed, key, endpoint",
     "config": "the settings in force and where each comes from",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "outcome", "rosters", "keys", "spend", "eval", "batch", "serve", "mcp", "worker",
+    "fork", "watch", "cancel", "outcome", "keys", "spend", "eval", "batch", "serve", "mcp", "worker",
     "skill", "completion",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
@@ -39,6 +40,8 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--mode", "name": "mode", "kind": "str", "help": "Another name for --protocol."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Seat a member by name; repeatable. --seat chair=… seats the chair."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time a seat has in a phase, retries and fallbacks together (120)."},
+    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; `council resume --max-cost` goes on."},
+    {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Seat members whose price nobody knows, although there is a budget."},
     {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "What the work was meant to do; goes into the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "A decision already taken, for the packet; repeatable."},
