@@ -11,7 +11,7 @@ from typing import Any
 from council.errors import UsageError
 from council.panel import Where
 from council.rules.bench import plain_name
-from council.settings import SeatSetting, config_folder
+from council.settings import BUILT_IN, SeatSetting, config_folder
 from council.settings_files import read_config
 from council.settings_keys import ROSTER, checked
 from council.types import Json, Seat
@@ -63,8 +63,13 @@ def roster(said: str, where: Where, least: int = 2, most: int = 9) -> Named:
 
 def rosters(where: Where) -> dict[str, str]:
     """Every roster that has a name, and where it comes from."""
-    files = {path.stem: str(path) for folder in _folders(where) for path in sorted(folder.glob("*.toml"))}
-    return files | {name: where.settings.origins.get(f"rosters.{name}", "settings") for name in where.settings.rosters}
+    shipped = {path.stem: BUILT_IN for path in sorted(SHIPPED.glob("*.toml"))}
+    files = {path.stem: str(path) for path in sorted(_own_folder(where).glob("*.toml"))}
+    return (
+        shipped
+        | files
+        | {name: where.settings.origins.get(f"rosters.{name}", "settings") for name in where.settings.rosters}
+    )
 
 
 def described(where: Where, name: str | None = None) -> list[Json]:
@@ -88,13 +93,13 @@ def _with_origin(name: str, where: Where, origins: Mapping[str, str]) -> Json:
     return named.as_json() | {"origin": origins.get(named.name, str(named.path)), "error": None}
 
 
-def _folders(where: Where) -> tuple[Path, ...]:
-    return SHIPPED, config_folder(where.env) / "rosters"
+def _own_folder(where: Where) -> Path:
+    return config_folder(where.env) / "rosters"
 
 
 def _file(name: str, where: Where) -> Path:
     """A name first, then a path as written; what looks like neither is taken for a name."""
-    for folder in reversed(_folders(where)):
+    for folder in (_own_folder(where), SHIPPED):
         if (folder / f"{name}.toml").is_file() and "/" not in name:
             return folder / f"{name}.toml"
     path = where.folder / name

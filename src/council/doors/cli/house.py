@@ -1,4 +1,4 @@
-"""Commands about the house itself: who can sit, which settings are in force, which presets there are."""
+"""Commands about the house itself: who can sit, which settings are in force, which presets and rosters there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.commands import JSON, command, drive_from
+from council.doors.cli.commands import CONFIG, JSON, command, drive_from
 from council.doors.cli.given import print_json
 from council.doors.cli.words import BUILT
 from council.rules.perspectives import Preset, preset, presets
@@ -66,6 +66,59 @@ def _own_presets() -> Path:
 def _preset_json(one: Preset) -> Json:
     lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in one.perspectives]
     return {"name": one.name, "about": one.about, "own": one.own, "perspectives": lenses}
+
+
+def rosters_command() -> click.Group:
+    group = click.Group(
+        "rosters", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["rosters"], callback=_rosters_default
+    )
+    name = click.Argument(["name"], metavar="NAME|FILE")
+    group.add_command(command("show", show_roster, name, help="one roster: its seats, their lenses and members"))
+    return group
+
+
+@click.pass_context
+def _rosters_default(context: click.Context, /, **given: Any) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+
+    async def job(convener: Any) -> int:
+        rows = convener.rosters()
+        if given["json"]:
+            print_json(rows)
+        else:
+            click.echo("\n".join(f"{row['name']:<14} {row['error'] or _names(row)}  ({row['origin']})" for row in rows))
+        return 0
+
+    return int(drive_from(given).with_convener(job))
+
+
+def show_roster(name: str, **given: Any) -> int:
+    async def job(convener: Any) -> int:
+        (row,) = convener.rosters(name)
+        if given["json"]:
+            print_json(row)
+        else:
+            click.echo("\n".join(_roster_lines(row)))
+        return 0
+
+    return int(drive_from(given).with_convener(job))
+
+
+def _names(row: Json) -> str:
+    return ", ".join(seat["name"] for seat in row["seats"])
+
+
+def _roster_lines(row: Json) -> list[str]:
+    chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
+    head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
+    return [head, *map(_seat_line, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
+
+
+def _seat_line(seat: Json) -> str:
+    said = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
+    member = f" [{seat['model']}]" if seat["model"] else ""
+    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, said))}"
 
 
 def models_command() -> click.Command:
