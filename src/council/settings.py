@@ -10,11 +10,11 @@ from typing import Any
 
 from council.catalogue import Catalogue, Model, catalogue, is_reasoning, model_id, split_member
 from council.errors import ConfigError
-from council.settings_files import cache_folder, config_folder, data_folder, project_file, read_config
+from council.settings_files import cache_folder, command_path, config_folder, data_folder, project_file, read_config
 from council.settings_keys import SPECIAL, VARIABLES, checked, nearest, parts, quoted
 
 __all__ = [
-    "BUILT_IN", "PROFILES", "SPECIAL", "Catalogue", "Model", "Profile", "Provider", "SeatSetting", "Settings", "cache_folder", "catalogue",
+    "BUILT_IN", "PROFILES", "SPECIAL", "Catalogue", "Model", "Profile", "Provider", "SeatSetting", "Settings", "cache_folder", "catalogue", "command_path",
     "config_folder", "data_folder", "flatten", "is_reasoning", "load_settings", "model_id", "nearest", "quoted", "split_member",
 ]  # fmt: skip
 
@@ -47,6 +47,7 @@ class Provider:
     connect: float = 10
     first_byte: float = 120
     idle: float = 90
+    via: str = "wire"  # pai: through pydantic-ai, should the vendor change its wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Settings:
     variables: Mapping[str, str]  # the judges' variables, defaults included; `given` tells them apart
     origins: Mapping[str, str]  # dotted key → where its value comes from
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars for a million tokens
+    commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → its clocks
 
     def given(self, key: str) -> bool:
         """Whether somebody set this key, or a table of this name."""
@@ -193,7 +195,7 @@ def _as_number(text: str) -> Any:
 
 def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
     tree = _nested(values)
-    tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general")}
+    tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "commands")}
     return Settings(
         providers={name: _provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,6 +69,13 @@ def _read(path: Path) -> str:
         raise ConfigError(
             f"the configuration file {path} cannot be read: {quoted(error)}; make it a readable UTF-8 text"
         ) from None
+
+
+def command_path(name: str, env: Mapping[str, str]) -> Path | None:
+    """The executable of that name on PATH. A relative entry there may be anybody's folder, and does not count."""
+    places = (Path(entry) for entry in env.get("PATH", "").split(os.pathsep))
+    found = (place / name for place in places if place.is_absolute())
+    return next((path for path in found if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def data_folder(env: Mapping[str, str]) -> Path:

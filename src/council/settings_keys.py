@@ -86,7 +86,9 @@ PROVIDER: Mapping[str, Kind] = {
     "connect": SECONDS,
     "first_byte": SECONDS,
     "idle": SECONDS,
+    "via": _one_of("wire", "pai"),
 }
+CLOCKS: Mapping[str, Kind] = {"first_byte": SECONDS, "idle": SECONDS}
 PRICE: Mapping[str, Kind] = {"input": RATE, "cached": RATE, "write": RATE, "output": RATE}
 ROSTER_SEAT: Mapping[str, Kind] = {"name": TEXT, "role": TEXT, "lens": TEXT, "stance": TEXT, "style": TEXT, **SEAT}
 ROSTER: Mapping[str, Any] = {"about": TEXT, "seats": Rows(ROSTER_SEAT), "chair": SEAT}
@@ -108,6 +110,7 @@ KEYS: Mapping[str, Any] = {
     },
     "budget": {"max_cost": MONEY, "max_cost_per_day": MONEY},
     "prices": {"*": PRICE},
+    "commands": {"claude": CLOCKS, "codex": CLOCKS, "gemini": CLOCKS},
     "general": {"deliberate": SWITCH},
 }
 # The variables of the judges: what they must be once read as a number, and the default.

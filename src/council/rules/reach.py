@@ -6,10 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from council.errors import ConfigError
-from council.settings import SPECIAL, Model, Provider, Settings, catalogue, nearest, quoted, split_member
+from council.settings import (
+    SPECIAL,
+    Model,
+    Provider,
+    Settings,
+    catalogue,
+    command_path,
+    nearest,
+    quoted,
+    split_member,
+)
 
 LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
-SEATED = ("local", "scripted")  # of the special members those that can sit today
+SEATED = ("local", "scripted", "cli")  # of the special members those that can sit today
 NAMELESS = ("scripted", "human")  # no model has to be named
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
@@ -42,7 +52,8 @@ def _behind(name: str, router: str) -> str:
 
 def _special_vendor(kind: str, name: str) -> str:
     if kind == "cli":
-        return catalogue().commands.get(name, name)
+        agent = name.partition(":")[0]
+        return catalogue().commands.get(agent, agent)
     return name.partition(":")[0] if kind == "pai" else kind
 
 
@@ -81,14 +92,33 @@ def _unreached(model: Model, settings: Settings) -> str:
 
 
 def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """A member somebody chose by name, resolved; refused here and now if its key is not there."""
+    """A member somebody chose by name, resolved; refused here and now if its key or its command is not there."""
     found = resolve(member, settings, env)
+    if (agent := _missing_command(found, env)) is not None:
+        raise ConfigError(_no_command(found, agent))
     provider = settings.providers.get(split_member(found)[0])
     if provider and not _has_key(provider, env):
         raise ConfigError(
             f"{quoted(found)} cannot sit, the key of its provider is not there; set {provider.api_key_env}, or choose another member"
         )
     return found
+
+
+def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
+    """The command-line agent that a member needs and that is not on PATH."""
+    kind, name = split_member(member)
+    agent = name.partition(":")[0]
+    known = kind != "cli" or (agent in catalogue().commands and command_path(agent, env) is not None)
+    return None if known else agent
+
+
+def _no_command(member: str, agent: str) -> str:
+    if agent not in catalogue().commands:
+        known = ", ".join(f"cli:{name}" for name in catalogue().commands)
+        return f"{quoted(member)} names no command-line agent we can speak to, nobody can sit there; known are {known}"
+    return (
+        f"{quoted(member)} cannot sit, there is no `{agent}` on PATH; install it and log in, or choose another member"
+    )
 
 
 def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
@@ -113,7 +143,7 @@ def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     seated = [*_callable(_seated(settings), settings, env)]
     spoken_of = {split_member(member)[0] for member in (*named, *seated)}
     families = (member for member in _families(settings, env) if _sure(member, settings, spoken_of))
-    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local"))
+    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli"))
     members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL]
     alone = [member for member in seated if split_member(member)[0] == "scripted"]
     return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
@@ -135,6 +165,8 @@ def _callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]
         if not provider:
             model = catalogue().find(name)
             found = reached(model, settings, env) if model else resolve(member, settings, env)
+        elif _missing_command(member, env) is not None:
+            found = None
         else:
             endpoint = settings.providers.get(resolve(member, settings, env).partition(":")[0])
             found = member if endpoint is None or _has_key(endpoint, env) else None

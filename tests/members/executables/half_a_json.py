@@ -1,0 +1,9 @@
+#!/usr/bin/env python3
+"""Is cut off in the middle of its result."""
+
+import sys
+
+from agent import begin, event, result
+
+begin()
+sys.stdout.write(event("Not logged in? OAuth says") + "\n" + result("Tabs are better.")[:60])

@@ -1,0 +1,258 @@
+"""Command-line agents at the table: what each of their bad habits comes to, and that nothing of them is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.calling.helpers import RUN, call, step, told
+from tests.members.commands import KEY, OTHERS, SCRIPTS, Bench, eventually
+from tests.sitting import an_ask
+
+from council import events as ev
+from council.errors import ConfigError, Fault
+from council.ledger import Ledger
+from council.members.command import CommandMember
+from council.record import Record
+from council.store.sqlite import SqliteStore
+from council.types import Usage
+
+pytestmark = pytest.mark.anyio
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+ANSWER = "Tabs are better."
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    store = SqliteStore(tmp_path / "store")
+    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    yield Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}))
+    store.close()
+
+
+def typed(text: str) -> Any:
+    try:
+        return json.loads(text)["answer"]
+    except (ValueError, KeyError, TypeError):
+        raise Fault("schema", "it is no JSON object with an answer", said=text) from None
+
+
+def gone_home(row: dict[str, Any]) -> Path:
+    return Path(row["environ"]["HOME"])
+
+
+SILENT = {"first_byte": 0.5}
+HABITS = [
+    # what it does, its clocks, the seat afterwards, how often it was started, what the user reads
+    ("waits_on_stdin", SILENT, "failed(cli:silent)", 1, "waiting for input that nobody will give"),
+    ("is_error", {}, "failed(cli:error)", 2, "claude reports an error: API Error: 500 Internal server error"),
+    ("error_on_stdout", {}, "failed(cli:exit)", 2, "exit code 1: Error: the disk of this agent is full"),
+    ("empty", {}, "degenerate", 2, "empty"),
+    ("half_a_json", {}, "failed(cli:output)", 2, "not a whole answer"),
+    ("ignores_term", SILENT, "failed(cli:silent)", 1, "fell silent"),
+    ("forks_a_grandchild", {}, "ok", 1, ""),
+    ("floods", {}, "failed(cli:flood)", 2, "more than 8 MB"),
+    ("terminal_escapes", {}, "ok", 1, ""),
+    ("echoes_the_prompt", {}, "ok", 1, ""),
+    ("unknown_flag", {}, "ok", 2, ""),
+    ("not_logged_in", {}, "failed(auth)", 1, "run `claude` and log in"),
+    ("hangs_after_the_answer", {}, "ok", 1, ""),
+    ("behaves", {}, "ok", 1, ""),
+    ("knows_no_json", {}, "ok", 1, ""),
+]
+
+
+@pytest.mark.behaviour("issue-5-cli-habits", "40-retry-command", "issue-5-cli-own-key")
+@pytest.mark.parametrize(("habit", "clocks", "state", "starts", "reason"), HABITS, ids=[row[0] for row in HABITS])
+async def test_a_bad_habit_comes_to_its_state_and_nothing_is_left(
+    habit: str, clocks: dict[str, float], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    bench = Bench(tmp_path, habit)
+    outcome = await call(ledger, step("cli:claude"), bench.member(**clocks), timeout=lambda member: 60.0)
+    assert await eventually(lambda: not bench.left())
+    assert (outcome.state, len(bench.started)) == (state, starts)
+    assert outcome.text == (ANSWER if state == "ok" else "")
+    assert reason in outcome.reason
+    for row in bench.log:
+        assert row["environ"]["ANTHROPIC_API_KEY"] == KEY
+        assert not OTHERS.keys() & row["environ"].keys()
+        assert row["cwd"] == ["packet.md"]
+
+
+@pytest.mark.behaviour("issue-5-cli-habits")
+async def test_one_that_ignores_the_schema_is_asked_to_mend_its_reply_and_then_given_up(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    bench = Bench(tmp_path, "ignores_the_schema")
+    asked = step("cli:claude", read=typed, ask=an_ask("draft/alpha", schema=SCHEMA))
+    outcome = await call(ledger, asked, bench.member(), timeout=lambda member: 60.0)
+    assert (outcome.state, len(bench.started)) == ("failed(schema)", 2)
+    first = bench.started[0]["started"]
+    assert json.loads(first[first.index("--json-schema") + 1]) == SCHEMA
+    assert "JSON Schema" in bench.log[1]["prompt"]
+    assert await eventually(lambda: not bench.left())
+
+
+@pytest.mark.behaviour("40-retry-command")
+async def test_the_last_of_both_streams_is_kept_with_the_attempt(tmp_path: Path, ledger: Ledger) -> None:
+    bench = Bench(tmp_path, "floods")
+    await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
+    kept = [attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result]
+    assert len(kept) == 2
+    for said in kept:
+        assert "[standard output]\nxxx" in said
+        assert len(said) < 2 * 4096 + 100
+
+
+@pytest.mark.behaviour("issue-5-cli-habits")
+async def test_an_echo_without_an_answer_is_no_answer(tmp_path: Path, ledger: Ledger) -> None:
+    bench = Bench(tmp_path, "echoes_the_prompt")
+    asked = step("cli:claude", ask=an_ask("draft/alpha"))
+    asked.ask.messages[0]["content"] += " Give no answer."
+    outcome = await call(ledger, asked, bench.member(), timeout=lambda member: 60.0)
+    assert outcome.state == "degenerate"
+
+
+@pytest.mark.behaviour("issue-5-cli-gone")
+@pytest.mark.parametrize("habit", ["ignores_term", "waits_on_stdin"])
+async def test_a_cancelled_call_leaves_nobody_behind(habit: str, tmp_path: Path) -> None:
+    bench = Bench(tmp_path, habit)
+    member = bench.member()
+    task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
+    assert await eventually(lambda: any("prompt" in row for row in bench.log))
+    assert bench.left()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not bench.left()
+
+
+@pytest.mark.behaviour("issue-5-cli-gone")
+async def test_a_call_that_is_cancelled_twice_is_ended_at_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "ignores_term")
+    member = bench.member()
+    task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
+    assert await eventually(lambda: any("prompt" in row for row in bench.log))
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await eventually(lambda: not bench.left())
+
+
+async def test_it_streams_its_words_and_its_bill_is_read(tmp_path: Path) -> None:
+    member, pieces = Bench(tmp_path, "behaves").member(), []
+    answer = await member.send(member.prepare(an_ask()), pieces.append)
+    assert [piece for piece in pieces if piece] == ["Tabs ", "are better."]
+    assert answer.usage == Usage(24, 9, 7, True, 5)
+    assert (answer.model, answer.id) == ("claude-opus-4-6", "s1")
+
+
+@pytest.mark.behaviour("40-security-command")
+async def test_its_home_shows_its_own_login_and_nothing_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    for place in (".claude", ".ssh", ".codex"):
+        (bench.home / place).mkdir()
+    (bench.home / ".claude/.credentials.json").write_text("{}")
+    for other in (".claude/history.jsonl", ".claude.json", ".ssh/id_rsa", ".codex/auth.json"):
+        (bench.home / other).write_text("private")
+    member = bench.member()
+    await member.send(member.prepare(an_ask()), lambda piece: None)
+    row = bench.log[-1]
+    assert row["home"] == [".claude/.credentials.json"]
+    assert row["environ"]["HOME"] != str(bench.home)
+    assert not gone_home(row).exists()
+    assert (bench.home / ".claude/.credentials.json").read_text() == "{}"
+
+
+async def test_a_login_that_was_renewed_is_carried_home(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "renews_its_login")
+    (bench.home / ".claude").mkdir()
+    (bench.home / ".claude/.credentials.json").write_text("old")
+    member = bench.member()
+    await member.send(member.prepare(an_ask()), lambda piece: None)
+    assert (bench.home / ".claude/.credentials.json").read_text() == "new"
+    assert [path.name for path in (bench.home / ".claude").iterdir()] == [".credentials.json"]
+
+
+@pytest.mark.behaviour("issue-5-cli-depth")
+def test_a_council_inside_a_member_seats_no_agent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    with pytest.raises(ConfigError, match="it goes no deeper"):
+        CommandMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
+
+
+@pytest.mark.behaviour("issue-5-cli-depth")
+async def test_an_agent_is_told_how_deep_it_stands(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    member = bench.member()
+    await member.send(member.prepare(an_ask()), lambda piece: None)
+    assert {row["environ"]["COUNCIL_DEPTH"] for row in bench.log} == {"1"}
+
+
+@pytest.mark.behaviour("issue-5-cli-probing")
+async def test_only_flags_that_the_help_lists_are_passed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    member = bench.member("cli:claude:opus")
+    await member.send(member.prepare(an_ask()), lambda piece: None)
+    flags = bench.started[0]["started"]
+    assert flags[flags.index("--model") + 1] == "claude-opus-4-6"
+    assert flags[flags.index("--tools") + 1] == ""
+    assert flags[flags.index("--output-format") + 1] == "stream-json"
+    assert not {"--system-prompt-file", "--no-session-persistence", "--effort"} & set(flags)
+
+
+@pytest.mark.behaviour("issue-5-cli-probing")
+async def test_an_executable_is_asked_about_itself_once_until_it_changes(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "counts_its_probes")
+    member = bench.member()
+    for _ in range(2):
+        await member.send(member.prepare(an_ask()), lambda piece: None)
+    assert len([row for row in bench.log if "probe" in row]) == 2  # --version and --help
+    (bench.bin / "claude").unlink()
+    (bench.bin / "claude").symlink_to(SCRIPTS / "behaves.py")
+    assert "9.9.9" in await member.probe()
+
+
+def test_the_same_ask_is_the_same_bytes_and_holds_prompt_and_schema(tmp_path: Path) -> None:
+    member = Bench(tmp_path, "behaves").member()
+    ask = an_ask(schema=SCHEMA)
+    assert member.prepare(ask) == member.prepare(ask)
+    stored = json.loads(member.prepare(ask))
+    assert stored["schema"] == SCHEMA
+    assert "Tabs or spaces?" in stored["prompt"]
+
+
+async def test_a_conversation_is_told_as_one_text(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    member = bench.member()
+    turns = [("system", "Be brief."), ("user", "Tabs?"), ("assistant", "Yes."), ("user", "Sure?")]
+    ask = an_ask()
+    ask = type(ask)(ask.key, tuple({"role": role, "content": text} for role, text in turns))
+    await member.send(member.prepare(ask), lambda piece: None)
+    prompt = bench.log[1]["prompt"]
+    assert [prompt.index(text) for _, text in turns] == sorted(prompt.index(text) for _, text in turns)
+    assert "What you answered" in prompt
+
+
+async def test_no_key_of_its_own_reaches_the_reason(tmp_path: Path, ledger: Ledger) -> None:
+    bench = Bench(tmp_path, "tells_its_key")
+    await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
+    faults = told(ledger, ev.Faulted)
+    assert faults
+    assert KEY not in json.dumps([attempt.result for attempt in ledger.attempts("draft/alpha")])
+    assert all("***" in fault.detail for fault in faults)
+
+
+async def test_the_doctor_hears_of_a_login_without_a_call(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "behaves")
+    assert await bench.member().probe() == "9.9.9 (Claude Code), ANTHROPIC_API_KEY is set"
+    with pytest.raises(Fault, match="no login was found; run `claude` and log in"):
+        await bench.member(key=False).probe()
+    (bench.home / ".claude").mkdir()
+    (bench.home / ".claude/.credentials.json").write_text("{}")
+    assert await bench.member(key=False).probe() == "9.9.9 (Claude Code), logged in"
+    assert not bench.started

@@ -1,0 +1,131 @@
+"""What the agents print, read: whole or in pieces of any size, as lines, as one object, or as plain text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from council.members.command_reading import READERS, Listener, Said
+from council.types import Usage
+
+CLAUDE = [
+    {"type": "system", "subtype": "init", "tools": []},
+    {"type": "stream_event", "event": {"type": "message_start", "message": {"model": "claude-opus-4-6"}}},
+    {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "Hm"}}},
+    {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Tabs."}}},
+    {"type": "assistant", "message": {"content": [{"type": "text", "text": "Tabs."}]}},
+    {"type": "result", "subtype": "success", "is_error": False, "result": "Tabs.", "stop_reason": "end_turn", "session_id": "s",
+     "usage": {"input_tokens": 2, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7, "output_tokens": 3}},
+]  # fmt: skip
+CODEX = [
+    {"type": "thread.started", "thread_id": "s"},
+    {"type": "turn.started"},
+    {"type": "error", "message": "Reconnecting... 2/5"},
+    {"type": "item.completed", "item": {"id": "0", "type": "reasoning", "text": "Hm"}},
+    {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": "I shall think."}},
+    {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": "Tabs."}},
+    {"type": "turn.completed", "usage": {"input_tokens": 14, "cached_input_tokens": 7, "cache_write_input_tokens": 5, "output_tokens": 3}},
+]  # fmt: skip
+GEMINI = [
+    {"type": "init", "session_id": "s", "model": "gemini-3-pro-preview"},
+    {"type": "message", "role": "user", "content": "Tabs or spaces?"},
+    {"type": "message", "role": "assistant", "content": "Ta", "delta": True},
+    {"type": "error", "severity": "warning", "message": "slow"},
+    {"type": "message", "role": "assistant", "content": "bs.", "delta": True},
+    {"type": "result", "status": "success", "stats": {"input_tokens": 14, "output_tokens": 3, "cached": 7}},
+]
+GEMINI_WHOLE = {
+    "session_id": "s", "response": "Tabs.",
+    "stats": {"models": {"gemini-3-pro-preview": {"tokens": {"prompt": 14, "candidates": 2, "thoughts": 1, "cached": 7}}}},
+}  # fmt: skip
+USAGE = {"claude": Usage(14, 3, 7, True, 5), "codex": Usage(14, 3, 7, True, 5), "gemini": Usage(14, 3, 7)}
+
+
+def lines(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def heard(agent: str, data: bytes, size: int) -> tuple[Said, list[str]]:
+    pieces: list[str] = []
+    listener = Listener(READERS[agent], pieces.append)
+    for start in range(0, len(data), size):
+        listener.take(data[start : start + size])
+    return listener.end(), pieces
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 10_000])
+@pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
+def test_a_stream_is_read_whatever_its_pieces(agent: str, events: list[dict[str, Any]], size: int) -> None:
+    said, pieces = heard(agent, lines(events), size)
+    assert (said.text, said.done, said.failed, said.finish, said.id) == ("Tabs.", True, "", "stop", "s")
+    assert said.usage == USAGE[agent]
+    assert "".join(pieces).endswith("Tabs.")
+
+
+@pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
+def test_a_stream_cut_anywhere_is_never_whole(agent: str, events: list[dict[str, Any]]) -> None:
+    data = lines(events)
+    whole = len(data) - 1  # the last line's end may be missing
+    assert not any(heard(agent, data[:end], 10_000)[0].done for end in range(whole))
+    assert heard(agent, data[:whole], 10_000)[0].done
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("before", ["", "Loaded cached credentials.\n"])
+def test_one_object_at_the_end_is_read_also_behind_other_words(indent: int | None, before: str) -> None:
+    said, _ = heard("gemini", (before + json.dumps(GEMINI_WHOLE, indent=indent)).encode(), 10)
+    assert (said.text, said.usage, said.model) == ("Tabs.", USAGE["gemini"], "gemini-3-pro-preview")
+
+
+def test_one_object_is_whole_before_the_process_ends() -> None:
+    listener = Listener(READERS["gemini"], lambda piece: None)
+    assert listener.take(json.dumps(GEMINI_WHOLE, indent=2).encode() + b"\n")
+    assert listener.said.done
+
+
+def test_a_list_of_events_is_read_as_if_they_had_come_one_by_one() -> None:
+    said, _ = heard("claude", json.dumps(CLAUDE).encode(), 10_000)
+    assert (said.text, said.done) == ("Tabs.", True)
+
+
+def test_a_typed_reply_is_taken_as_it_was_checked() -> None:
+    result = CLAUDE[-1] | {"structured_output": {"answer": "Tabs."}, "result": "as prose"}
+    assert json.loads(heard("claude", lines([result]), 99)[0].text) == {"answer": "Tabs."}
+
+
+@pytest.mark.parametrize(
+    ("agent", "event", "failed"),
+    [
+        ("claude", {"type": "result", "is_error": True, "result": "no luck"}, "no luck"),
+        ("claude", {"type": "result", "subtype": "error_during_execution", "errors": ["a hook"]}, "a hook"),
+        ("claude", {"type": "result", "subtype": "error_max_turns"}, "error_max_turns"),
+        ("codex", {"type": "turn.failed", "error": {"message": "no luck"}}, "no luck"),
+        ("gemini", {"type": "result", "status": "error", "error": {"type": "x", "message": "no luck"}}, "no luck"),
+        ("gemini", {"error": {"type": "Error", "message": "no luck", "code": 41}}, "no luck"),
+    ],
+)
+def test_a_failure_is_told_apart_from_an_answer(agent: str, event: dict[str, Any], failed: str) -> None:
+    assert heard(agent, lines([event]), 99)[0].failed == failed
+
+
+@pytest.mark.parametrize(("reason", "finish"), [("max_tokens", "length"), ("refusal", "refused"), ("new_one", "stop")])
+def test_the_reason_it_stopped_is_known(reason: str, finish: str) -> None:
+    assert heard("claude", lines([CLAUDE[-1] | {"stop_reason": reason}]), 99)[0].finish == finish
+
+
+@pytest.mark.parametrize("agent", READERS)
+@pytest.mark.parametrize("junk", [b"{}", b"[1, null, \"x\"]", b'{"type": "result", "usage": 3}', b'{"type": "item.completed"}',
+                                  b"\xff\xfe{", b'{"type": "message", "role": "assistant"}', b"[" * 5000])  # fmt: skip
+def test_nothing_that_is_printed_breaks_the_reader(agent: str, junk: bytes) -> None:
+    said, _ = heard(agent, junk + b"\n" + lines(CLAUDE + CODEX + GEMINI), 33)
+    assert said.done
+
+
+def test_plain_text_is_the_answer_where_no_json_was_asked_for() -> None:
+    pieces: list[str] = []
+    listener = Listener(None, pieces.append)
+    listener.take(b"\x1b[1mTabs\x1b[0m")
+    listener.take(b".\r\n")
+    assert (listener.end().text, "".join(pieces)) == ("Tabs.", "Tabs.\n")
