@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,16 +18,16 @@ from council import events as ev
 from council import filing, protocols
 from council.audit import audit
 from council.calling.budget import Budget, Caps
+from council.calling.families import Families
+from council.calling.limits import Gate, gate_of, open_gate
 from council.calling.loop import Caller
 from council.calling.prices import price_of
 from council.council import Council, Effect
+from council.endings import Ending, Stop, deliberate, interrupted, until
 from council.errors import (
-    BudgetSpent,
-    ChairAbsent,
     ConfigError,
     CouncilError,
     EngineError,
-    QuorumLost,
     UnknownRun,
     UsageError,
 )
@@ -48,28 +48,16 @@ from council.record import Record
 from council.render.analysis import analysis
 from council.render.markdown import document
 from council.render.report import dump, report
-from council.rules.digest import digest
 from council.search import finder, research, searched_folder
-from council.settings import cache_folder, data_folder, is_reasoning, load_settings
+from council.settings import cache_folder, data_folder, is_reasoning, load_settings, split_member
 from council.store.sqlite import SqliteStore
-from council.types import Json, Outcome, Roster, Step, Verdict, sound
+from council.types import Json, Outcome, Roster, Step, sound
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
-Stop = asyncio.Event
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
-KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced")  # what a resumed run goes on with
+KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend")  # what a resumed run goes on with
 LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a deliberation ended, before it is written down."""
-
-    status: str
-    verdict: Verdict
-    stopped: str = ""
-    reason: str = ""
 
 
 class Convener:
@@ -197,7 +185,7 @@ class Convener:
             ledger = Ledger(store, record, listen, wash=washed)
             row = ("run", (name, record.folder, now, record.seed, json.dumps(record.setup, ensure_ascii=False)))
             await ledger.tell_safely(ev.Convened(run, name, plan.as_json(), record.folder), row)
-            return await self._work(ledger, stop, resend=True)
+            return await self._work(ledger, stop)
 
     async def resume(
         self,
@@ -216,6 +204,7 @@ class Convener:
             record = await self.store.load(run)
             if record.status == "complete":
                 return self._again(record)
+            self._flags["no_resend"] = not resend or None
             self._as_before(record.setup)
             self._sit_in(Path(record.folder))
             self._refuse_unpriced(roster_from(record.setup))
@@ -224,7 +213,7 @@ class Convener:
             catch_up(list(record.entries))
             ledger = Ledger(self.store, record, listen, wash=washed)
             await ledger.tell_safely(ev.Resumed(run, self.caps.run), ("reopen", ()))
-            return await self._work(ledger, stop, resend=resend)
+            return await self._work(ledger, stop)
 
     def _again(self, record: Record) -> Minutes:
         """A finished run is shown again; its report is written again if it was deleted, or a crash left it out."""
@@ -235,27 +224,35 @@ class Convener:
             self._file(record, Minutes.fold(record.entries))
         return minutes
 
-    async def _work(self, ledger: Ledger, stop: Stop | None, *, resend: bool) -> Minutes:
-        council = self._council(ledger, resend=resend)
+    async def _work(self, ledger: Ledger, stop: Stop | None) -> Minutes:
+        council = self._council(ledger)
         protocol = protocols.find(ledger.record.setup["protocol"])
         work = asyncio.ensure_future(deliberate(council, protocol, ledger.record.setup["options"]))
         try:
-            ending = await _until(work, stop) or interrupted(council)
+            ending = await until(work, stop) or interrupted(council)
         except asyncio.CancelledError:
             await self._close(ledger, interrupted(council))
             raise
         return await self._close(ledger, ending)
 
-    def _council(self, ledger: Ledger, *, resend: bool) -> Council:
+    def _council(self, ledger: Ledger) -> Council:
         setup = ledger.record.setup
         question, roster = question_from(setup), roster_from(setup)
         folder = protocols.find(setup["protocol"]).prompts
         return Council(
             roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
-            carry_out=Caller(self.members, ledger, self._deadline, resend, purse=self._purse(ledger)),
+            carry_out=self._caller(ledger, roster), grace=self._flags.get("grace"),
             context=context_for(question, roster, packet_from(setup), _day(ledger.record.created)), effects=self._effects(setup, Path(ledger.record.folder)),
             limits={kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()},
         )  # fmt: skip
+
+    def _caller(self, ledger: Ledger, roster: Roster) -> Caller:
+        families, resend = Families({seat.name: seat.vendor for seat in roster.seats}), not self._flags.get("no_resend")
+        return Caller(self.members, ledger, self._deadline, resend, self._gate, families, self._purse(ledger))
+
+    def _gate(self, member: str) -> Gate:
+        provider = self.settings.providers.get(split_member(member)[0])
+        return gate_of(provider.base_url, provider.max_connections) if provider else open_gate(member)
 
     def _purse(self, ledger: Ledger) -> Budget:
         return Budget(self.store, ledger.record, lambda member: self.price(member.name), self.caps)
@@ -374,7 +371,7 @@ class Convener:
         kept = json.dumps(Minutes.fold(record.entries).verdict)
         ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
         try:
-            council = self._council(ledger, resend=False)
+            council = self._council(ledger)
             council.carry_out = _refuse
             ending = await deliberate(council, protocols.find(record.setup["protocol"]), record.setup["options"])
         except CouncilError as error:
@@ -446,54 +443,6 @@ def washed(event: ev.Event) -> ev.Event:
 
 async def _refuse(step: Step) -> Outcome:
     raise EngineError(f'the run is complete, but the ledger holds no result for the step "{step.ask.key}"')
-
-
-async def deliberate(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
-    """Run the protocol to its end, or to what can still be said when too few are left."""
-    try:
-        verdict = await protocol.load()(council, **options)
-    except BudgetSpent as spent:
-        return replace(_cut_short(council, "Budget used up", "budget", str(spent)), status="incomplete")
-    except ChairAbsent as lost:
-        return _cut_short(council, "No chair", "chair", str(lost))
-    except QuorumLost as lost:
-        return _cut_short(council, "Quorum lost", "quorum", str(lost))
-    return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
-
-
-def interrupted(council: Council) -> Ending:
-    return replace(
-        _cut_short(council, "Interrupted", "interrupted", "interrupted before the last step was done"),
-        status="incomplete",
-    )
-
-
-def _cut_short(council: Council, cause: str, stopped: str, reason: str) -> Ending:
-    """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer."""
-    if not council.positions:
-        return Ending("failed", Verdict(""), stopped, reason)
-    positions, stances = (_in_order(council, said) for said in (council.positions, council.stances))
-    text = digest(cause, positions, list(stances.items()))
-    return Ending("incomplete", Verdict(text), stopped, reason)
-
-
-def _in_order(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:
-    """In seating order, not in that of arrival, which is chance."""
-    place = {seat.name: n for n, seat in enumerate(council.members)}
-    return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
-
-
-async def _until(work: asyncio.Future[Ending], stop: Stop | None) -> Ending | None:
-    """What the work came to, or None if it was stopped first."""
-    halt = asyncio.ensure_future((stop or Stop()).wait())
-    both: set[asyncio.Future[Any]] = {work, halt}
-    try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        for task in both:
-            task.cancel()
-        await asyncio.gather(*both, return_exceptions=True)
 
 
 def _last_path(entries: Sequence[Entry]) -> str:

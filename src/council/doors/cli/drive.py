@@ -17,8 +17,9 @@ from typing import Protocol
 
 import click
 
-from council.convene import Convener, Stop
-from council.doors.cli.given import Wish, print_json, seats_from, writable
+from council.convene import Convener
+from council.doors.cli.given import Wish, patience, print_json, seats_from, writable
+from council.endings import Stop
 from council.errors import CouncilError
 from council.events import Entry
 from council.minutes import Minutes
@@ -110,6 +111,7 @@ class Drive:
     def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
         settings = {"timeout": given.get("timeout"), "seats": seats_from(given.get("seat") or ()), "profile": profile}
         settings |= {"max_cost": given.get("max_cost"), "allow_unpriced": given.get("allow_unpriced") or None}
+        settings |= {"grace": patience(given.get("grace")), "no_resend": given.get("no_resend") or None}
         plain = given.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -75,6 +76,12 @@ def seats_from(given: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f'--seat takes NAME=MEMBER, as in --seat alpha=openai:gpt-5.2, not "{seat}"')
         seats[name.strip()] = member.strip()
     return seats
+
+
+def patience(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 <= seconds < math.inf:
+        raise click.UsageError(f'--grace takes a number of seconds, 0 or more, not "{seconds:g}"')
+    return seconds
 
 
 def print_json(value: Any) -> None:

@@ -42,6 +42,8 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time a seat has in a phase, retries and fallbacks together (120)."},
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; `council resume --max-cost` goes on."},
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Seat members whose price nobody knows, although there is a budget."},
+    {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Leave a seat behind that has not said a word so long after the others of its phase are done."},
+    {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Send nothing again that may have been paid for: what was cut off stays in doubt."},
     {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "What the work was meant to do; goes into the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "A decision already taken, for the packet; repeatable."},
