@@ -1,0 +1,13 @@
+"""The General Council's own table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.general.parley import Parley
+from tests.acceptance.helpers import Table, Terminal
+
+
+@pytest.fixture
+def parley(table: Table, council: Terminal) -> Parley:
+    return Parley(table, council)

@@ -1,0 +1,108 @@
+"""A General Council to try: an endpoint whose members say what the test wants, and a folder of documents to search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.acceptance.helpers import Done, Json, Table, Terminal
+from tests.fake_provider import Reply, Seen
+
+MEMBERS = ("generalist", "skeptic", "domain_expert")
+QUESTION = "Should the archive move to cold storage?"
+PHASE = {
+    "Queries": "research", "Position": "r1", "Topics": "clerk", "Reconsidered": "r2", "Synthesis": "synthesise",
+    "SpecSynthesis": "synthesise",
+}  # fmt: skip
+DOCUMENTS = {
+    "docs/cost.md": "# Cold storage\n\nCold storage costs a fifth of the archive's price, and each retrieval costs extra.\n",
+    "docs/restore.md": "# Restore times\n\nA restore from cold storage took eleven hours in the last drill of the archive.\n",
+}
+Said = Json | str | Reply | Callable[[Seen], Any]
+
+
+def claim(
+    topic: str, stance: str = "supports", *, text: str = "", confidence: float = 0.9, sources: tuple[int, ...] = ()
+) -> Json:
+    said = text or f"It {stance} {topic}."
+    return {"topic": topic, "stance": stance, "text": said, "confidence": confidence, "sources": list(sources)}
+
+
+def position(*claims: Json, response: str = "Move it.", confidence: float = 0.8, **more: Any) -> Json:
+    said = {"sources": [], "areasOfUncertainty": ["how often it is read"]} | more
+    return {"response": response, "claims": list(claims), "confidence": confidence, **said}
+
+
+def source(url: str, title: str = "Cold storage") -> Json:
+    return {"title": title, "url": url, "snippet": "costs a fifth", "query": ""}
+
+
+def answer(word: str, paragraph: str = "", topic: str = "D1", confidence: float = 0.7) -> Json:
+    said = paragraph or f"{word}: the drill shows it."
+    return {"answers": [{"topic": topic, "word": word, "paragraph": said, "confidence": confidence}]}
+
+
+def told(name: str = "D1", *sides: str) -> Json:
+    cases = [{"position": side, "case": f"The case for {side}."} for side in sides or ("moving", "staying")]
+    return {"disagreement": name, "because": "they weigh restores apart", "sides": cases}
+
+
+def synthesis(text: str = "Move what is never read.", *disagreements: Json, **more: Any) -> Json:
+    return {"answer": text, "disagreements": list(disagreements), **more}
+
+
+@dataclass
+class Parley:
+    """Who says what: by phase ("clerk") or phase and seat ("r1/skeptic"); a list is said in turn."""
+
+    table: Table
+    council: Terminal
+    says: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.says = {
+            "research": {"queries": ["cold storage archive cost", "cold storage restore"]}, "r1": position(claim("moving")),
+            "clerk": {"same": []}, "r2": answer("MAINTAIN"), "synthesise": synthesis(),
+        } | self.says  # fmt: skip
+        self.table.provider.answer = self.speak
+        self.configure()
+
+    def configure(self, more: str = "") -> None:
+        lines = ["[providers.sim]", f'base_url = "{self.table.provider.base_url}"', "backoff = 0.01", ""]
+        for seat in MEMBERS:
+            lines += [f"[seats.{seat}]", f'model = "sim:{seat}"', "fallback = []", ""]
+        lines += ["[chair]", 'model = "sim:chair"', "fallback = []", "", more]
+        (self.table.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+
+    def who(self, seen: Seen) -> tuple[str, str]:
+        wanted = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
+        return PHASE[wanted], seen.model
+
+    def speak(self, seen: Seen) -> Reply:
+        phase, seat = self.who(seen)
+        said = self.says.get(f"{phase}/{seat}", self.says[phase])
+        if isinstance(said, list):
+            said = said.pop(0) if len(said) > 1 else said[0]
+        if callable(said):
+            said = said(seen)
+        return said if isinstance(said, Reply) else Reply(text=said if isinstance(said, str) else json.dumps(said))
+
+    def documents(self, files: dict[str, str] | None = None) -> None:
+        for name, text in (files or DOCUMENTS).items():
+            path = self.table.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    def ask(self, *flags: str, search: str = "--no-search", question: str = QUESTION) -> Done:
+        """`council …` to its end, its report as JSON."""
+        return self.council("--protocol", "general", *([search] if search else []), *flags, "--json", question)
+
+    @property
+    def asked(self) -> list[str]:
+        return ["/".join(self.who(seen)) for seen in self.table.provider.log]
+
+    def prompts(self, phase: str) -> dict[str, str]:
+        """The whole of what each seat was sent in a phase."""
+        return {seat: seen.prompt for seen in self.table.provider.log for at, seat in [self.who(seen)] if at == phase}

@@ -1,0 +1,170 @@
+"""The General Council's rounds at a real endpoint: who is asked what, when, and who is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.general.parley import MEMBERS, Parley, answer, claim, position, synthesis, told
+
+TOPIC = "moving to cold storage"
+
+
+def opposed(parley: Parley) -> None:
+    """Two seats oppose each other on one topic; the third is silent on it."""
+    parley.says |= {
+        "r1/generalist": position(claim(TOPIC, "supports", text="Moving saves four fifths.")),
+        "r1/skeptic": position(claim(TOPIC, "opposes", text="Moving loses eleven hours a restore.")),
+        "r1/domain_expert": position(claim("tape rotation")),
+        "synthesise": synthesis("It depends on restores.", told("D1", "moving saves", "restores are slow")),
+    }
+
+
+@pytest.mark.behaviour("30-six-calls-without-disagreement", "30-advisory")
+def test_no_disagreement_makes_six_calls_and_no_second_round(parley: Parley) -> None:
+    parley.documents()
+    done = parley.ask("--search", "files:docs", search="")
+    assert done.code == 0
+    assert parley.asked == ["research/chair", *(sorted_r1(parley)), "clerk/chair", "synthesise/chair"]
+    assert done.json["calls"]["made"] == 6
+    assert done.json["disagreements"] == []
+    assert done.json["verdict"] is None
+
+
+def sorted_r1(parley: Parley) -> list[str]:
+    return [key for key in parley.asked if key.startswith("r1/")]
+
+
+@pytest.mark.behaviour("003-parallel-independent", "003-same-context", "30-round-one-apart")
+def test_round_one_is_at_once_with_the_same_numbered_context_and_nobodys_words(parley: Parley) -> None:
+    parley.documents()
+    for seat in MEMBERS:
+        parley.says[f"r1/{seat}"] = position(claim("moving"), response=f"words-of-{seat}")
+    parley.ask("--search", "files:docs", search="")
+    prompts = parley.prompts("r1")
+    assert set(prompts) == set(MEMBERS)
+    contexts = {text[text.index("RESEARCH CONTEXT") : text.index("# Your part")] for text in prompts.values()}
+    assert len(contexts) == 1
+    (context,) = contexts
+    assert "RESEARCH CONTEXT\n================\n[1] " in context
+    assert " — docs/" in context
+    assert not any(f"words-of-{seat}" in text for text in prompts.values() for seat in MEMBERS)
+    waves = [{seen.model for seen in wave} for wave in parley.table.provider.waves()]
+    assert waves == [{"chair"}, set(MEMBERS), {"chair"}, {"chair"}]
+
+
+@pytest.mark.behaviour("003-only-disputing-agents", "30-round-two-disputants-alone")
+def test_two_seats_that_oppose_are_asked_again_and_the_silent_third_is_not(parley: Parley) -> None:
+    opposed(parley)
+    done = parley.ask()
+    assert sorted(key for key in parley.asked if key.startswith("r2/")) == ["r2/generalist", "r2/skeptic"]
+    assert done.code == 0
+
+
+@pytest.mark.behaviour("003-round-two-material")
+def test_a_disputant_gets_its_own_first_answer_the_topic_the_opposing_position_and_the_same_context(
+    parley: Parley,
+) -> None:
+    parley.documents()
+    opposed(parley)
+    parley.ask("--search", "files:docs", search="")
+    prompt = parley.prompts("r2")["generalist"]
+    assert "Moving saves four fifths." in prompt
+    assert TOPIC in prompt
+    assert "Moving loses eleven hours a restore." in prompt
+    assert prompt.count("RESEARCH CONTEXT\n================\n[1]") == 1
+    assert "tape rotation" not in prompt
+
+
+@pytest.mark.behaviour("003-persisting-told", "30-both-sides-in-the-answer")
+def test_a_persisting_disagreement_stands_in_the_answer_with_both_sides(parley: Parley) -> None:
+    opposed(parley)
+    done = parley.ask()
+    text = done.json["answer"]
+    assert f"xperts disagree on {TOPIC}" in text
+    assert "The case for moving saves." in text
+    assert "The case for restores are slow." in text
+    (dispute,) = done.json["disagreements"]
+    assert {side["seat"] for side in dispute["positions"]} == {"generalist", "skeptic"}
+    assert done.json["confidence"] == "CONTESTED"
+
+
+@pytest.mark.behaviour("30-concede-resolves")
+def test_a_typed_concession_resolves_the_disagreement(parley: Parley) -> None:
+    opposed(parley)
+    parley.says |= {
+        "r2/skeptic": answer("CONCEDE", "CONCEDE: the drill was mismeasured, source 2 says so."),
+        "synthesise": synthesis(),
+    }
+    report = parley.ask().json
+    assert report["disagreements"] == []
+    assert "disagree" not in report["answer"].lower()
+    shift = next(one for one in report["shifts"] if one["seat"] == "skeptic")
+    assert (shift["to"], shift["changed"], shift["weak"]) == ("CONCEDE", True, False)
+
+
+@pytest.mark.behaviour("30-will-not-concede")
+def test_the_words_i_will_not_concede_resolve_nothing(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r2/skeptic"] = answer("MAINTAIN", "MAINTAIN: I will not concede, and nobody should concede.")
+    assert [one["topic"] for one in parley.ask().json["disagreements"]] == [TOPIC]
+
+
+@pytest.mark.behaviour("30-word-and-paragraph-are-one")
+def test_a_paragraph_that_begins_with_another_word_than_the_typed_one_gets_the_repair_turn(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r2/skeptic"] = [answer("CONCEDE", "MAINTAIN: it stands."), answer("MAINTAIN", "MAINTAIN: it stands.")]
+    report = parley.ask().json
+    assert parley.asked.count("r2/skeptic") == 2
+    assert len(report["disagreements"]) == 1
+
+
+@pytest.mark.behaviour("30-no-deliberate")
+@pytest.mark.parametrize("by", ["flag", "config"])
+def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stands(parley: Parley, by: str) -> None:
+    opposed(parley)
+    if by == "config":
+        parley.configure("[general]\ndeliberate = false\n")
+    report = parley.ask(*(["--no-deliberate"] if by == "flag" else [])).json
+    assert not any(key.startswith("r2/") for key in parley.asked)
+    assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
+
+
+@pytest.mark.behaviour("30-clerk-groups-only")
+def test_the_clerk_may_make_two_topics_one_and_can_add_none(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r1/skeptic"] = position(claim("cold tier migration", "opposes", text="Migration loses hours."))
+    parley.says["clerk"] = {"same": [{"topic": "T2", "same_as": "T1"}]}
+    report = parley.ask().json
+    assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
+    schema = next(seen.schema for seen in parley.table.provider.log if parley.who(seen)[0] == "clerk")
+    assert schema is not None
+    assert schema["properties"]["same"]["items"]["properties"]["same_as"]["enum"] == ["T1", "T2", "T3"]
+
+
+@pytest.mark.behaviour("30-no-claims-no-drop")
+def test_members_that_list_no_claims_are_heard_all_the_same(parley: Parley) -> None:
+    parley.says["r1"] = position(response="I recommend moving the archive next year.")
+    report = parley.ask().json
+    assert report["status"] == "complete"
+    assert "clerk/chair" not in parley.asked
+    assert report["claims"] == []
+
+
+@pytest.mark.behaviour("30-silent-disputant-maintains")
+def test_a_disputant_that_falls_silent_keeps_its_position(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r2/skeptic"] = "not json"
+    done = parley.ask()
+    assert [one["topic"] for one in done.json["disagreements"]] == [TOPIC]
+    assert any(row["seat"] == "skeptic" and row["phase"] == "r2" for row in done.json["degraded"])
+
+
+@pytest.mark.behaviour("003-member-ids", "30-stamped-by-the-engine")
+def test_member_ids_and_rounds_are_stamped_by_the_engine_and_not_asked_of_a_model(parley: Parley) -> None:
+    opposed(parley)
+    parley.ask()
+    schema = next(seen.schema for seen in parley.table.provider.log if parley.who(seen)[0] == "r1")
+    assert schema is not None
+    assert not {"memberId", "role", "round"} & set(schema["properties"])
+    (body,) = parley.table.rows("SELECT body FROM events WHERE body LIKE '%round1Responses%'")
+    assert '"memberId": "council_domain_expert"' in body[0].replace('":"', '": "')

@@ -1,0 +1,164 @@
+"""The synthesis is checked in code: what it cites, what it leaves out, and what becomes of a second failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.general.parley import DOCUMENTS, Parley, claim, position, source, synthesis
+from tests.acceptance.general.test_rounds import TOPIC, opposed
+
+INVENTED = "Moving saves a fifth [9], see https://invented.example/paper."
+
+
+@pytest.mark.behaviour("003-no-invented-claims", "30-synthesis-sent-back-once")
+def test_an_invented_source_is_sent_back_once_and_a_mended_answer_goes_out_clean(parley: Parley) -> None:
+    parley.documents()
+    parley.says["synthesise"] = [synthesis(INVENTED), synthesis("Moving saves a fifth [1].")]
+    report = parley.ask("--search", "files:docs", search="").json
+    assert parley.asked.count("synthesise/chair") == 2
+    assert "invented.example" not in report["answer"]
+    assert not any("sent back" in row["reason"] for row in report["degraded"])
+    last = parley.table.provider.log[-1].prompt
+    assert "[9]" in last
+    assert "https://invented.example/paper" in last
+
+
+@pytest.mark.behaviour("30-synthesis-sent-back-once", "30-failed-check-above-the-answer")
+def test_an_invented_source_that_stays_is_told_above_the_answer(parley: Parley) -> None:
+    parley.documents()
+    parley.says["synthesise"] = synthesis(INVENTED)
+    done = parley.council("--protocol", "general", "--search", "files:docs", "--quiet", "Move the archive?")
+    assert parley.asked.count("synthesise/chair") == 2
+    above, _, answer = done.out.partition("Participating models:")
+    assert "sent back once" in above
+    assert "[9]" in above
+    assert answer
+    assert done.code == 0
+
+
+@pytest.mark.behaviour("30-both-sides-in-the-answer", "003-persisting-told")
+def test_a_disagreement_the_chair_keeps_silent_about_stands_in_the_answer_all_the_same(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["synthesise"] = synthesis("All agree.")
+    report = parley.ask().json
+    assert parley.asked.count("synthesise/chair") == 2
+    assert f"xperts disagree on {TOPIC}" in report["answer"]
+    assert "Moving saves four fifths." in report["answer"]
+    assert "Moving loses eleven hours a restore." in report["answer"]
+    assert any("D1" in row["reason"] for row in report["degraded"])
+
+
+@pytest.mark.behaviour("003-no-raw-json")
+def test_raw_json_for_an_answer_is_sent_back(parley: Parley) -> None:
+    parley.says["synthesise"] = [synthesis('{"memberId": "council_skeptic", "response": "no"}'), synthesis()]
+    report = parley.ask().json
+    assert parley.asked.count("synthesise/chair") == 2
+    assert "memberId" not in report["answer"]
+
+
+@pytest.mark.behaviour("003-preface-models", "30-first-line-by-code")
+def test_the_first_line_names_the_models_that_served_with_their_roles(parley: Parley) -> None:
+    first = parley.ask().json["answer"].splitlines()[0]
+    assert (
+        first
+        == "Participating models: sim:generalist as generalist, sim:skeptic as skeptic, sim:domain_expert as domain expert."
+    )
+
+
+@pytest.mark.behaviour("003-cite-sources", "30-sources-are-real")
+def test_cited_sources_are_real_files_and_are_linked_by_title(parley: Parley) -> None:
+    parley.documents()
+    parley.says["r1"] = position(claim("moving", sources=(1,)))
+    parley.says["synthesise"] = synthesis("Moving saves four fifths [1].")
+    report = parley.ask("--search", "files:docs", search="").json
+    assert {one["url"] for one in report["sources"]} == set(DOCUMENTS)
+    assert [one["cited"] for one in report["sources"]] == [True, False]
+    assert f"]({report['sources'][0]['url']})" in report["answer"]
+    assert report["claims"][0]["sources"] == [1]
+    assert report["claims"][0]["status"] == "supported"
+
+
+@pytest.mark.behaviour("30-none-cited-is-said")
+def test_that_no_source_was_cited_is_said(parley: Parley) -> None:
+    parley.documents()
+    report = parley.ask("--search", "files:docs", search="").json
+    assert any("No source was cited" in row["reason"] for row in report["degraded"])
+    assert report["answer"].endswith("None of the sources found was cited.")
+
+
+@pytest.mark.behaviour("30-strange-source-struck", "003-sources-from-context-only")
+def test_a_source_that_was_never_in_the_context_is_struck_and_reported(parley: Parley) -> None:
+    parley.documents()
+    parley.says["r1/skeptic"] = position(
+        claim("moving", sources=(1, 7)), sources=[source("https://invented.example"), source("docs/cost.md")]
+    )
+    report = parley.ask("--search", "files:docs", search="").json
+    (row,) = [row for row in report["degraded"] if "struck" in row["reason"]]
+    assert "https://invented.example" in row["reason"]
+    assert "[7]" in row["reason"]
+    assert "docs/cost.md" not in row["reason"]
+    assert all(set(one["sources"]) <= {1, 2} for one in report["claims"])
+
+
+@pytest.mark.behaviour("003-consensus-leads", "30-consensus-weight")
+def test_what_two_seats_hold_with_confidence_is_a_consensus_point(parley: Parley) -> None:
+    parley.documents()
+    parley.says |= {
+        "r1/generalist": position(
+            claim("price", confidence=1.0), claim("speed", "opposes", confidence=1.0, sources=(1,))
+        ),
+        "r1/skeptic": position(claim("price", confidence=0.9), claim("speed", "opposes", confidence=0.9)),
+        "r1/domain_expert": position(claim("labels", confidence=1.0)),
+    }
+    report = parley.ask("--search", "files:docs", search="").json
+    assert [(one["topic"], one["seats"]) for one in report["consensus"]] == [
+        ("speed", ["generalist", "skeptic"]), ("price", ["generalist", "skeptic"]),
+    ]  # fmt: skip
+    prompt = parley.prompts("synthesise")["chair"]
+    assert prompt.index("What is agreed") < prompt.index("The members' answers")
+
+
+@pytest.mark.behaviour("30-claim-ledger-closes")
+def test_the_claim_ledger_closes_the_report(parley: Parley) -> None:
+    opposed(parley)
+    report = parley.ask().json
+    statuses = {one["claim"]: one["status"] for one in report["claims"]}
+    assert statuses["Moving saves four fifths."] == "contradicted"
+    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert text.index("## Claims") > text.index("## Statements")
+    assert "| Moving saves four fifths. | contradicted | generalist | skeptic |" in text
+
+
+@pytest.mark.behaviour("003-spec-review", "30-spec-review-changes")
+@pytest.mark.parametrize("way", ["--spec", "target"])
+def test_a_spec_review_ends_in_proposed_changes_and_writes_nothing(parley: Parley, way: str) -> None:
+    parley.documents({"plan.md": "# Plan\n\nThe archive SHALL move.\n"})
+    before = (parley.table.folder / "plan.md").read_bytes()
+    parley.says["synthesise"] = synthesis("It can be built.", changes=["Say by when the archive moves."])
+    words = ["--spec", "plan.md", "Is this ready?"] if way == "--spec" else ["plan.md"]
+    done = parley.council("--spec-review", "--no-search", "--json", *words)
+    assert done.code == 0, done.err
+    assert done.json["protocol"] == "general"
+    assert done.json["answer"].endswith("## Proposed Spec Changes\n\n- Say by when the archive moves.")
+    assert "The archive SHALL move." in parley.prompts("r1")["skeptic"]
+    assert (parley.table.folder / "plan.md").read_bytes() == before
+
+
+@pytest.mark.behaviour("30-spec-review-needs-a-spec")
+def test_a_spec_review_of_nothing_is_one_clear_line(parley: Parley) -> None:
+    done = parley.council("--spec-review", "--no-search", "Is it ready?")
+    assert done.code == 2
+    assert "--spec FILE" in done.err
+    assert parley.asked == []
+
+
+@pytest.mark.behaviour("30-verbose-layout")
+def test_the_verbose_layout_shows_rounds_members_disagreements_and_claims(parley: Parley) -> None:
+    opposed(parley)
+    done = parley.council("--protocol", "general", "--no-search", "--verbose", "--quiet", "Move the archive?")
+    places = [
+        done.out.index(heading) for heading in ("### Round 1", "### Clerk", "### Round 2", "### Synthesis", "## Claims")
+    ]
+    assert places == sorted(places)
+    assert "#### Domain expert" in done.out
+    assert '{"response"' not in done.out
