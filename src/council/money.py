@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
@@ -76,6 +77,12 @@ def nanos(dollars: Decimal, *, up: bool = False) -> int:
 
 def dollars(nanos: int) -> float:
     return float(Decimal(nanos) / NANO)
+
+
+def shown(usd: float) -> str:
+    """`$0.31`; below a dime two digits that say something: `$0.0042`."""
+    places = 2 if usd >= 0.095 or usd <= 0 else 1 - math.floor(math.log10(usd))
+    return f"${usd:,.{places}f}"
 
 
 def _plain(rates: Rates) -> Json:

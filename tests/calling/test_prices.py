@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from council.calling.prices import price_of
 from council.errors import ConfigError
-from council.money import FREE, Price, at_most, cost, dollars, exact, nanos
+from council.money import FREE, Price, at_most, cost, dollars, exact, nanos, shown
 from council.settings import Settings, flatten, load_settings, model_id, split_member
 from council.types import Usage
 
@@ -187,6 +187,13 @@ def test_the_store_counts_billionths_and_rounds_a_reservation_up() -> None:
     assert nanos(Decimal("0.0000000004")) == 0
     assert nanos(Decimal("0.0000000004"), up=True) == 1
     assert dollars(nanos(Decimal("0.123456789"))) == 0.123456789
+
+
+@pytest.mark.parametrize(
+    ("usd", "told"), [(0.0, "$0.00"), (0.31, "$0.31"), (1234.5, "$1,234.50"), (0.0042, "$0.0042"), (0.01, "$0.010"), (0.0000031, "$0.0000031")]
+)  # fmt: skip
+def test_a_small_amount_is_not_shown_as_nothing(usd: float, told: str) -> None:
+    assert shown(usd) == told
 
 
 def test_a_price_survives_being_written_down() -> None:

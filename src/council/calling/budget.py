@@ -19,7 +19,7 @@ from council import events as ev
 from council.calling.purse import room
 from council.errors import BudgetSpent, Fault
 from council.members.base import UNCAPPED, Member
-from council.money import FREE, Price, at_most, dollars, exact, nanos
+from council.money import FREE, Price, at_most, dollars, exact, nanos, shown
 from council.record import Attempt, Hold, Record, Refused, Row, Spent
 from council.settings import is_reasoning
 from council.types import Answer, Ask, Usage, tokens_of
@@ -146,7 +146,7 @@ def _rounded(bill: Decimal) -> float:
 def _explained(refused: Refused, run: str) -> str:
     whose = "this run" if refused.whose == "run" else "this day"
     more = f"`council resume {run} --max-cost …`" if refused.whose == "run" else "a higher [budget] max_cost_per_day"
-    spent, cap, wanted = (f"${dollars(amount):.4f}" for amount in (refused.spent, refused.cap, refused.wanted))
+    spent, cap, wanted = (shown(dollars(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
     return (
         f"the money for {whose} is used up: {spent} of {cap} are spent, and the next request could cost {wanted}: "
         f"{more} goes on"

@@ -1,0 +1,59 @@
+"""One process that has many requests at once and little money: `python -m tests.calling.spender FOLDER URL RUN COUNT DAY_CAP`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from council.calling.budget import Budget, Caps
+from council.calling.loop import Caller
+from council.ledger import Ledger
+from council.members.base import Member
+from council.members.registry import Members
+from council.money import Price, Rates
+from council.record import Record
+from council.settings import load_settings
+from council.store.sqlite import SqliteStore
+from council.types import Ask, Outcome, Step
+from tests.sitting import an_ask
+
+OUTPUT = 100  # tokens an answer may have
+NOTHING = Decimal(0)
+
+
+def a_dime(member: Member) -> Price:
+    """A thousand dollars for a million tokens of output, and nothing for what is read: a full answer costs 10 cents."""
+    return Price(Rates(NOTHING, NOTHING, NOTHING, Decimal(1000)))
+
+
+def step(n: int, member: str = "sim:m1") -> Step:
+    ask = an_ask(f"draft/seat-{n}", max_tokens=OUTPUT)
+
+    def mend(said: str, words: str) -> Ask:
+        return ask
+
+    return Step(ask, f"seat-{n}", (member,), lambda text: None, mend)
+
+
+async def spend(folder: Path, url: str, run: str, count: int, caps: Caps) -> list[Outcome]:
+    """So many steps at once, over a real wire and a real store."""
+    config = folder / f"{run}.toml"
+    config.write_text(f'[providers.sim]\nbase_url = "{url}"\nmax_connections = 100\n', encoding="utf-8")
+    members = Members(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
+    store = SqliteStore(folder / "store")
+    record = Record(run, "a run", "here", 1.0, "seed", {})
+    store.post(run, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    caller = Caller(members, Ledger(store, record), purse=Budget(store, record, a_dime, caps))
+    try:
+        return list(await asyncio.gather(*(caller(step(n)) for n in range(count))))
+    finally:
+        await members.close()
+        store.close()
+
+
+if __name__ == "__main__":
+    where, address, name, many, cap = sys.argv[1:]
+    outcomes = asyncio.run(spend(Path(where), address, name, int(many), Caps(day=float(cap))))
+    print(sum(outcome.ok for outcome in outcomes))
