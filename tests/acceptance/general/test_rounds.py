@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.general.parley import MEMBERS, Parley, answer, claim, position, synthesis, told
+from tests.acceptance.helpers import ended
 
 TOPIC = "moving to cold storage"
 
@@ -34,8 +35,8 @@ def sorted_r1(parley: Parley) -> list[str]:
     return [key for key in parley.asked if key.startswith("r1/")]
 
 
-@pytest.mark.behaviour("003-parallel-independent", "003-same-context", "30-round-one-apart")
-def test_round_one_is_at_once_with_the_same_numbered_context_and_nobodys_words(parley: Parley) -> None:
+@pytest.mark.behaviour("003-same-context", "30-round-one-apart")
+def test_round_one_has_the_same_numbered_context_and_nobodys_words(parley: Parley) -> None:
     parley.documents()
     for seat in MEMBERS:
         parley.says[f"r1/{seat}"] = position(claim("moving"), response=f"words-of-{seat}")
@@ -48,8 +49,18 @@ def test_round_one_is_at_once_with_the_same_numbered_context_and_nobodys_words(p
     assert "RESEARCH CONTEXT\n================\n[1] " in context
     assert " — docs/" in context
     assert not any(f"words-of-{seat}" in text for text in prompts.values() for seat in MEMBERS)
-    waves = [{seen.model for seen in wave} for wave in parley.table.provider.waves()]
-    assert waves == [{"chair"}, set(MEMBERS), {"chair"}, {"chair"}]
+
+
+@pytest.mark.behaviour("003-parallel-independent")
+def test_round_one_is_asked_at_once_and_nothing_else_is(parley: Parley) -> None:
+    gate = parley.table.provider.hold(lambda seen: parley.who(seen)[0] == "r1")
+    process = parley.table.process("--protocol", "general", "--no-search", "--json", "Move the archive?")
+    held = {seen.model for seen in gate.wait(count=3)}
+    assert held == set(MEMBERS)
+    assert parley.asked == [f"r1/{seen.model}" for seen in gate.held]
+    gate.release()
+    assert ended(process).code == 0
+    assert parley.asked[3:] == ["clerk/chair", "synthesise/chair"]
 
 
 @pytest.mark.behaviour("003-only-disputing-agents", "30-round-two-disputants-alone")
