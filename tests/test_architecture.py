@@ -43,7 +43,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "store": LEAVES,
     "search": LEAVES | {"rules"},
     "packet": LEAVES | {"filing", "rules"},
-    "render": {"events", "minutes", "types"},
+    "render": {"events", "minutes", "types", "money"},
     "audit": LEAVES | {"minutes"},
     "panel": GROUND | {"rules", "protocols", "search"},
     "planning": LEAVES | {
@@ -56,7 +56,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},
 }  # fmt: skip
-ONE_ROOM = {"waiting": "council", "endings": "convene", "settings_files": "settings", "settings_keys": "settings", "catalogue": "settings", "__main__": "doors"}
+ONE_ROOM = {"waiting": "council", "endings": "convene", "settings_files": "settings", "settings_keys": "settings", "settings_keyring": "settings", "catalogue": "settings", "__main__": "doors"}
 
 
 @cache

@@ -188,6 +188,16 @@ class Minutes:
     def usage(self) -> Usage:
         return sum((seat.usage for seat in self.everyone), Usage())
 
+    @property
+    def usd(self) -> float:
+        """What was billed so far, as far as prices are known; what is under way is not in it."""
+        return round(sum(seat.usd for seat in self.everyone), 9)
+
+    def in_doubt(self, *seats: str) -> float:
+        """What requests that nobody has heard of again can cost, of these seats or of all."""
+        held = [sent.most or 0.0 for sent in self.open.values() if not seats or sent.seat in seats]
+        return round(sum(held), 9)
+
     def phase(self, name: str, at: float) -> PhaseMinutes:
         return self.phases.setdefault(name, PhaseMinutes(name, at))
 

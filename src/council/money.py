@@ -8,6 +8,8 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 from council.types import Json, Usage
 
+# Faults by which a provider says that it did no work; after any other one it may send a bill.
+UNPAID = ("net", "rate", "quota", "overload", "size", "model", "auth", "endpoint", "parameter", "script", "cli:start")
 MILLION = Decimal(1_000_000)
 NANO = Decimal(1_000_000_000)  # the store counts whole billionths of a dollar, so that sums stay exact
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council import events as ev
-from council.calling.budget import UNPAID, Budget, Caps
+from council.calling.budget import Budget, Caps
 from council.calling.table import TABLE
 from council.ledger import Ledger
 from council.members.base import UNCAPPED
-from council.money import FREE, Price, Rates
+from council.money import FREE, UNPAID, Price, Rates
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, broken_off, call, fault, step, taken_up, telling, told

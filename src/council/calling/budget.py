@@ -19,14 +19,12 @@ from council import events as ev
 from council.calling.purse import room
 from council.errors import BudgetSpent, Fault
 from council.members.base import UNCAPPED, Member
-from council.money import FREE, Price, at_most, dollars, exact, nanos, shown
+from council.money import FREE, UNPAID, Price, at_most, dollars, exact, nanos, shown
 from council.record import Attempt, Hold, Record, Refused, Row, Spent
 from council.settings import is_reasoning
 from council.types import Answer, Ask, Usage, tokens_of
 
 Place = tuple[str, int]  # a step's key and the number of the attempt
-# Faults by which a provider says that it did no work; after any other one it may send a bill.
-UNPAID = ("net", "rate", "quota", "overload", "size", "model", "auth", "endpoint", "parameter", "script", "cli:start")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from council.events import PASSING, Attempted, Entry, Faulted
 from council.minutes import Minutes, SeatMinutes
+from council.money import shown
 from council.render.clean import one_line
 from council.render.terminal import clock, count, megabytes, ruling
 
@@ -113,10 +114,23 @@ class LiveView:
         plan = self.minutes.plan
         families = len({seat["vendor"] for seat in plan.get("seats", [])})
         seats = f"{count(len(plan.get('seats', [])), 'seat')}, {families} {'family' if families == 1 else 'families'}"
-        parts = [plan.get("protocol", ""), seats, f"run {self.minutes.run}", self._earlier, plan.get("why") or ""]
+        parts = [
+            plan.get("protocol", ""),
+            seats,
+            f"run {self.minutes.run}",
+            self._spent(),
+            self._earlier,
+            plan.get("why") or "",
+        ]
         head = self.signs.text(self.signs.dot.join(part for part in parts if part), "dim")
         head.stylize("bold not dim", 0, len(parts[0]))
         return head
+
+    def _spent(self) -> str:
+        """What it has cost so far, and of how much; nothing where nobody has sent a bill."""
+        usd, cap = self.minutes.usd, self.minutes.cap
+        of = "" if cap is None else f" of {shown(cap)}"
+        return f"{shown(usd)}{of}" if usd or cap is not None else ""
 
     def _phases(self) -> list[Text]:
         """The phases from left to right, on as many lines as they need; none is broken in two."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from council.events import Faulted
 from council.minutes import Minutes, Said, SeatMinutes
+from council.money import UNPAID
 from council.render.clean import clean_json
 from council.render.degraded import asked, degraded, degraded_lines
 from council.render.labels import last_label
@@ -17,8 +18,6 @@ from council.types import Json
 __all__ = ["answer_text", "degraded_lines", "dump", "report"]
 
 FREE = ("local", "scripted")
-# Faults by which a provider says that it did no work; after any other one it may have sent a bill.
-NEVER_BILLED = ("net", "rate", "quota", "overload", "auth", "model", "size", "parameter", "script", "budget")
 IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
 LISTS = (
     "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
@@ -80,7 +79,7 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
         "confidence": _in_a_word(reply.get("confidence")),
         "file": _file(minutes, seat.name),
         "tokens": seat.usage.as_json(),
-        "cost": None if _unpriced(minutes, [seat]) else 0.0,
+        "cost": None if _unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt(seat.name), 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
     }
@@ -120,13 +119,17 @@ def _quorum(minutes: Minutes) -> Json:
 
 
 def _cost(minutes: Minutes) -> Json:
+    """What the provider counted, and what it may have counted: the sum is an estimate where any of it is."""
     unpriced = _unpriced(minutes, minutes.everyone)
-    return {"usd": None if unpriced else 0.0, "estimated": False, "unpriced": unpriced}
+    usd = None if unpriced else round(minutes.usd + minutes.in_doubt(), 9)
+    estimated = any(seat.estimated for seat in minutes.everyone) or minutes.in_doubt() > 0
+    cap = {} if minutes.cap is None else {"cap": minutes.cap}
+    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
 
 
 def _unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
     """The members that may have sent a bill we cannot read: what is unknown is never 0."""
-    used = {member for seat in seats for member in _may_bill(minutes, seat)}
+    used = {member for seat in seats for member in _may_bill(minutes, seat)} - minutes.priced
     return sorted(member for member in used if _family(minutes, member) not in FREE)
 
 
@@ -135,7 +138,7 @@ def _may_bill(minutes: Minutes, seat: SeatMinutes) -> set[str]:
     faulted = {
         trouble.member
         for trouble in minutes.troubles
-        if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in NEVER_BILLED
+        if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNPAID
     }
     in_flight = {seat.model} if seat.state in IN_FLIGHT and seat.model else set()
     return served | faulted | in_flight

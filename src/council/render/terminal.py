@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from council.money import shown
 from council.render.clean import clean_json, one_line
 from council.types import Json
 
@@ -15,7 +16,7 @@ def before(plan: Json) -> list[str]:
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_seats(plan),
         *_packet(plan.get("packet") or {}),
-        *_price(plan.get("cost")),
+        *_price(plan.get("cost"), plan.get("cap")),
         _calls(plan.get("calls") or {}),
         *(f"! {one_line(line, 400)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
     ]
@@ -39,7 +40,12 @@ def cost_words(cost: Json) -> str:
     """What a run cost, in words; a price nobody knows is never shown as nothing."""
     if cost["usd"] is None:
         return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
-    return "no cost" if not cost["usd"] else f"cost ${cost['usd']:.2f}{' estimated' if cost['estimated'] else ''}"
+    said = [
+        *([f"of {shown(cost['cap'])}"] if cost.get("cap") is not None else []),
+        *(["partly estimated"] if cost["estimated"] else []),
+    ]
+    more = f" ({', '.join(said)})" if said else ""
+    return f"cost {shown(cost['usd'])}{more}" if cost["usd"] else "no cost"
 
 
 def count(n: int, word: str) -> str:
@@ -117,7 +123,8 @@ def _size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 
-def _price(cost: Json | None) -> list[str]:
-    if not cost:
-        return []
-    return ["cost " + " · ".join(f"{name} ${cost[name]:.2f}" for name in ("low", "expected", "worst"))]
+def _price(cost: Json | None, cap: float | None) -> list[str]:
+    """`cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; nothing where nobody sends a bill."""
+    amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost and cost["worst"] else {}
+    known = {**amounts, **({} if cap is None else {"cap": cap})}
+    return ["cost " + " · ".join(f"{name} {shown(amount)}" for name, amount in known.items())] if known else []
