@@ -1,4 +1,4 @@
-"""A chat-completions endpoint on a real socket, for tests and benchmarks: scripted, logged, with a bill of its own.
+"""An endpoint on a real socket that speaks all three wires: scripted, logged, with a bill of its own.
 
     with FakeProvider() as provider:
         provider.script("m1", Reply(status=500), Reply(cut=40))    # the first two calls of m1; then the default answer
@@ -6,7 +6,7 @@
         provider.answer = lambda seen: Reply(text="…") if "triage" in seen.prompt else None
         gate = provider.hold(nth=3)                                # the third request stays open
         …; gate.wait(); …; gate.release()
-        provider.log, provider.waves(), provider.bill
+        provider.log, provider.waves(), provider.bill, provider.base("anthropic")
 
 As a process of its own: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
 """
@@ -24,7 +24,9 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fake_replies import Json, Reply, Seen, keep_alive, pieces_of, refusal, said_by, send
+from tests.fakes.dialects import DIALECTS, Dialect, kept_prefix
+from tests.fakes.replies import Json, Reply, Seen, said_by
+from tests.fakes.sending import bytes_of, keep_alive, refusal, send
 
 __all__ = ["FakeProvider", "Gate", "Reply", "Seen"]
 
@@ -70,6 +72,7 @@ class FakeProvider:
         self.answer: Callable[[Seen], Reply | None] | None = None  # None from it: the script, then the default
         self._scripts: dict[str, list[Reply]] = {}
         self._always: dict[str, Reply] = {}
+        self._kept: set[tuple[str, str]] = set()  # prefixes by model, as a vendor's cache has them
         self._gates: list[Gate] = []
         self._log: list[Seen] = []
         self._lock = threading.Lock()
@@ -84,7 +87,10 @@ class FakeProvider:
 
     @property
     def base_url(self) -> str:
-        return f"{self.address}/v1"
+        return self.base("openai")
+
+    def base(self, wire: str) -> str:
+        return f"{self.address}/v1beta" if wire == "google" else f"{self.address}/v1"
 
     @property
     def log(self) -> list[Seen]:
@@ -97,8 +103,14 @@ class FakeProvider:
     @property
     def bill(self) -> Json:
         """What the provider would charge for: calls and tokens."""
-        paid = [seen.tokens for seen in self.log if seen.tokens["out"] or seen.tokens["in"]]
-        return {"calls": len(paid), "in": sum(t["in"] for t in paid), "out": sum(t["out"] for t in paid)}
+        return self.bill_of()
+
+    def bill_of(self, wire: str | None = None) -> Json:
+        """The same for the calls over one wire; what was read from a cache or written to one only where there was any."""
+        tokens = [seen.tokens for seen in self.log if wire in (None, seen.wire)]
+        paid = [told for told in tokens if told["out"] or told["in"]]
+        sums = {name: sum(told.get(name, 0) for told in paid) for name in ("in", "out", "cached", "written")}
+        return {"calls": len(paid)} | {name: sums[name] for name in sums if name in ("in", "out") or sums[name]}
 
     def waves(self) -> list[list[Seen]]:
         """Requests in groups: one that arrives after the end of all earlier ones starts a new group."""
@@ -138,6 +150,7 @@ class FakeProvider:
         """An empty log and no scripts, gates or faults."""
         with self._lock:
             self._log, self._scripts, self._always, gates, self._gates = [], {}, {}, self._gates, []
+            self._kept = set()
         for gate in gates:
             gate.release()
 
@@ -162,6 +175,9 @@ class FakeProvider:
         for prefix in ("", "/v1"):
             app.router.add_post(f"{prefix}/chat/completions", self._complete)
             app.router.add_get(f"{prefix}/models", self._list)
+        app.router.add_post("/v1/messages", self._complete)
+        app.router.add_post("/v1beta/models/{called}", self._complete)
+        app.router.add_get("/v1beta/models", self._list)
         app.router.add_get("/log", self._show_log)
         # A handler outlives its client, as a provider's does: what was asked for is paid for.
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=False, shutdown_timeout=0.01)
@@ -180,37 +196,47 @@ class FakeProvider:
     # Answering
 
     async def _list(self, request: web.Request) -> web.Response:
-        reply = self._take("/models")
+        dialect, reply = DIALECTS[wire_of(request)], self._take("/models")
         if reply and reply.status != 200:
-            return web.json_response(
-                reply.error or {"error": {"message": "no"}}, status=reply.status, headers=reply.headers
-            )
-        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+            return refusal(dialect, reply)
+        return web.json_response(dialect.models(self.models))
 
     async def _show_log(self, request: web.Request) -> web.Response:
         return web.json_response([seen.as_json() for seen in self.log])
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
-        seen = self._note(await request.read(), dict(request.headers))
+        seen = self._note(request, await request.read())
         reply = self._choose(seen)
         seen.status = reply.status
         if reply.status == 200 if reply.billed is None else reply.billed:
-            seen.tokens = {"in": len(seen.prompt) // 4 + 1, "out": len(said_by(self._typed, seen, reply)) // 4 + 1}
+            seen.tokens = self._counted(seen, reply)
         try:
-            return await self._respond(request, seen, reply)
+            return await self._respond(request, DIALECTS[seen.wire], seen, reply)
         except ConnectionError:
             return web.Response()  # the client has gone; nobody reads this
         finally:
             seen.ended = seen.ended or time.monotonic()
 
-    def _note(self, raw: bytes, headers: dict[str, str]) -> Seen:
-        body = json.loads(raw)
-        model = body.get("model", "")
+    def _note(self, request: web.Request, raw: bytes) -> Seen:
+        body, wire = json.loads(raw), wire_of(request)
+        model = body.get("model") or request.match_info.get("called", "").partition(":")[0]
         with self._lock:
             nth = 1 + sum(seen.model == model for seen in self._log)
-            seen = Seen(len(self._log) + 1, nth, model, time.monotonic(), raw, body, headers)
+            seen = Seen(len(self._log) + 1, nth, model, time.monotonic(), raw, body, dict(request.headers),
+                        wire=wire, path=request.path_qs)  # fmt: skip
             self._log.append(seen)
         return seen
+
+    def _counted(self, seen: Seen, reply: Reply) -> Json:
+        """Four characters a token. A marked prefix is written to the cache once, and read from it after that."""
+        thoughts = len(reply.thinks) // 4
+        tokens = {"in": len(seen.prompt) // 4 + 1, "out": len(said_by(self._typed, seen, reply)) // 4 + 1 + thoughts}
+        if prefix := kept_prefix(seen.body) if seen.wire == "anthropic" else "":
+            with self._lock:
+                known = (seen.model, prefix) in self._kept
+                self._kept.add((seen.model, prefix))
+            return tokens | {"cached" if known else "written": len(prefix) // 4}
+        return tokens | ({"cached": reply.cached} if reply.cached else {})
 
     def _choose(self, seen: Seen) -> Reply:
         asked = self.answer(seen) if self.answer else None
@@ -228,7 +254,7 @@ class FakeProvider:
             wanted = self.booleans.get(name, False) if isinstance(self.booleans, dict) else self.booleans
         return wanted(seen) if callable(wanted) else wanted
 
-    async def _respond(self, request: web.Request, seen: Seen, reply: Reply) -> web.StreamResponse:
+    async def _respond(self, request: web.Request, dialect: Dialect, seen: Seen, reply: Reply) -> web.StreamResponse:
         for gate in list(self._gates):
             await gate.hold(seen)
         await asyncio.sleep(self.delay if reply.delay is None else reply.delay)
@@ -236,15 +262,21 @@ class FakeProvider:
             await asyncio.Event().wait()
         if reply.status != 200:
             seen.ended = time.monotonic()
-            return refusal(reply)
-        streamed = seen.body.get("stream", False) if reply.stream is None else reply.stream
+            return refusal(dialect, reply)
+        streamed = seen.streamed if reply.stream is None else reply.stream
         kind = "text/event-stream" if streamed else "application/json"
         response = web.StreamResponse(headers={"Content-Type": kind, **reply.headers})
         await response.prepare(request)
         if reply.comments:
-            await keep_alive(response)
+            await keep_alive(response, dialect.breath)
         said = said_by(self._typed, seen, reply)
-        return await send(request, response, seen, reply, pieces_of(seen, reply, said, streamed))
+        return await send(request, response, seen, reply, bytes_of(dialect, seen, reply, said, streamed))
+
+
+def wire_of(request: web.Request) -> str:
+    if request.path.startswith("/v1beta/"):
+        return "google"
+    return "anthropic" if "anthropic-version" in request.headers else "openai"
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ class Model:
     vendor: str
     ids: Mapping[str, str]
     reasoning: bool = False
+    efforts: tuple[str, ...] = ("low", "medium", "high")  # that it can be asked to make; it refuses others
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,5 +63,8 @@ def model_id(member: str) -> str:
 
 def is_reasoning(member: str) -> bool:
     """Members that think before they speak get longer clocks."""
-    known = catalogue().find(split_member(member)[1])
+    provider, name = split_member(member)
+    if provider == "cli":  # an agent that starts a process, and thinks by itself
+        return True
+    known = catalogue().find(name)
     return known is not None and known.reasoning

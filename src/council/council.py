@@ -235,7 +235,9 @@ class Council:
             None if schema and seat.small else rendered.max_tokens
         )  # a grammar ends a small member's reply by itself
         name = reply.__name__ if reply else ""
-        ask = Ask(key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, shared=rendered.shared)
+        ask = Ask(
+            key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, shared=rendered.shared
+        )
 
         def read(text: str) -> Any:
             return replies.read(reply, text, choices) if reply else None

@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -20,10 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fake_provider import FakeProvider, Reply
 from tests.fake_replies import stream
+from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
 from council.members.wires.faults import Complaint, kind_of, one_line
-from council.members.wires.openai import Hearing, OpenAIMember
+from council.members.wires.openai import Completion, OpenAIMember
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -54,34 +55,6 @@ async def fault(base_url: str, **options: Any) -> Fault:
     with pytest.raises(Fault) as caught:
         await asked(base_url, **options)
     return caught.value
-
-
-@asynccontextmanager
-async def endpoint(*answers: list[bytes | float]) -> AsyncIterator[str]:
-    """A server that speaks raw bytes (a number is a pause), one list for each request, and then hangs up."""
-    left = list(answers)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while left:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = next(int(line[15:]) for line in head.lower().splitlines() if line.startswith(b"content-length:"))
-            await reader.readexactly(length)
-            for part in left.pop(0):
-                if isinstance(part, float):
-                    await asyncio.sleep(part)
-                else:
-                    writer.write(part)
-                    await writer.drain()
-            if b"Connection: keep-alive" not in b"".join(p for p in answers[0] if isinstance(p, bytes)):
-                break
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-
-
-OPEN_ENDED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
 
 def said(text: str = "", finish: str | None = None) -> bytes:
@@ -190,7 +163,7 @@ async def test_usage_that_nobody_reported_is_unknown_not_zero(provider: FakeProv
 async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakeProvider) -> None:
     provider.script("m1", Reply(finish="length"), Reply(empty=True, finish="length"))
     assert (await asked(provider.base_url))[0].finish == "length"
-    assert (await asked(provider.base_url))[0] == Answer("", "length", Usage(4, 1), "m1")
+    assert (await asked(provider.base_url))[0] == Answer("", "length", Usage(4, 1), "m1", "fake-2")
 
 
 @pytest.mark.parametrize(
@@ -608,7 +581,7 @@ def test_the_wire_is_cheap_to_import() -> None:
 @given(st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
 def test_any_bytes_are_read_or_called_unreadable(lines: list[bytes]) -> None:
     try:
-        Hearing(lambda piece: None).take_lines(lines)
+        Completion(lambda piece: None).take_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
 
@@ -627,9 +600,9 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_event_is_read_or_called_unreadable(event: Any) -> None:
-    hearing = Hearing(lambda piece: None)
+    hearing = Completion(lambda piece: None)
     try:
-        hearing.take(json.dumps(event).encode(), "delta")
+        hearing.take(json.dumps(event).encode(), hearing.event)
         hearing.answer(str)
     except Fault as caught:
         assert caught.kind == "cut"

@@ -69,4 +69,4 @@ async def test_a_thought_is_neither_heard_nor_part_of_the_answer(provider: FakeP
 async def test_a_thought_that_used_up_the_output_is_no_text(provider: FakeProvider) -> None:
     provider.script("m1", Reply("<think>Tabs? Spaces? Tabs?", finish="length"))
     answer, _ = await asked(provider.base_url)
-    assert answer == Answer("", "length", Usage(4, 7), "m1")
+    assert answer == Answer("", "length", Usage(4, 7), "m1", "fake-1")

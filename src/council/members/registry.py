@@ -10,10 +10,20 @@ from typing import Any
 
 from council.errors import ConfigError
 from council.members.base import Member
-from council.settings import Provider, Settings, model_id, split_member
+from council.settings import Provider, Settings, catalogue, is_reasoning, model_id, split_member
+from council.types import Json
 
-WIRES = {"openai": "council.members.wires.openai:OpenAIMember"}
-SPECIAL = {"local": "council.members.local:LocalMember", "scripted": "council.members.scripted:Scripted"}
+WIRES = {
+    "openai": "council.members.wires.openai:OpenAIMember",
+    "anthropic": "council.members.wires.anthropic:AnthropicMember",
+    "google": "council.members.wires.google:GoogleMember",
+}
+LONG_THOUGHT = 300.0  # seconds a reasoning model may be silent at first, unless somebody set another clock
+SPECIAL = {
+    "local": "council.members.local:LocalMember",
+    "scripted": "council.members.scripted:Scripted",
+    "cli": "council.members.command:CommandMember",
+}
 
 
 class Members:
@@ -43,25 +53,40 @@ class Members:
             return _load(SPECIAL[kind])(name, cache=self.cache, env=self.env)  # type: ignore[no-any-return]
         if kind == "scripted":
             return _load(SPECIAL[kind])(name)  # type: ignore[no-any-return]
+        if kind == "cli":
+            return self._on_command(name)
         if kind in self.settings.providers:
             return self._on_wire(name, self.settings.providers[kind])
         for entry in entry_points(group="council.members"):
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
-        raise ConfigError(f'nobody can sit as "{name}" yet: choose a member of a provider, local:… or scripted:…')
+        raise ConfigError(
+            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, local:… or scripted:…'
+        )
+
+    def _on_command(self, name: str) -> Member:
+        agent = name.split(":")[1]
+        clocks = self.settings.commands.get(agent, {})
+        made: Member = _load(SPECIAL["cli"])(
+            name, env=self.env, vendor=catalogue().commands.get(agent, agent), **clocks
+        )
+        return made
 
     def _on_wire(self, name: str, provider: Provider) -> Member:
-        if provider.wire not in WIRES:
-            raise ConfigError(
-                f'the wire "{provider.wire}" of [providers.{provider.name}] is not built yet: use "openai"'
-            )
+        known = catalogue().find(split_member(name)[1])
+        more: Json = {"token_field": provider.token_field} if provider.wire == "openai" else {}
+        more |= {"thinks": known.reasoning, "efforts": known.efforts} if known else {}
         made: Member = _load(WIRES[provider.wire])(
             name, base_url=provider.base_url, model=model_id(name), api_key=self.env.get(provider.api_key_env) or None,
-            vendor=provider.vendor, structured=provider.structured, token_field=provider.token_field,
-            connect=provider.connect, first_byte=provider.first_byte, idle=provider.idle,
-            max_connections=provider.max_connections, backoff=provider.backoff,
+            vendor=provider.vendor, structured=provider.structured, connect=provider.connect,
+            first_byte=self._first_byte(name, provider), idle=provider.idle,
+            max_connections=provider.max_connections, backoff=provider.backoff, **more,
         )  # fmt: skip
         return made
+
+    def _first_byte(self, name: str, provider: Provider) -> float:
+        by_hand = self.settings.given(f"providers.{provider.name}.first_byte")
+        return LONG_THOUGHT if is_reasoning(name) and not by_hand else provider.first_byte
 
 
 def _load(place: str) -> Any:

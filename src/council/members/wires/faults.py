@@ -14,10 +14,13 @@ from council.foreign import one_line as one_line
 KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 408: "overload", 413: "size", 429: "rate",
          502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
          524: "cut", 529: "overload"}  # fmt: skip
-NO_MONEY_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+NO_MONEY_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",
+                  "billing_error", "enforced_spend_limit_reached"}  # fmt: skip
 REFUSING_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 NO_MONEY = re.compile(
-    r"billing|current quota|credit balance|(insufficient|not enough|no|out of) (credit|balance|fund)|payment", re.I
+    r"billing|current quota|credit balance|(insufficient|not enough|no|out of) (credit|balance|fund)|payment"
+    r"|(spend|usage) limits?\b",
+    re.I,
 )
 THROTTLED = re.compile(
     r"per[ -](minute|second|hour|day)|rate.?limit|throttl|too many requests|(try again|retry) in|please wait|\b[rt]pm\b",
@@ -42,6 +45,7 @@ class Complaint(NamedTuple):
 
     codes: frozenset[str]
     message: str
+    waits: float | None = None  # seconds, where the body tells them
 
 
 def complaint(body: bytes, otherwise: str = "") -> Complaint:
@@ -61,13 +65,26 @@ def complaint_in(found: Any, otherwise: str = "") -> Complaint:
         found = found["error"]
     if not isinstance(found, dict):
         return Complaint(frozenset(), str(found or otherwise))
-    codes = frozenset(str(found[name]).lower() for name in ("code", "type", "status") if found.get(name))
-    return Complaint(codes, str(found.get("message") or found.get("detail") or otherwise or found))
+    codes = {str(found[name]) for name in ("code", "type", "status") if found.get(name)}
+    waits: float | None = None
+    for detail in details_of(found):
+        codes |= {str(detail[name]) for name in ("error_code", "reason", "quotaId") if detail.get(name)}
+        waits = seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if waits is None else waits
+    message = str(found.get("message") or found.get("detail") or otherwise or found)
+    return Complaint(frozenset(code.lower() for code in codes), message, waits)
+
+
+def details_of(error: Any) -> list[Any]:
+    """What some vendors put beside their prose: one table, or a list of them with lists of violations inside."""
+    found = error.get("details")
+    tables = [table for table in (found if isinstance(found, list) else [found]) if isinstance(table, dict)]
+    inner = [table.get("violations") for table in tables]
+    return tables + [row for rows in inner if isinstance(rows, list) for row in rows if isinstance(row, dict)]
 
 
 def kind_of(status: int, said: Complaint, waits: float | None) -> str:
     """The row of the retry table. Codes come before prose, and prose about throttling before any other."""
-    if status in (402, 403, 429) and out_of_money(status, said, waits):
+    if status in (400, 402, 403, 429) and out_of_money(status, said, waits):
         return "quota"
     if status in (400, 413, 422):
         return kind_of_bad_request(said, KINDS.get(status, "parameter"))
@@ -75,7 +92,7 @@ def kind_of(status: int, said: Complaint, waits: float | None) -> str:
 
 
 def out_of_money(status: int, said: Complaint, waits: float | None) -> bool:
-    if said.codes & NO_MONEY_CODES:
+    if said.codes & NO_MONEY_CODES or any("perday" in code for code in said.codes):  # no wait of ours is that long
         return True
     # Some vendors speak of quota and billing when they only mean "slower": then they say how long to wait.
     slower = status == 429 and (waits is not None or THROTTLED.search(said.message))
@@ -92,7 +109,7 @@ def kind_of_bad_request(said: Complaint, otherwise: str) -> str:
         return "size"
     if "model_not_found" in said.codes or NO_MODEL.search(message):
         return "model"
-    return "auth" if NO_KEY.search(message) else otherwise
+    return "auth" if "api_key_invalid" in said.codes or NO_KEY.search(message) else otherwise
 
 
 def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:

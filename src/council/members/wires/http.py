@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import io
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 STALE = 0.5  # seconds in which a connection that had been closed shows it
-LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
 SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
 PAGES = ("text/html", "application/xhtml+xml")
+PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires add to a base_url
 
 
 class Line:
@@ -174,6 +175,7 @@ class Endpoint:
 
     def fault(self, response: ClientResponse, said: Complaint) -> Fault:
         after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
+        after = said.waits if after is None else after
         message = elsewhere(response) if response.status < 400 else said.message
         detail = self.detail(f"{response.status}: {message}")
         return Fault(kind_of(response.status, said, after), detail, retry_after=after)
@@ -223,8 +225,7 @@ def elsewhere(response: ClientResponse) -> str:
     if not response.headers.get("Location") or not there.hostname:
         return "the endpoint redirects, but does not say where: check base_url"
     address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
-    for path in ("/chat/completions", "/models"):
-        address = address.removesuffix(path)
+    address = PATHS.sub("", address)
     return f"the endpoint redirects to {address}: set base_url to that"
 
 
@@ -238,18 +239,6 @@ def no_model(response: ClientResponse, body: bytes = b"") -> str:
     if whole and response.content_type not in ("text/event-stream", "application/json"):
         return f"the endpoint answered with {response.content_type}, not a model: check base_url"
     return ""
-
-
-async def drain(response: ClientResponse) -> None:
-    """Read on to the end of a body that has said all, if the end is near."""
-    import aiohttp
-
-    try:
-        async with asyncio.timeout(LINGER):
-            while not response.content.at_eof():
-                await response.content.readany()
-    except (TimeoutError, OSError, aiohttp.ClientError):
-        response.close()
 
 
 async def opening(response: ClientResponse, within: float) -> bytes:

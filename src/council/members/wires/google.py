@@ -1,0 +1,130 @@
+"""The generateContent wire: what Google's Gemini speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from council.members.wires.hearing import Hearing
+from council.members.wires.member import OnWire
+from council.members.wires.schemas import GOOGLE, fitted
+from council.types import Ask, Json, Usage
+
+ROLES = {"assistant": "model"}
+REFUSALS = (
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "language",
+    "image_safety",
+    "model_armor",
+)
+BROKEN = ("other", "malformed_response", "malformed_function_call", "unexpected_tool_call", "too_many_tool_calls")
+
+
+class Generation(Hearing):
+    """Chunks with candidates. There is no terminator but a finishReason, and words may follow the first of them."""
+
+    finishes: ClassVar[Mapping[str, str]] = {
+        "max_tokens": "length", "continuation": "length", **dict.fromkeys(REFUSALS, "refused"), **dict.fromkeys(BROKEN, "broken"),
+    }  # fmt: skip
+    linger: ClassVar[float] = 2.0
+    goes_on: ClassVar[bool] = True
+
+    def event(self, event: Json) -> str:
+        piece = ""
+        for candidate in event.get("candidates") or ():
+            piece += self._said((candidate.get("content") or {}).get("parts") or [])
+            if finish := candidate.get("finishReason"):
+                self.finish, self.done = str(finish), True
+        if usage := event.get("usageMetadata"):
+            self.count(usage)
+        if feedback := event.get("promptFeedback"):
+            self._blocked(feedback)
+        if not self.model:
+            self.model, self.id = str(event.get("modelVersion") or ""), str(event.get("responseId") or "")
+        if error := event.get("error"):
+            self.error = error
+        return piece
+
+    def whole(self, body: Any) -> str:
+        """One object, or a list of what would have been events."""
+        return "".join(map(self.event, body if isinstance(body, list) else [body]))
+
+    def _said(self, parts: list[Json]) -> str:
+        said = ""
+        for part in parts:
+            if part.get("thought"):
+                self.thought = True
+            else:
+                said += part.get("text") or ""
+        return said
+
+    def _blocked(self, feedback: Json) -> None:
+        if reason := feedback.get("blockReason"):
+            self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
+            self.done = True
+
+    def usage(self) -> Usage:
+        """Thoughts are counted beside the answer. What is only in the total was written too."""
+        read, total = self.counts.get("promptTokenCount", 0), self.counts.get("totalTokenCount", 0)
+        read += self.counts.get("toolUsePromptTokenCount", 0)
+        written = [self.counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if name in self.counts]
+        known = bool(written) or bool(total)
+        return Usage(read, max(sum(written), total - read), self.counts.get("cachedContentTokenCount", 0), known)
+
+
+class GoogleMember(OnWire):
+    """One model behind an endpoint that speaks generateContent. The model's name stands in the address, not in the body."""
+
+    hears = Generation
+
+    def __init__(self, name: str, **common: Any) -> None:
+        super().__init__(name, **common)
+        self.path = f"/models/{quote(self.model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        return {"x-goog-api-key": key} if key else {}
+
+    def body(self, ask: Ask) -> Json:
+        spoken = self.spoken(ask)
+        system = "\n\n".join(said["content"] for said in spoken if said["role"] == "system")
+        body: Json = {
+            "contents": [
+                {"role": ROLES.get(said["role"], said["role"]), "parts": [{"text": said["content"]}]}
+                for said in spoken
+                if said["role"] != "system"
+            ]
+        }
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        config = self._config(ask)
+        return body | ({"generationConfig": config} if config else {})
+
+    def _config(self, ask: Ask) -> Json:
+        config: Json = {}
+        if ask.temperature is not None:
+            config["temperature"] = ask.temperature
+        if (most := self.most(ask)) is not None:
+            config["maxOutputTokens"] = most
+        return config | self._format(ask) | self._thinking(ask)
+
+    def _format(self, ask: Ask) -> Json:
+        way = self.way(ask)
+        if way not in ("json_schema", "json_object"):
+            return {}
+        schema = {"responseJsonSchema": fitted(ask.schema, GOOGLE)} if way == "json_schema" else {}
+        return {"responseMimeType": "application/json"} | schema
+
+    def _thinking(self, ask: Ask) -> Json:
+        """Thoughts are asked for, because they are a sign of life; without them thinking is silence."""
+        if ask.bare:
+            return {}
+        effort = self.effort(ask)
+        config: Json = {"includeThoughts": True} if effort or self.thinks else {}
+        if effort:
+            config["thinkingLevel"] = effort.upper()
+        return {"thinkingConfig": config} if config else {}

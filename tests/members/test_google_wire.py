@@ -1,0 +1,196 @@
+"""The generateContent wire: what is its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.fake_provider import FakeProvider, Reply
+from tests.fakes.members import ASK, KEY, SCHEMA, asked, fault, member_at, seated
+from tests.fakes.raw import OPEN_ENDED, endpoint
+
+from council.errors import Fault
+from council.members.wires.google import Generation
+from council.types import Answer, Ask, Usage
+
+pytestmark = pytest.mark.anyio
+
+
+def body(ask: Ask, **options: Any) -> Any:
+    return json.loads(member_at("http://x/v1beta", "google", **options).prepare(ask))
+
+
+def heard(*events: Any) -> Answer:
+    hearing = Generation(lambda piece: None)
+    for event in events:
+        hearing.take(json.dumps(event).encode(), hearing.event)
+    return hearing.answer(str)
+
+
+def said(*parts: Any, finish: str | None = None, **more: Any) -> Any:
+    candidate = {"content": {"parts": list(parts), "role": "model"}} | ({"finishReason": finish} if finish else {})
+    return {"candidates": [candidate], **more}
+
+
+async def test_the_model_stands_in_the_address_and_the_key_does_not(provider: FakeProvider) -> None:
+    await asked(seated(provider, "google", model="models/gemini-9"))
+    (seen,) = provider.log
+    assert seen.path == "/v1beta/models/gemini-9:streamGenerateContent?alt=sse"
+    assert (seen.model, "model" in seen.body) == ("gemini-9", False)
+    assert seen.headers["x-goog-api-key"] == KEY
+
+
+@pytest.mark.behaviour("issue-5-same-bytes")
+async def test_stored_bytes_go_to_the_model_of_the_member_that_sends_them(provider: FakeProvider) -> None:
+    stored = seated(provider, "google").prepare(ASK)
+    member = seated(provider, "google", model="m2")
+    await member.send(stored, lambda piece: None)
+    await member.close()
+    assert [(seen.model, seen.raw) for seen in provider.log] == [("m2", stored)]
+
+
+def test_a_name_cannot_lead_elsewhere() -> None:
+    assert member_at("http://x/v1beta", "google", model="../a?b").path.startswith("/models/..%2Fa%3Fb:stream")
+
+
+def test_the_system_stands_apart_and_the_other_side_is_the_model() -> None:
+    turns = (*ASK.messages, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Really?"})
+    told = body(replace(ASK, messages=turns))
+    assert told["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
+    assert [(turn["role"], turn["parts"][0]["text"]) for turn in told["contents"]] == [
+        ("user", "Why?"), ("model", "Because."), ("user", "Really?"),
+    ]  # fmt: skip
+    assert "generationConfig" not in told
+
+
+def test_settings_stand_in_one_table() -> None:
+    told = body(replace(ASK, schema=SCHEMA, temperature=0.2, max_tokens=600, effort="low"))
+    assert told["generationConfig"] == {
+        "temperature": 0.2, "maxOutputTokens": 600 + 4096, "responseMimeType": "application/json",
+        "responseJsonSchema": SCHEMA, "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "LOW"},
+    }  # fmt: skip
+    assert body(ASK, thinks=True)["generationConfig"] == {"thinkingConfig": {"includeThoughts": True}}
+
+
+# What comes back
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("STOP", "stop"), ("MAX_TOKENS", "length"), ("CONTINUATION", "length"), ("SAFETY", "refused"), ("RECITATION", "refused"),
+     ("BLOCKLIST", "refused"), ("PROHIBITED_CONTENT", "refused"), ("SPII", "refused"), ("LANGUAGE", "refused"),
+     ("A_NEW_REASON", "stop")],
+)  # fmt: skip
+def test_every_finish_reason_has_its_meaning(reason: str, finish: str) -> None:
+    assert heard(said({"text": "Tabs."}, finish=reason)).finish == finish
+
+
+@pytest.mark.parametrize("reason", ["OTHER", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"])
+def test_an_end_that_is_none_is_cut(reason: str) -> None:
+    with pytest.raises(Fault) as caught:
+        heard(said({"text": "Ta"}, finish=reason))
+    assert (caught.value.kind, caught.value.said, reason in caught.value.detail) == ("cut", "Ta", True)
+
+
+@pytest.mark.parametrize("message", [{}, {"blockReasonMessage": "not this"}])
+def test_a_blocked_prompt_is_a_refusal(message: Any) -> None:
+    feedback = {"blockReason": "SAFETY", **message}
+    answer = heard({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9}})
+    assert (answer.finish, answer.usage) == ("refused", Usage(9, 0))
+    assert answer.text == message.get("blockReasonMessage", "the prompt was blocked: SAFETY")
+
+
+@pytest.mark.behaviour("issue-5-four-counts")
+def test_thoughts_are_counted_as_output_and_cached_tokens_as_input() -> None:
+    counts = {
+        "promptTokenCount": 100,
+        "cachedContentTokenCount": 80,
+        "candidatesTokenCount": 10,
+        "thoughtsTokenCount": 40,
+    }
+    assert heard(said({"text": "T"}, finish="STOP", usageMetadata=counts)).usage == Usage(100, 50, 80)
+    assert heard(said(finish="STOP", usageMetadata={"promptTokenCount": 5, "totalTokenCount": 12})).usage == Usage(5, 7)
+
+
+def test_words_after_the_first_finish_reason_are_part_of_the_answer() -> None:
+    events = [said({"text": word}, finish="STOP") for word in ("All ", "of ", "it.")]
+    assert heard(*events).text == "All of it."
+
+
+def sent(event: Any) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\r\n\r\n"
+
+
+async def test_words_that_come_a_while_after_a_finish_reason_are_waited_for() -> None:
+    words = [sent(said({"text": word}, finish="STOP")) for word in ("All ", "of ", "it.")]
+    async with endpoint([OPEN_ENDED, words[0], 0.05, words[1], 0.05, words[2]]) as url:
+        assert (await asked(member_at(url, "google")))[0].text == "All of it."
+
+
+async def test_a_line_that_stays_open_after_the_end_does_not_hold_up_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Generation, "linger", 0.1)
+    async with endpoint([OPEN_ENDED, sent(said({"text": "Tabs."}, finish="STOP")), 5.0]) as url:
+        assert (await asked(member_at(url, "google", idle=0.05)))[0].text == "Tabs."
+
+
+def test_a_body_that_is_a_list_of_events_is_an_answer() -> None:
+    hearing = Generation(lambda piece: None)
+    events = [said({"text": "All "}), said({"text": "of it."}, finish="STOP", modelVersion="g", responseId="r1")]
+    hearing.take(json.dumps(events).encode(), hearing.whole)
+    answer = hearing.answer(str)
+    assert (answer.text, answer.model) == ("All of it.", "g")
+
+
+def test_unknown_events_and_fields_are_ignored() -> None:
+    answer = heard(
+        {"modelVersion": "g", "responseId": "r1", "weather": "fine"},
+        said({"executableCode": {"code": "1"}}, {"text": "Tabs.", "news": True}),
+        said({"text": "hm", "thought": True}, finish="STOP"),
+    )
+    assert (answer.text, answer.id) == ("Tabs.", "r1")
+
+
+# What is turned down
+
+
+def error(status: str, message: str, *details: Any) -> Any:
+    return {"error": {"code": 0, "message": message, "status": status, "details": list(details)}}
+
+
+WAIT = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
+
+
+def exceeded(quota: str) -> Any:
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota}]}
+
+
+@pytest.mark.behaviour("wire.status-decides-the-kind")
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "after"),
+    [
+        (429, error("RESOURCE_EXHAUSTED", QUOTA, exceeded("RequestsPerMinutePerProject"), WAIT), "rate", 34.5),
+        (429, error("RESOURCE_EXHAUSTED", QUOTA, exceeded("RequestsPerDayPerProject"), WAIT), "quota", 34.5),
+        (429, error("RESOURCE_EXHAUSTED", QUOTA), "quota", None),
+        (429, error("RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."), "rate", None),
+        (400, error("INVALID_ARGUMENT", "Bad key.", {"reason": "API_KEY_INVALID"}), "auth", None),
+        (400, error("INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."), "auth", None),
+        (400, error("INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), "size", None),
+        (400, error("INVALID_ARGUMENT", "Thinking level is not supported for this model."), "parameter", None),
+        (403, error("PERMISSION_DENIED", "no"), "auth", None),
+        (404, error("NOT_FOUND", "models/gemini-9 is not found for API version v1beta"), "model", None),
+        (503, error("UNAVAILABLE", "The model is overloaded. Please try again later."), "overload", None),
+        (504, error("DEADLINE_EXCEEDED", "too slow"), "cut", None),
+        (500, [error("INTERNAL", "an error in a list")], "server", None),
+    ],
+)  # fmt: skip
+async def test_the_vendors_own_errors_have_their_kinds(
+    provider: FakeProvider, status: int, error: Any, kind: str, after: float | None
+) -> None:
+    provider.script("m1", Reply(status=status, error=error))
+    caught = await fault(seated(provider, "google"))
+    assert (caught.kind, caught.retry_after) == (kind, after)

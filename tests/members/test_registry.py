@@ -1,0 +1,64 @@
+"""From a name and the settings to a member on its wire."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fakes.members import ASK
+
+from council.members.registry import Members
+from council.members.wires.anthropic import AnthropicMember
+from council.members.wires.google import GoogleMember
+from council.members.wires.member import OnWire
+from council.members.wires.openai import OpenAIMember
+from council.settings import load_settings
+
+KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
+
+
+def seated(name: str, folder: Path) -> OnWire:
+    member = Members(load_settings(folder, KEYS), KEYS, folder)(name)
+    assert isinstance(member, OnWire)
+    return member
+
+
+@pytest.mark.behaviour("issue-5-three-wires")
+@pytest.mark.parametrize(
+    ("name", "kind", "address"),
+    [
+        ("anthropic:claude-opus-4.6", AnthropicMember, "https://api.anthropic.com/v1/messages"),
+        ("google:gemini-3-pro-preview", GoogleMember, "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"),
+        ("openai:gpt-5.2", OpenAIMember, "https://api.openai.com/v1/chat/completions"),
+        ("openrouter:claude-opus-4.6", OpenAIMember, "https://openrouter.ai/api/v1/chat/completions"),
+        ("ollama:llama3.2", OpenAIMember, "http://127.0.0.1:11434/v1/chat/completions"),
+    ],
+)  # fmt: skip
+def test_each_provider_is_spoken_to_on_its_own_wire(
+    tmp_path: Path, name: str, kind: type[OnWire], address: str
+) -> None:
+    member = seated(name, tmp_path)
+    assert type(member) is kind
+    assert member.endpoint.base_url + member.path == address
+
+
+@pytest.mark.behaviour("40-first-byte-of-a-reasoning-model")
+def test_a_reasoning_model_may_be_silent_for_longer_unless_somebody_said_how_long(tmp_path: Path) -> None:
+    assert seated("openai:gpt-5.2", tmp_path).first_byte == 300
+    assert seated("anthropic:claude-opus-4.6", tmp_path).first_byte == 120
+    (tmp_path / "council.toml").write_text("[providers.openai]\nfirst_byte = 40\n")
+    assert seated("openai:gpt-5.2", tmp_path).first_byte == 40
+
+
+@pytest.mark.behaviour("issue-5-effort")
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("anthropic:claude-haiku-4.5", None), ("google:gemini-3-pro-preview", "HIGH"), ("openai:gpt-5.2", "medium"), ("openai:gpt-99", "medium")],
+)  # fmt: skip
+def test_what_the_catalogue_knows_of_a_models_efforts_is_heeded(tmp_path: Path, name: str, sent: str | None) -> None:
+    body = json.loads(seated(name, tmp_path).prepare(replace(ASK, effort="medium")))
+    thinking = body.get("generationConfig", {}).get("thinkingConfig", {})
+    found = [body.get("reasoning_effort"), body.get("output_config", {}).get("effort"), thinking.get("thinkingLevel")]
+    assert [level for level in found if level] == ([sent] if sent else [])

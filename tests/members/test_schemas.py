@@ -1,0 +1,78 @@
+"""A schema in the words of each vendor's grammar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fakes.members import member_at
+
+from council.members.wires.schemas import ANTHROPIC, GOOGLE, OPENAI, Grammar, fitted
+from council.types import Ask
+
+WIDE: Any = {
+    "type": "object",
+    "title": "Ballot",
+    "properties": {
+        "rows": {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string", "maxLength": 40}},
+        "some": {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "verdict": {"type": "string", "enum": ["PASS", "FAIL"], "description": "What you think."},
+        "kind": {"const": "ballot"},
+        "why": {"oneOf": [{"type": "string", "format": "uri"}, {"type": "null"}], "default": None},
+        "default": {"type": "string"},
+    },
+    "required": ["rows"],
+    "additionalProperties": False,
+}
+
+
+def part(grammar: Grammar, name: str) -> Any:
+    return fitted(WIDE, grammar)["properties"][name]
+
+
+@pytest.mark.behaviour("issue-5-native-structured-output")
+def test_what_a_grammar_does_not_know_is_told_in_words() -> None:
+    assert part(ANTHROPIC, "rows") == {
+        "type": "array",
+        "items": {"type": "string", "description": "(maxLength: 40)"},
+        "description": "(minItems: 3, maxItems: 3)",
+    }
+    assert part(OPENAI, "rows") == {
+        "type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "string", "description": "(maxLength: 40)"},
+    }  # fmt: skip
+
+
+def test_what_a_grammar_knows_stays() -> None:
+    assert part(ANTHROPIC, "some")["minItems"] == 1
+    assert part(GOOGLE, "some") == part(OPENAI, "some") == WIDE["properties"]["some"]
+
+
+def test_each_vendor_has_its_own_way_to_choose() -> None:
+    assert part(ANTHROPIC, "verdict") == {"enum": ["PASS", "FAIL"], "description": "What you think."}
+    assert part(OPENAI, "verdict") == WIDE["properties"]["verdict"]
+    assert (part(OPENAI, "kind"), part(GOOGLE, "kind")) == ({"const": "ballot"}, {"enum": ["ballot"]})
+
+
+@pytest.mark.parametrize("grammar", [OPENAI, ANTHROPIC, GOOGLE])
+def test_one_of_is_any_of_and_defaults_are_dropped(grammar: Grammar) -> None:
+    why = part(grammar, "why")
+    assert [choice["type"] for choice in why["anyOf"]] == ["string", "null"]
+    assert "default" not in why
+    assert part(grammar, "default") == {"type": "string"}  # a property may have any name
+    assert fitted(WIDE, grammar)["additionalProperties"] is False
+
+
+def test_a_schema_that_fits_is_left_as_it_is() -> None:
+    plain = {
+        "type": "object",
+        "properties": {"yes": {"type": "boolean"}},
+        "required": ["yes"],
+        "additionalProperties": False,
+    }
+    assert fitted(plain, OPENAI) == fitted(plain, ANTHROPIC) == fitted(plain, GOOGLE) == plain
+
+
+def test_a_small_model_keeps_the_limits_that_end_its_reply() -> None:
+    ask = Ask("k", ({"role": "user", "content": "?"},), WIDE, "Ballot")
+    assert b'"maxLength":40' in member_at("http://x", "openai", small=True).prepare(ask)
+    assert b'"maxLength":40' not in member_at("http://x", "openai").prepare(ask)

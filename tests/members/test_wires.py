@@ -1,0 +1,367 @@
+"""What holds on every wire: whole answers, and every way not to get one, over a real socket."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fake_provider import FakeProvider, Reply
+from tests.fakes.members import ASK, KEY, KINDS, SCHEMA, WIRES, asked, fault, member_at, seated
+
+from council.errors import Fault
+from council.types import Ask, Usage
+
+pytestmark = pytest.mark.anyio
+every_wire = pytest.mark.parametrize("wire", WIRES)
+TYPED = replace(ASK, schema=SCHEMA, schema_name="Ballot")
+FULL = replace(TYPED, temperature=0.2, max_tokens=900, effort="high", shared=2)
+KEY_HEADERS = {"openai": "Authorization", "anthropic": "x-api-key", "google": "x-goog-api-key"}
+
+
+# Dressing an ask
+
+
+@pytest.mark.behaviour("issue-5-same-bytes")
+@every_wire
+@pytest.mark.parametrize("ask", [ASK, FULL])
+def test_the_same_ask_is_dressed_as_the_same_bytes(wire: str, ask: Ask) -> None:
+    assert member_at("http://x/v1", wire).prepare(ask) == member_at("http://y/v1", wire).prepare(ask)
+
+
+@pytest.mark.behaviour("issue-5-same-bytes")
+@every_wire
+async def test_a_stored_request_arrives_byte_for_byte(provider: FakeProvider, wire: str) -> None:
+    member = seated(provider, wire)
+    stored = member.prepare(replace(ASK, messages=({"role": "user", "content": "große Frage " * 100_000},)))
+    for _ in range(2):
+        await member.send(stored, lambda piece: None)
+    await member.close()
+    assert [seen.raw for seen in provider.log] == [stored, stored]
+    assert {seen.model for seen in provider.log} == {"m1"}
+
+
+@every_wire
+def test_a_lone_surrogate_does_not_stop_a_request(wire: str) -> None:
+    body = member_at("http://x/v1", wire).prepare(Ask("k", ({"role": "user", "content": "a\ud800b"},)))
+    assert '"a?b"' in body.decode()
+
+
+@every_wire
+async def test_the_key_stands_in_its_header_and_nowhere_else(provider: FakeProvider, wire: str) -> None:
+    await asked(seated(provider, wire))
+    (seen,) = provider.log
+    assert KEY in seen.headers[KEY_HEADERS[wire]]
+    others = {name: value for name, value in seen.headers.items() if name != KEY_HEADERS[wire]}
+    assert KEY not in f"{others} {seen.path} {seen.raw!r}"
+
+
+@every_wire
+async def test_an_endpoint_without_a_key_is_asked_without_one(provider: FakeProvider, wire: str) -> None:
+    await asked(seated(provider, wire, api_key=None))
+    assert KEY_HEADERS[wire] not in provider.log[0].headers
+
+
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+@every_wire
+async def test_a_bare_request_speaks_its_schema_and_holds_nothing_that_can_be_refused(
+    provider: FakeProvider, wire: str
+) -> None:
+    bare = replace(FULL, bare=True, temperature=None, max_tokens=None)
+    await asked(seated(provider, wire, thinks=True), bare)
+    (seen,) = provider.log
+    least = {"openai": {"model", "messages", "stream"}, "google": {"contents", "systemInstruction"},
+             "anthropic": {"model", "messages", "stream", "system", "max_tokens"}}  # fmt: skip
+    assert set(seen.body) == least[wire]
+    assert json.dumps(SCHEMA, separators=(",", ":")) in seen.prompt
+    assert b"cache_control" not in seen.raw
+
+
+@every_wire
+@pytest.mark.parametrize("structured", ["json_object", "prompt"])
+async def test_an_endpoint_without_schemas_is_told_the_schema_in_words(
+    provider: FakeProvider, wire: str, structured: str
+) -> None:
+    await asked(seated(provider, wire, structured=structured), TYPED)
+    assert json.dumps(SCHEMA, separators=(",", ":")) in provider.log[0].prompt
+    assert provider.log[0].schema is None
+
+
+@pytest.mark.behaviour("issue-5-native-structured-output")
+@every_wire
+async def test_a_typed_reply_is_asked_for_in_the_vendors_own_way(provider: FakeProvider, wire: str) -> None:
+    answer, _ = await asked(seated(provider, wire), TYPED)
+    assert provider.log[0].schema == SCHEMA
+    assert json.loads(answer.text) == {"yes": False}
+
+
+@every_wire
+def test_a_cap_leaves_room_for_the_thoughts_of_a_model_that_thinks(wire: str) -> None:
+    fields = {
+        "openai": ("max_tokens",),
+        "anthropic": ("max_tokens",),
+        "google": ("generationConfig", "maxOutputTokens"),
+    }
+
+    def cap(ask: Ask, **options: Any) -> int:
+        found = json.loads(member_at("http://x/v1", wire, **options).prepare(ask))
+        for name in fields[wire]:
+            found = found[name]
+        return int(found)
+
+    capped = replace(ASK, max_tokens=600)
+    assert cap(capped) == 600
+    assert cap(capped, thinks=True) > 2000
+    assert cap(replace(capped, effort="low")) < cap(replace(capped, effort="high"))
+
+
+@pytest.mark.behaviour("issue-5-effort")
+@every_wire
+@pytest.mark.parametrize(
+    ("wished", "known", "sent"),
+    [
+        ("medium", ["low", "medium", "high"], "medium"),
+        ("medium", ["low", "high"], "high"),
+        ("high", ["low"], "low"),
+        ("low", [], None),
+        (None, ["low", "medium", "high"], None),
+    ],
+)
+def test_an_effort_is_asked_for_as_far_as_the_model_knows_it(
+    wire: str, wished: str | None, known: list[str], sent: str | None
+) -> None:
+    body = json.loads(member_at("http://x/v1", wire, efforts=known).prepare(replace(ASK, effort=wished)))
+    found = {
+        "openai": body.get("reasoning_effort"),
+        "anthropic": body.get("output_config", {}).get("effort"),
+        "google": body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel"),
+    }
+    assert found[wire] == (sent and (sent.upper() if wire == "google" else sent))
+
+
+# Whole answers
+
+
+@pytest.mark.behaviour("issue-5-three-wires")
+@every_wire
+async def test_a_streamed_answer_is_heard_piece_by_piece_and_returned_whole(provider: FakeProvider, wire: str) -> None:
+    answer, heard = await asked(seated(provider, wire))
+    assert answer.text == "".join(heard)
+    assert provider.log[0].marker in answer.text
+    assert len(heard) > 3
+    assert (answer.finish, answer.model) == ("stop", "m1")
+    assert answer.id
+    assert answer.usage == Usage(provider.bill["in"], provider.bill["out"])
+    assert provider.bill == provider.bill_of(wire)
+
+
+@every_wire
+async def test_an_answer_in_one_piece_is_accepted_too(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply("At once.", stream=False, thinks="hm"))
+    answer, heard = await asked(seated(provider, wire))
+    assert (answer.text, heard) == ("At once.", ["At once."])
+    assert (answer.finish, answer.usage.output) == ("stop", provider.bill["out"])
+
+
+@pytest.mark.behaviour("issue-5-toxics")
+@every_wire
+@pytest.mark.parametrize("how", [{"slices": 1}, {"slices": 7}, {"blanks": True}, {"twice": True}, {"piece": 1}])
+async def test_how_an_answer_is_cut_up_changes_nothing(provider: FakeProvider, wire: str, how: dict[str, Any]) -> None:
+    provider.script("m1", Reply("Tabs, wherever they lead.", **how))
+    answer, heard = await asked(seated(provider, wire))
+    assert answer.text == "".join(heard) == "Tabs, wherever they lead."
+    assert answer.usage == Usage(provider.bill["in"], provider.bill["out"])
+
+
+@every_wire
+async def test_thoughts_are_signs_of_life_without_words(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply("Tabs.", thinks="Let me see now.", piece=50))
+    answer, heard = await asked(seated(provider, wire))
+    assert (answer.text, heard[0], "".join(heard)) == ("Tabs.", "", "Tabs.")
+    assert answer.usage.output == provider.bill["out"]
+
+
+@pytest.mark.behaviour("wire.usage-is-the-largest-report")
+@every_wire
+async def test_usage_is_the_largest_report_not_the_sum(provider: FakeProvider, wire: str) -> None:
+    reports = [
+        {"prompt_tokens": 7, "completion_tokens": n, "prompt_tokens_details": {"cached_tokens": 3}} for n in (1, 5, 4)
+    ]
+    provider.script("m1", Reply(usage=reports))
+    assert (await asked(seated(provider, wire)))[0].usage == Usage(7, 5, 3)
+
+
+@pytest.mark.behaviour("40-unknown-tokens-are-unknown")
+@every_wire
+@pytest.mark.parametrize("reports", [[], [{}], [{"prompt_tokens": None, "completion_tokens": None}]])
+async def test_usage_that_nobody_reported_is_unknown_not_zero(
+    provider: FakeProvider, wire: str, reports: list[Any]
+) -> None:
+    provider.script("m1", Reply(usage=reports))
+    assert (await asked(seated(provider, wire)))[0].usage == Usage(known=False)
+
+
+@every_wire
+@pytest.mark.parametrize("reports", [[{"completion_tokens": "many"}], [{"prompt_tokens": -4, "completion_tokens": 3}]])
+async def test_wrong_usage_is_taken_as_far_as_it_makes_sense(
+    provider: FakeProvider, wire: str, reports: list[Any]
+) -> None:
+    provider.script("m1", Reply("Tabs.", usage=reports))
+    answer, _ = await asked(seated(provider, wire))
+    assert (answer.text, answer.usage.input) == ("Tabs.", 0)
+    assert answer.usage.output in (0, 3)
+
+
+@every_wire
+async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply(finish="length"), Reply(empty=True, thinks="on and on", finish="length"))
+    assert (await asked(seated(provider, wire)))[0].finish == "length"
+    second, _ = await asked(seated(provider, wire))
+    assert (second.text, second.finish) == ("", "length")
+
+
+@every_wire
+@pytest.mark.parametrize(
+    "reply", [Reply("I will not.", refuse=True), Reply(finish="content_filter"), Reply(refuse=True, stream=False)]
+)
+async def test_a_refusal_is_an_answer_of_its_own_kind(provider: FakeProvider, wire: str, reply: Reply) -> None:
+    provider.script("m1", reply)
+    answer, _ = await asked(seated(provider, wire))
+    assert answer.finish == "refused"
+    if reply.text:
+        assert answer.text == "I will not."
+
+
+@every_wire
+async def test_a_connection_is_used_again_after_an_answer(provider: FakeProvider, wire: str) -> None:
+    member = seated(provider, wire, max_connections=1)
+    for _ in range(3):
+        await member.send(member.prepare(ASK), lambda piece: None)
+    (connections,) = member.endpoint.line().session.connector._conns.values()  # type: ignore[union-attr]
+    await member.close()
+    assert len(connections) == 1
+
+
+# Faults
+
+
+@pytest.mark.behaviour("wire.status-decides-the-kind")
+@every_wire
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(302, "endpoint"), (400, "parameter"), (401, "auth"), (402, "quota"), (403, "auth"), (404, "model"), (413, "size"),
+     (429, "rate"), (500, "server"), (502, "cut"), (503, "overload"), (504, "cut"), (529, "overload")],
+)  # fmt: skip
+async def test_a_status_in_the_vendors_shape_has_its_kind(
+    provider: FakeProvider, wire: str, status: int, kind: str
+) -> None:
+    provider.script("m1", Reply(status=status))
+    caught = await fault(seated(provider, wire))
+    assert caught.kind == kind
+    assert caught.detail.startswith(f"{status}: ")
+
+
+@every_wire
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(error_after="the engine died"),
+        Reply(done=False, finish=None),
+        Reply(cut=60),
+        Reply(reset=60),
+        Reply(stream=False, cut=30),
+    ],
+)
+async def test_what_breaks_off_is_cut(provider: FakeProvider, wire: str, reply: Reply) -> None:
+    provider.script("m1", reply)
+    caught = await fault(seated(provider, wire))
+    assert caught.kind == "cut"
+    assert reply.error_after in caught.detail
+
+
+@every_wire
+async def test_an_error_after_200_keeps_what_was_said(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply("Tabs or spaces?", piece=4, error_after=f"no more of {KEY}"))
+    caught = await fault(seated(provider, wire))
+    assert (caught.said, KEY in caught.detail) == ("Tabs", False)
+
+
+@pytest.mark.behaviour("wire.only-content-moves-the-clock")
+@every_wire
+@pytest.mark.parametrize("reply", [Reply(hang=True), Reply(comments=True)])
+async def test_silence_and_signs_without_content_stall(provider: FakeProvider, wire: str, reply: Reply) -> None:
+    provider.script("m1", reply)
+    assert (await fault(seated(provider, wire, first_byte=0.15))).kind == "stall"
+
+
+@every_wire
+async def test_an_answer_that_falls_silent_stalls_and_keeps_what_was_said(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=900))
+    caught = await fault(seated(provider, wire, idle=0.2))
+    assert caught.kind == "stall"
+    assert caught.said.startswith("Tabs")
+
+
+@every_wire
+async def test_a_slow_drip_of_words_is_an_answer(provider: FakeProvider, wire: str) -> None:
+    provider.script("m1", Reply("Tabs, drop by drop.", drip=0.03, piece=4))
+    assert (await asked(seated(provider, wire, idle=0.2)))[0].text == "Tabs, drop by drop."
+
+
+# The line
+
+
+@every_wire
+async def test_the_probe_counts_the_models_and_costs_nothing(provider: FakeProvider, wire: str) -> None:
+    member = seated(provider, wire)
+    assert await member.probe() == "answered, 3 models"
+    provider.script("/models", Reply(status=401))
+    with pytest.raises(Fault) as caught:
+        await member.probe()
+    await member.close()
+    assert (caught.value.kind, provider.bill["calls"]) == ("auth", 0)
+
+
+@every_wire
+def test_a_wire_is_cheap_to_import(wire: str) -> None:
+    code = f"import sys, council.members.wires.{wire}; sys.exit('aiohttp' in sys.modules or 'pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Whatever comes in
+
+NAMES = ["choices", "delta", "content", "usage", "error", "finish_reason", "type", "text", "message", "content_block",
+         "message_delta", "message_start", "candidates", "parts", "thought", "finishReason", "usageMetadata", "index",
+         "promptFeedback", "blockReason", "stop_reason", "stop_details"]  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(NAMES),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),
+    max_leaves=12,
+)
+
+
+@every_wire
+@given(event=JSON)
+def test_any_event_is_read_or_called_unreadable(wire: str, event: Any) -> None:
+    hearing = KINDS[wire].hears(lambda piece: None)
+    try:
+        hearing.take(json.dumps(event).encode(), hearing.event)
+        hearing.answer(str)
+    except Fault as caught:
+        assert caught.kind == "cut"
+    except ValueError as error:
+        assert "unreadable" in str(error)
+
+
+@every_wire
+@given(lines=st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
+def test_any_bytes_are_read_or_called_unreadable(wire: str, lines: list[bytes]) -> None:
+    try:
+        KINDS[wire].hears(lambda piece: None).take_lines(lines)
+    except ValueError as error:
+        assert "unreadable" in str(error)

@@ -1,0 +1,46 @@
+"""How much of a prompt every seat is shown alike: what a vendor may keep for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from council.prompting import Prompts
+from council.types import Packet, PacketFile, Question, Seat
+
+PACKET = Packet(files=(PacketFile("a.py", "x = {\n  }\n" * 20),), diff="+  }\n", target="a.py")
+ALPHA = Seat("alpha", perspective="Security", focus="Who may do what?")
+BETA = Seat("beta", perspective="Cost", focus="Who pays?")
+
+
+def shown(seat: Seat, packet: Packet = PACKET, task: str = "validate", before: Any = ()) -> tuple[str, int]:
+    given = {"question": Question("Is it right?", task), "packet": packet, "focus": {"alpha": "", "beta": ""}}
+    rendered = Prompts("seed").render("collaborative/draft", seat, given, before)
+    return rendered.messages[1]["content"], rendered.shared
+
+
+@pytest.mark.behaviour("issue-5-cache-marks")
+@pytest.mark.parametrize("task", ["ask", "validate"])
+def test_seats_share_everything_up_to_the_end_of_the_packets_context(task: str) -> None:
+    (first, shared), (second, again) = shown(ALPHA, task=task), shown(BETA, task=task)
+    assert shared == again
+    assert first[:shared] == second[:shared]
+    assert first[:shared].endswith('"prior_decisions": []\n  }')
+    assert all(lens not in first[:shared] for lens in ("Security", "Who may do what?", "alpha"))
+
+
+@pytest.mark.behaviour("issue-5-cache-marks")
+def test_a_conversation_that_goes_on_still_has_its_beginning_in_common() -> None:
+    text, shared = shown(ALPHA)
+    turns = (
+        {"role": "system", "content": "…"},
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": "a"},
+    )
+    assert shown(ALPHA, before=turns) == (text, shared)
+
+
+def test_without_a_packet_nothing_is_worth_keeping() -> None:
+    assert shown(ALPHA, Packet())[1] == 0
+    assert shown(Seat("alpha", small=True))[1] == 0
