@@ -12,6 +12,7 @@ INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
 )
+ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 # What a vendor quotes of somebody's key, also where it has masked the middle of it itself.
 KEY_SHAPED = re.compile(
@@ -23,6 +24,11 @@ SHORTEST_SECRET = 4  # characters; anything shorter is a placeholder, and would 
 def visible(text: str) -> tuple[str, int]:
     """The text without characters that nobody sees, and how many of them it had."""
     return INVISIBLE.subn("", sound(text))
+
+
+def plain(text: str) -> str:
+    """The text on one line, without terminal sequences and without what nobody sees: what was one word stays one."""
+    return " ".join(visible(ESCAPE.sub("", text))[0].split())
 
 
 def flat(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from council.foreign import visible
+from council.foreign import plain
 from council.rules import likeness
 
 MOST = 3
@@ -55,7 +55,7 @@ def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
     """At most three different queries, each on one line and not too long; a stale year is dropped where it would mislead."""
     kept: dict[str, str] = {}
     for query in queries:
-        words = cut_at_word(_of_this_year(_line(query), question, year), LONGEST)
+        words = cut_at_word(_of_this_year(plain(query), question, year), LONGEST)
         if words:
             kept.setdefault(words.casefold(), words)
     return list(kept.values())[:MOST]
@@ -63,7 +63,7 @@ def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
 
 def keywords(question: str) -> str:
     """The question's own words as a query: what carries no meaning is left out, and something is always left."""
-    line = _line(question)
+    line = plain(question)
     words = re.findall(r"[^\W_][\w.+#'’/&-]*[\w+#]|[^\W_]", line)
     telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP]
     return cut_at_word(" ".join((telling or words)[:MOST_WORDS]) or line, LONGEST)
@@ -96,10 +96,6 @@ def cut_at_word(text: str, most: int) -> str:
         return text
     whole = text[: most + 1].rpartition(" ")[0].rstrip(" ,;:-")
     return whole or text[:most]
-
-
-def _line(text: str) -> str:
-    return " ".join(visible(text)[0].split())
 
 
 def _of_this_year(query: str, question: str, year: int) -> str:

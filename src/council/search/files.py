@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from council.foreign import one_line
 from council.search.hits import Admit, Hit, Trouble
 from council.search.passages import Index
 
@@ -50,8 +51,8 @@ class Files:
         try:
             index = await asyncio.shield(self._reading)  # a try that ran out of time leaves it for the next
             found = await apart(lambda: index.find(query, most))
-        except sqlite3.Error:
-            raise Trouble("files cannot be searched: this Python's SQLite has no full-text search (FTS5)") from None
+        except sqlite3.Error as error:  # it may have been built without full-text search
+            raise Trouble(f"files cannot be searched by this Python's SQLite: {one_line(str(error))}") from None
         return [Hit(passage.title, passage.name, passage.text, str(n)) for n, passage in found]
 
     async def close(self) -> None:

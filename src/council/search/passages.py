@@ -15,6 +15,7 @@ from council.rules.queries import STOP
 WORDS = 100  # of a passage: about what a snippet can show
 LETTERS = 6  # of a word on average, where nobody writes spaces
 MOST_TERMS = 64
+SCHEMA = "CREATE VIRTUAL TABLE words USING fts5(name, heading, body, content='', tokenize='porter unicode61 remove_diacritics 2')"
 MARKDOWN = {".md", ".markdown", ".mdx"}
 PAGES = {".html", ".htm", ".xhtml"}
 HEADING = re.compile(r"#{1,6}\s+(.+?)[\s#]*")
@@ -107,9 +108,7 @@ class Index:
         self.passages: list[Passage] = []
         self._lock = Lock()
         self._rows = sqlite3.connect(":memory:", check_same_thread=False)
-        self._rows.execute(
-            "CREATE VIRTUAL TABLE words USING fts5(name, heading, body, content='', tokenize='porter unicode61 remove_diacritics 2')"
-        )
+        self._rows.execute(SCHEMA)
 
     def add(self, name: str, text: str) -> None:
         made = list(passages(name, text))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from council.foreign import cut, flat, visible
+from council.foreign import cut, plain
 from council.search.hits import Finder, Hit, Trouble
 from council.search.scan import scan, scan_address
 from council.types import Json
@@ -28,7 +28,7 @@ async def research(
     most = min(max(1, most), MOST)
     asked = [_searched(finder, query, most, freshness, seconds, turn) for turn, query in enumerate(queries, 1)]
     found = list(zip(queries, await asyncio.gather(*asked), strict=True))
-    told = [{"query": finder.name, "why": flat(remark)} for remark in finder.remarks] if queries else []
+    told = [{"query": finder.name, "why": plain(remark)} for remark in finder.remarks] if queries else []
     return [*_rows(found, most), *_whys(found), *told]
 
 
@@ -78,7 +78,7 @@ def _row(query: str, hit: Hit) -> Json:
 
 
 def _line(text: str, most: int) -> str:
-    return cut(flat(visible(text)[0]), most)
+    return cut(plain(text), most)
 
 
 def _whys(found: Sequence[tuple[str, Found]]) -> Iterator[Json]:

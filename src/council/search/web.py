@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from council.foreign import flat, visible, without
+from council.foreign import plain, visible, without
 from council.proxies import proxy_for
 from council.rules.queries import cut_at_word
 from council.search.hits import Hit, Trouble
@@ -26,6 +26,7 @@ LONGEST_PAUSE = 5.0
 USED_UP = (402, 432, 433)  # the plan's searches are spent
 BUSY = (408, 429)
 TAG = re.compile(r"<!--[^<>]*-->|<(?!/?script\b)/?[a-zA-Z][^<>]*>", re.I)  # a script is left to be seen and marked
+INLINE = re.compile(r"</?(?:a|b|i|u|em|strong|span|mark|code|small|su[bp])\b", re.I)  # tags that part no words
 ODD_IN_URL = re.compile(r"[\s<>\"\\\x7f-\xa0]")
 
 
@@ -71,6 +72,7 @@ class Site:
 
         if self._session is None:  # the clock is the one of whoever asks
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), headers=self.headers)
+            self._session._retry_connection = False  # the one retry is ours
         return self._session.request(method, url, proxy=proxy_for(url), allow_redirects=False, **sent)
 
     @asynccontextmanager
@@ -124,8 +126,7 @@ class Site:
     def _text(self, value: Any) -> str:
         if not isinstance(value, str):
             return ""
-        plain = html.unescape(TAG.sub(" ", value[:LONGEST_TEXT]))
-        return without(flat(visible(plain)[0]), [self.secret])
+        return without(plain(html.unescape(TAG.sub(_gap, value[:LONGEST_TEXT]))), [self.secret])
 
     def _url(self, value: Any) -> str:
         """The address of a page, if it is one that a person could open and that gives nothing away."""
@@ -142,6 +143,10 @@ class Site:
             return ""
         leaks = self.secret and self.secret in unquote(url)
         return url if good and not leaks and len(url) <= LONGEST_URL and not ODD_IN_URL.search(url) else ""
+
+
+def _gap(tag: re.Match[str]) -> str:
+    return "" if INLINE.match(tag[0]) else " "
 
 
 def _seconds(value: str | None) -> float:

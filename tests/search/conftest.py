@@ -1,0 +1,46 @@
+"""A fake provider, and each of the finders that ask over HTTP, pointed at it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from council.search import Finder, finder
+from council.settings import load_settings
+from tests.search.fake_search import FakeSearch
+
+KEY = "tvly-dev-q8Zk3Xv0Lm2Tn7Rb5Wc9"
+ENV = {"TAVILY_API_KEY": KEY, "BRAVE_SEARCH_API_KEY": KEY}
+
+
+def refuse(path: Path) -> None:
+    raise AssertionError("no file is read for a search on the web")
+
+
+def web_finder(name: str, address: str, **env: str) -> Finder:
+    env = ENV | env
+    Path("council.toml").write_text(f'[search]\nbase_url = "{address}"\n', encoding="utf-8")
+    return finder(name, load_settings(Path(), env), env, Path(), refuse)
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeSearch]:
+    async with FakeSearch() as running:
+        yield running
+
+
+@pytest.fixture(params=["tavily", "brave", "searxng"])
+async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[Finder]:
+    """Each finder in turn."""
+    made = web_finder(request.param, fake.address)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def tavily(fake: FakeSearch) -> AsyncIterator[Finder]:
+    made = web_finder("tavily", fake.address)
+    yield made
+    await made.close()
