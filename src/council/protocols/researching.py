@@ -29,9 +29,11 @@ class Research:
         """The block every member is shown, the same for all."""
         if not self.sources:
             return f"RESEARCH CONTEXT\n================\nNone: {self.missing}. Reason from what you know, and say so."
-        return "\n\n".join(["RESEARCH CONTEXT\n================", *(_entry(one) for one in self.sources)]).replace(
-            "================\n\n", "================\n", 1
-        )
+        return "RESEARCH CONTEXT\n================\n" + "\n\n".join(self.entries)
+
+    @property
+    def entries(self) -> list[str]:
+        return [_entry(one) for one in self.sources]
 
     @property
     def numbered(self) -> dict[int, Mapping[str, str]]:

@@ -14,6 +14,7 @@ from council.types import Json
 R = TypeVar("R", bound="Reply")
 Choices = Mapping[str, Collection[str]]  # a field's name → the only values it may have in this ask
 SMALL_STRING = 400
+SMALL_CELL = 120
 SMALL_LIST = 3
 DOUBTFUL = 0.3  # a confidence in numbers that reads as LOW
 
@@ -52,28 +53,27 @@ def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> J
     """The strict JSON schema of a reply: nothing extra, everything required, names limited to those present."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
-    strict: Json = _strict(schema, definitions, choices, small)
-    return strict
+    strict: Json = _strict(schema, definitions, choices)
+    return _short(strict) if small else strict
 
 
-def _strict(node: Any, definitions: Json, choices: Choices, small: bool) -> Any:
+def _strict(node: Any, definitions: Json, choices: Choices) -> Any:
     if isinstance(node, list):
-        return [_strict(item, definitions, choices, small) for item in node]
+        return [_strict(item, definitions, choices) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices, small)
+        return _strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices)
     many = str(node.get("each"))
     tight = {
-        key: _strict(value, definitions, choices, small)
+        key: _strict(value, definitions, choices)
         for key, value in node.items()
         if key not in ("title", "default", "each", "properties")
     }
     if tight.get("type") == "object":
         fields = node.get("properties", {}).items()  # whatever they are called: a field may be named "title"
-        properties = {name: _limited(name, _strict(of, definitions, choices, small), choices) for name, of in fields}
+        properties = {name: _limited(name, _strict(of, definitions, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
-    tight |= _small_limits(tight) if small else {}
     return tight | {"minItems": len(choices[many]), "maxItems": len(choices[many])} if many in choices else tight
 
 
@@ -81,11 +81,17 @@ def _limited(name: str, schema: Json, choices: Choices) -> Json:
     return schema | {"enum": list(choices[name])} if name in choices else schema
 
 
-def _small_limits(schema: Json) -> Json:
-    """A small model under a grammar would otherwise write until it is cut."""
-    if schema.get("type") == "string" and "enum" not in schema:
-        return {"maxLength": SMALL_STRING}
-    return {"maxItems": SMALL_LIST} if schema.get("type") == "array" else {}
+def _short(schema: Json, longest: int = SMALL_STRING) -> Json:
+    """A small model under a grammar would otherwise write until it is cut; the rows of a list are shorter still."""
+    kind = schema.get("type")
+    if kind == "string" and "enum" not in schema:
+        return {**schema, "maxLength": longest}
+    if kind == "array":
+        inside = SMALL_CELL if schema["items"].get("type") == "object" else longest
+        return {"maxItems": SMALL_LIST, **schema, "items": _short(schema["items"], inside)}
+    if kind == "object":
+        return {**schema, "properties": {name: _short(of, longest) for name, of in schema["properties"].items()}}
+    return schema
 
 
 def read(reply: type[R], text: str, choices: Choices) -> R:

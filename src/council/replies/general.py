@@ -16,8 +16,10 @@ _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
 
 
 def _share(value: Any) -> Any:
-    """A confidence from 0 to 1, also where it was given in percent."""
-    return value / 100 if isinstance(value, int | float) and 1 < value <= 100 else value
+    """A confidence from 0 to 1, also where it was given in percent; beyond both ends it is the end."""
+    if not isinstance(value, int | float):
+        return value
+    return min(max(value / 100 if value > 1 else value, 0.0), 1.0)
 
 
 def _numbers(value: Any) -> Any:
