@@ -12,10 +12,10 @@ from council.rules.topics import gist
 
 MOST = 50  # markers of one seat that are read
 
-_OFTEN = r"(?:(?:(?!hardly|barely|scarcely|rarely|seldom)\w{1,20}ly|would|must|have\s+to|do|still|also|too|therefore)\s+){0,3}"
+_OFTEN = r"(?:(?:(?!hardly|barely|scarcely|rarely|seldom)\w{1,20}ly|would|will|must|(?:have|need|want|going)\s+to|do|still|also|too|therefore)\s+){0,3}"
 _MARKER = re.compile(
-    rf"(?<![\w'-])(?:(?P<own>I(?:'d)?\s+{_OFTEN}"
-    r"(?:disagree\s+(?:with|that)|(?:do\s+not|don't|cannot|can't)\s+agree\s+(?:with|that)|push\s+back\s+on|dispute))"
+    rf"(?<![\w'-])(?:(?P<own>I(?:'d|'m|'ll)?\s+{_OFTEN}"
+    r"(?:disagree(?:\s+with|\s+that|(?=\s*[.,;:!—–]))|(?:do\s+not|don't|cannot|can't)\s+agree\s+(?:with|that)|push\s+back\s+on|dispute))"
     r"|(?P<instead>contrary\s+to|unlike(?=\s))"
     r"|(?P<contradicts>(?:this|that|which)\s+(?:\w{1,20}ly\s+)?contradicts)"
     r"|(?P<wrong>(?:that|this)(?:'s|\s+is)\s+(?:\w{1,20}ly\s+|just\s+)?wrong))(?![\w-])",
@@ -41,7 +41,7 @@ _DOUBT = {
     "wrong": re.compile(r"\w"),  # "a number that is wrong" is none
 }
 _NOBODY = re.compile(r"\s*(?:nobody|no\s+one|none|nothing|my|our|mine|myself)\b", re.IGNORECASE)
-_POINTS_BACK = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
+_BACK = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,7 @@ class Marker:
 
 def markers(response: str) -> list[Marker]:
     """Every marker that is meant: neither negated nor reported, neither asked nor quoted, nor shown as code."""
-    prose = read(response)
-    return list(islice(_read(prose), MOST))
+    return list(dict.fromkeys(islice(_read(read(response)), MOST)))
 
 
 def _read(prose: Prose) -> Iterator[Marker]:
@@ -77,14 +76,15 @@ def _is_meant(prose: Prose, found: re.Match[str], begin: int, end: int) -> bool:
 
 
 def _marker(prose: Prose, found: re.Match[str], begin: int, end: int) -> Marker:
-    sentence, kind = tidy(prose.text[begin:end]), found.lastgroup
-    if kind == "wrong":
-        here = prose.text[begin : found.start()]
-        return Marker(sentence, here if gist(here) else prose.before(begin))
     stop = _OBJECT_ENDS.search(prose.spoken, found.end(), end)
     until = stop.start() if stop else end
-    denied = prose.text[found.end() : until]
-    if not gist(denied) and _POINTS_BACK.search(denied):
-        denied = prose.before(begin)
-    rest = f"{prose.text[begin : found.start()]} {prose.text[until:end]}"
-    return Marker(sentence, denied, rest if kind == "instead" else "")
+    denied, before = prose.text[found.end() : until], prose.text[begin : found.start()]
+    said = f"{before} {prose.text[until:end]}" if found.lastgroup == "instead" else ""
+    if found.lastgroup == "wrong" or (not gist(denied) and _points_back(denied)):
+        denied = before if gist(before) else prose.before(begin)
+    return Marker(tidy(prose.text[begin:end]), denied, said)
+
+
+def _points_back(denied: str) -> bool:
+    """ "I disagree." and "I disagree with that." speak of what was said before them."""
+    return not re.search(r"\w", denied) or bool(_BACK.search(denied))

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 REACH = 400  # characters of a sentence that are read to either side of a place in it
 
@@ -53,6 +54,7 @@ class Prose:
         return pattern.finditer(self.spoken)
 
 
+@lru_cache(maxsize=16)  # of one council: each text is read for markers and for advice
 def read(text: str) -> Prose:
     blank = _SHOWN.sub(lambda found: "\0" * len(found.group()), text)
     return Prose(text, blank.translate(_EMPHASIS), tuple(found.end() for found in _END.finditer(blank)))

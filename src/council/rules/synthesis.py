@@ -28,9 +28,9 @@ def problems_of(
     sources: Sources,
     persisting: Sequence[Dispute],
 ) -> list[str]:
-    """What a synthesis is sent back for, in sentences its writer can act on; nothing if it keeps the rules."""
+    """What a synthesis is sent back for: "cites [7], but …". Each can be acted on; nothing if it keeps the rules."""
     if not answer.strip():
-        return ["The answer is empty: write it."]
+        return ["is empty: write the answer"]
     whole = "\n\n".join((answer, *(side for sides in told.values() for side in sides)))
     return [*_shape(answer), *_citations(whole, sources), *_untold(told, persisting)]
 
@@ -44,17 +44,17 @@ def _shape(answer: str) -> Iterator[str]:
     blocks = [block.group() for block in FENCED.finditer(answer)]
     whole = answer.strip()
     if _is_json(_unfenced(whole) if [block.strip() for block in blocks] == [whole] else whole):
-        yield "The answer is raw JSON: write it as Markdown prose."
+        yield "is raw JSON: write Markdown prose"
     elif _OWN_KEY.search(answer) or any(_is_reply(_parsed(_unfenced(block))) for block in blocks):
-        yield "The answer repeats a member's reply as raw JSON: say in prose what was said."
+        yield "repeats a member's reply as raw JSON: say in prose what was said"
 
 
 def _citations(text: str, sources: Sources) -> Iterator[str]:
     wrong = [f"[{number}]" for number in cited(text, sources) if number not in sources]
     if wrong:
-        yield f"The answer cites {', '.join(wrong[:SHOWN])}, but {_range(sources)}."
+        yield f"cites {', '.join(wrong[:SHOWN])}, but {_range(sources)}"
     for url in strange_addresses(text, [source.get("url", "") for source in sources.values()])[:SHOWN]:
-        yield f'The answer gives the address "{url}", which is not in the context: leave it out.'
+        yield f'gives the address "{url}", which is not in the context: leave it out'
 
 
 def _range(sources: Sources) -> str:
@@ -73,7 +73,7 @@ def _untold(told: Mapping[str, Sequence[str]], persisting: Sequence[Dispute]) ->
         sides = by_name.get(name, ())
         if not dispute.possible and not _both(sides):
             what = "tells only one side of" if any(side.strip() for side in sides) else "says nothing about"
-            yield f'The answer {what} the disagreement {name} on "{_line(dispute.topic)}": both sides must be told.'
+            yield f'{what} the disagreement {name} on "{_line(dispute.topic)}": both sides must be told'
 
 
 def _both(sides: Sequence[str]) -> bool:
@@ -99,9 +99,8 @@ def _chairs(position: str, case: str) -> str:
 
 def _seats(side: Side) -> str:
     stance = f" ({side.stance})" if side.stance else ""
-    return f"{side.seat.replace('_', ' ').capitalize()}{stance}: {_line(side.claim)}" + "".join(
-        f" [{n}]" for n in side.evidence
-    )
+    evidence = "".join(f" [{number}]" for number in side.evidence)
+    return _line(f"{side.seat.replace('_', ' ').capitalize()}{stance}: {side.claim}{evidence}")
 
 
 def _line(text: str) -> str:

@@ -22,7 +22,8 @@ _EMPTY = frozenset(  # words of talk, not of a topic
 )
 _NEGATION = re.compile(
     r"\bnot\b(?!\s+(?:only|just|merely|least)\b)|\bno\b(?!\s+(?:doubt|matter)\b)|n't\b"
-    r"|\b(?:never|cannot|neither|nor|none|nobody|nothing|without|avoid(?:s|ing|ed)?)\b",
+    r"|\b(?:never|cannot|neither|nor|none|nobody|nothing|without)\b"
+    r"|\b(?:avoid|reject|refus|oppos|delay|postpon|abandon)(?:e?s|ed?|ing)?\b",
     re.IGNORECASE,
 )
 

@@ -1,0 +1,321 @@
+"""Who disputes with whom, and how it ends. The cases stand in disputes.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from council.rules.claims import Claim, Voice, aligned
+from council.rules.disputes import Dispute, Move, Side, disputing, find_disputes, settle, word_agrees
+
+CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.toml").read_text(encoding="utf-8"))[
+    "case"
+]
+STANCES = {"+": "supports", "-": "opposes", "~": "qualifies"}
+
+
+def voice(seat: str, lines: Sequence[str]) -> Voice:
+    claims, response = [], []
+    for line in lines:
+        if found := re.match(r"([-+~]) ([^:]*): (.*)", line, re.DOTALL):
+            mark, topic, text = found.groups()
+            numbers = tuple(int(n) for n in re.findall(r"\[(\d+)\]", text))
+            claims.append(Claim(seat, topic.strip(), STANCES[mark], text, 0.8, numbers))
+        else:
+            response.append(line)
+    return Voice(seat, "\n\n".join(response), tuple(claims))
+
+
+def heard(case: dict[str, Any]) -> list[Voice]:
+    said = {seat: lines for seat, lines in case.items() if seat not in ("id", "same", "disputes")}
+    return aligned([voice(seat, lines) for seat, lines in said.items()], [(a, b) for a, b in case.get("same", [])])
+
+
+def told(disputes: Sequence[Dispute]) -> list[list[str]]:
+    return [[one.topic, " ".join(one.seats), one.how] for one in disputes]
+
+
+# Finding
+
+
+@pytest.mark.behaviour("30-disputes-declared", "30-disputes-markers", "30-disputes-possible", "30-qualifies", "30-topics-aligned")  # fmt: skip
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_the_table(case: dict[str, Any]) -> None:
+    found = find_disputes(heard(case))
+    assert sorted(told(found)) == sorted(case["disputes"])
+    assert all(len(one.seats) > 1 and all(side.claim for side in one.positions) for one in found)
+
+
+@pytest.mark.behaviour("30-disputes-cap")
+def test_declared_come_before_marked_and_marked_before_possible() -> None:
+    voices = heard(
+        {
+            "generalist": ["+ Redis: Sessions belong in Redis.", "+ zebras: Yes."],
+            "skeptic": ["- zebras: No.", "I disagree with Redis."],
+            "domain_expert": ["I recommend a small monolith in Python with one database."],
+            "economist": ["The best approach is a queue with several workers and one store for events."],
+        }
+    )
+    found = find_disputes(voices)
+    assert [one.how for one in found] == ["declared", "marker", "possible"]
+    assert [one.possible for one in found] == [False, False, True]
+
+
+@pytest.mark.behaviour("30-disputes-cap")
+def test_of_more_than_ten_the_surest_stay() -> None:
+    many = [f"t{n:02}" for n in range(12)]
+    found = find_disputes(
+        [
+            *(voice(name, [f"{mark} {topic}: x" for topic in many]) for name, mark in (("a", "+"), ("b", "-"))),
+            *(Voice(f"v{n}", f"I recommend the {'xyz'[n] * 5} road to {n}{n}{n} people now.") for n in range(3)),
+        ]
+    )
+    assert len(found) == 10
+    assert {one.how for one in found} == {"declared"}
+
+
+@pytest.mark.behaviour("30-disputes-declared")
+def test_a_position_has_the_best_evidenced_claim_and_all_evidence_of_its_seat() -> None:
+    claims = (
+        Claim("generalist", "Redis", "supports", "It is fast.", 0.9, (3,)),
+        Claim("generalist", "Redis", "supports", "It is used everywhere.", 0.4, (1, 2)),
+        Claim("generalist", "Redis", "qualifies", "With a log.", 0.9, (4, 5, 6)),
+    )
+    (found,) = find_disputes([Voice("generalist", "", claims), voice("skeptic", ["- Redis: It forgets. [7]"])])
+    assert found.positions == (
+        Side("generalist", "It is used everywhere.", "supports", (1, 2, 3)),
+        Side("skeptic", "It forgets. [7]", "opposes", (7,)),
+    )
+
+
+@pytest.mark.behaviour("30-disputes-markers")
+def test_the_sides_of_a_marker_are_its_sentence_and_the_claim_it_speaks_against() -> None:
+    (found,) = find_disputes(
+        [
+            voice("generalist", ["+ Redis: Sessions belong in Redis. [2]", "+ cost: Redis is cheap."]),
+            voice("skeptic", ["+ cost: Yes.", "Well. I **disagree** with\nRedis for sessions [9]. It forgets."]),
+        ]
+    )
+    assert found.positions == (
+        Side("generalist", "Sessions belong in Redis. [2]", "supports", (2,)),
+        Side("skeptic", "I **disagree** with Redis for sessions [9].", "opposes"),
+    )
+
+
+@pytest.mark.behaviour("30-disputes-markers")
+def test_a_marker_speaks_about_the_topic_it_shares_most_words_with() -> None:
+    voices = [
+        voice("generalist", ["+ Redis: Redis is durable.", "+ Redis sessions: Sessions belong in Redis."]),
+        voice("skeptic", ["I disagree with Redis for user sessions."]),
+    ]
+    assert told(find_disputes(voices)) == [["Redis sessions", "generalist skeptic", "marker"]]
+
+
+# Who speaks again, and how it ends
+
+
+def dispute(topic: str, *sides: str, how: str = "declared") -> Dispute:
+    """Sides as "+generalist" and "-skeptic"."""
+    return Dispute(topic, tuple(Side(side[1:], "x", STANCES.get(side[0], "")) for side in sides), how)
+
+
+def moves(topic: str, **words: str) -> list[Move]:
+    return [Move(seat, topic, word, f"{word} x") for seat, word in words.items()]
+
+
+@pytest.mark.behaviour("30-round2-seats")
+def test_only_seats_in_declared_or_marked_disputes_speak_again() -> None:
+    disputes = [
+        dispute("a", "+skeptic", "-generalist"),
+        dispute("b", "+domain_expert", "-skeptic", how="marker"),
+        dispute("c", "?economist", "?lawyer", how="possible"),
+    ]
+    assert disputing(disputes) == ("skeptic", "generalist", "domain_expert")
+    assert disputing(disputes[2:]) == ()
+
+
+ENDS = {
+    "nobody answers": (("+a", "-b"), {}, False),
+    "both maintain": (("+a", "-b"), {"a": "MAINTAIN", "b": "MAINTAIN"}, False),
+    "one concedes, the other maintains": (("+a", "-b"), {"a": "CONCEDE", "b": "MAINTAIN"}, True),
+    "one concedes, the other is silent": (("+a", "-b"), {"a": "CONCEDE"}, True),
+    "both concede": (("+a", "-b"), {"a": "CONCEDE", "b": "CONCEDE"}, True),
+    "one nuances": (("+a", "-b"), {"a": "NUANCE", "b": "MAINTAIN"}, False),
+    "one nuances, the other is silent": (("+a", "-b"), {"a": "NUANCE"}, False),
+    "both nuance": (("+a", "-b"), {"a": "NUANCE", "b": "NUANCE"}, True),
+    "one nuances, one concedes": (("+a", "-b"), {"a": "NUANCE", "b": "CONCEDE"}, True),
+    "one of the two concedes to the one": (
+        ("+a", "+b", "-c"),
+        {"a": "CONCEDE", "b": "MAINTAIN", "c": "MAINTAIN"},
+        False,
+    ),
+    "the one concedes to the two": (("+a", "+b", "-c"), {"c": "CONCEDE"}, True),
+    "the two concede to the one": (("+a", "+b", "-c"), {"a": "CONCEDE", "b": "CONCEDE"}, True),
+    "all three nuance": (("+a", "+b", "-c"), {"a": "NUANCE", "b": "NUANCE", "c": "NUANCE"}, True),
+    "two of three nuance": (("+a", "+b", "-c"), {"a": "NUANCE", "c": "NUANCE"}, False),
+    "a stranger concedes": (("+a", "-b"), {"z": "CONCEDE"}, False),
+    "no word of the three": (("+a", "-b"), {"a": "AGREE", "b": "NUANCE"}, False),
+}
+
+
+@pytest.mark.behaviour("30-settled-by-words")
+@pytest.mark.parametrize(("sides", "words", "ended"), ENDS.values(), ids=list(ENDS))
+def test_a_dispute_ends_by_concession_or_when_all_give_way(sides: tuple[str, ...], words: dict[str, str], ended: bool) -> None:  # fmt: skip
+    one = dispute("Redis", *sides)
+    assert settle([one], moves("Redis", **words)) == (([one], []) if ended else ([], [one]))
+
+
+@pytest.mark.behaviour("30-settled-by-words")
+def test_a_word_on_one_topic_settles_no_other() -> None:
+    one, other = dispute("Redis", "+a", "-b"), dispute("cost", "+a", "-b")
+    assert settle([one, other], moves("the REDIS!", a="CONCEDE")) == ([one], [other])
+
+
+@pytest.mark.behaviour("30-settled-by-words")
+def test_a_seat_that_concedes_and_maintains_maintains() -> None:
+    one = dispute("Redis", "+a", "-b")
+    for words in (("CONCEDE", "MAINTAIN"), ("MAINTAIN", "CONCEDE")):
+        assert settle([one], [Move("a", "Redis", word, "") for word in words]) == ([], [one])
+
+
+@pytest.mark.behaviour("30-disputes-possible")
+def test_a_possible_dispute_stays_possible() -> None:
+    one = dispute("Redis", "?a", "?b", how="possible")
+    assert settle([one], moves("Redis", a="CONCEDE", b="CONCEDE")) == ([], [one])
+
+
+@pytest.mark.behaviour("30-settled-by-words")
+def test_the_words_of_a_paragraph_settle_nothing() -> None:
+    one = dispute("Redis", "+a", "-b")
+    assert settle([one], [Move("a", "Redis", "MAINTAIN", "CONCEDE? I concede nothing.")]) == ([], [one])
+
+
+@pytest.mark.behaviour("30-settled-by-words")
+@pytest.mark.parametrize(
+    ("word", "text", "agrees"),
+    [
+        ("CONCEDE", "CONCEDE. Source 2 shows it.", True),
+        ("CONCEDE", "concede: I was wrong.", True),
+        ("NUANCE", "**NUANCE** — below 50 users.", True),
+        ("NUANCE", "- _Nuance_, below 50 users.", True),
+        ("MAINTAIN", "“MAINTAIN”: it holds.", True),
+        ("MAINTAIN", "## 1. [MAINTAIN] It holds.", True),
+        ("MAINTAIN", "\n\n> `MAINTAIN` it holds.", True),
+        ("concede ", "CONCEDE.", True),
+        ("CONCEDE", "I will not concede.", False),
+        ("CONCEDE", "I concede.", False),
+        ("CONCEDE", "MAINTAIN. I will not concede.", False),
+        ("MAINTAIN", "MAINTAINING it is hard.", False),
+        ("CONCEDE", "Not CONCEDE.", False),
+        ("CONCEDE", "CONCEDED.", False),
+        ("CONCEDE", "", False),
+        ("", "", False),
+        ("", "CONCEDE", False),
+    ],
+)
+def test_a_paragraph_begins_with_its_word(word: str, text: str, agrees: bool) -> None:
+    assert word_agrees(word, text) is agrees
+
+
+# Whatever is said
+
+SEATS = ("a", "b", "c", "d")
+PIECES = (
+    "I disagree with ", "contrary to ", "unlike ", "This contradicts ", "that is wrong", "I recommend ", "not ", "Redis", "cost",
+    "“", "”", '"', "'", "`", "```", "> ", ". ", "? ", ", ", "\n", "\n\n", "- ", "**", "\0", "é", "if ", "because ", "the best approach ",
+)  # fmt: skip
+TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+TOPIC = st.one_of(st.sampled_from(["Redis", "redis", "the cost", "costs", "", "?", "C++"]), TEXT)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Voice]:
+    voices = []
+    for seat in draw(st.lists(st.sampled_from(SEATS), unique=True)):
+        claim = st.builds(
+            Claim,
+            st.just(seat), TOPIC, st.sampled_from(["supports", "opposes", "qualifies", "?"]), TEXT, st.floats(),
+            st.lists(st.integers(1, 9), max_size=3).map(tuple),
+        )  # fmt: skip
+        voices.append(Voice(seat, draw(TEXT), tuple(draw(st.lists(claim, max_size=5)))))
+    return voices
+
+
+PAIRS = st.lists(st.tuples(TOPIC, TOPIC), max_size=4)
+
+
+def as_set(disputes: Sequence[Dispute]) -> set[tuple[str, frozenset[str], str]]:
+    return {(one.topic, frozenset(one.seats), one.how) for one in disputes}
+
+
+@pytest.mark.behaviour("30-disputes-any-order")
+@settings(max_examples=150, deadline=None)
+@given(tables(), PAIRS, st.randoms())
+def test_the_order_of_the_seats_changes_no_dispute(
+    voices: list[Voice], same: list[tuple[str, str]], chance: Any
+) -> None:
+    voices = aligned(voices, same)
+    mixed = chance.sample(voices, len(voices))
+    found = find_disputes(voices)
+    assert as_set(find_disputes(mixed)) == as_set(found)
+    assert len(found) <= 10
+    seats = [one.seat for one in voices]
+    for one in found:
+        assert len(one.seats) > 1
+        assert len(one.positions) == len(one.seats)
+        assert one.how == "possible" or list(one.seats) == sorted(one.seats, key=seats.index)
+    resolved, persisting = settle(found, [])
+    assert (resolved, persisting) == ([], found)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXT, TEXT)
+def test_no_word_is_too_strange_to_be_looked_at(word: str, text: str) -> None:
+    assert word_agrees(word, text) in (True, False)
+
+
+LONG = 300_000  # for each of three seats
+NASTY = {
+    "one long word": "x" * LONG,
+    "markers": "I disagree with Redis sessions in this and that place. " * (LONG // 55),
+    "one sentence of markers": "I disagree with Redis and " * (LONG // 26),
+    "adverbs": "I " + "really " * (LONG // 7) + "disagree with Redis",
+    "open quotes": "“" * LONG,
+    "open single quotes": " ‘a’b" * (LONG // 5),
+    "straight quotes": ' "a' * (LONG // 3),
+    "backticks": "`\n" * (LONG // 2),
+    "fences": "```a" * (LONG // 4),
+    "white space": " " * LONG,
+    "line ends": "\n" * LONG,
+    "full stops": ". " * (LONG // 2),
+    "dots without an end": "." * LONG,
+    "quoted lines": "> I disagree with Redis\n" * (LONG // 24),
+    "negations": "not n't no never " * (LONG // 17),
+    "clauses": "contrary to Redis, and, but, so, " * (LONG // 33),
+}
+
+
+@pytest.mark.behaviour("30-disputes-long-texts")
+@pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
+def test_a_megabyte_is_read_in_one_go(text: str) -> None:
+    """A rule that went over it again for each of its words would not come to an end."""
+    claims = tuple(Claim("a", f"Redis {n}", "supports", "Sessions belong in Redis.", 0.5) for n in range(30))
+    voices = aligned([Voice("a", text, claims), Voice("b", text), Voice("c", text)], [])
+    assert all(one.how in ("marker", "possible") for one in find_disputes(voices))
+
+
+@pytest.mark.behaviour("30-disputes-long-texts")
+def test_thousands_of_claims_are_laid_side_by_side() -> None:
+    claims = [[Claim(seat, f"topic {n}", stance, "x" * 40, 0.5) for n in range(1_500)] for seat, stance in (("a", "supports"), ("b", "opposes"))]  # fmt: skip
+    same = [(f"topic {n}", f"topic {n + 1}") for n in range(1_499)]
+    text = "I disagree with topic 7. " * 100
+    voices = [Voice("a", "", tuple(claims[0])), Voice("b", "", tuple(claims[1])), Voice("c", text)]
+    assert len(find_disputes(voices)) == 10
+    assert [one.topic for one in find_disputes(aligned(voices, same))] == ["topic 0"]

@@ -1,0 +1,315 @@
+"""Whether a synthesis keeps its rules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from council.rules.disputes import Dispute, Side
+from council.rules.synthesis import cited, disagreement_text, numbered, problems_of, strange_addresses
+
+SOURCES = {
+    1: {"title": "One", "url": "https://one.example/a"},
+    2: {"title": "Two", "url": "https://two.example/wiki/Redis_(store)"},
+    3: {"title": "Three", "url": "http://three.example"},
+}
+URLS = [source["url"] for source in SOURCES.values()]
+REDIS = Dispute(
+    "Redis", (Side("generalist", "It is fast.", "supports", (1, 2)), Side("domain_expert", "It forgets.", "opposes")), "declared"
+)  # fmt: skip
+COST = Dispute("the cost\nof it.", (Side("a", "Low.", "supports"), Side("b", "High.", "opposes")), "marker")
+POSSIBLE = Dispute("x vs y", (Side("a", "I recommend x."), Side("b", "I recommend y.")), "possible")
+BOTH = ["It is fast.", "It forgets."]
+
+
+# Citing
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("As shown [1].", [1]),
+        ("Redis is fast[2], and cheap [1].", [2, 1]),
+        ("Both [2, 3] and [1][2].", [2, 3, 1]),
+        ("All [1-3], or [1–3], or [1; 3], or [1 and 2].", [1, 2, 3]),
+        ("Too many [1-900], backwards [9-7].", [1, 900, 9, 7]),
+        ("By its name [One](https://one.example/a).", [1]),
+        ("With brackets [Two](https://two.example/wiki/Redis_(store)).", [2]),
+        ("By number and address [3](http://three.example/).", [3]),
+        ("Bare: https://one.example/a, <http://three.example>.", [1, 3]),
+        ("By an address that is not there [X](https://one.example/a/b).", []),
+        ("```python\nrows[1] = cols[2]\n```\n[3]", [3]),
+        ("~~~\n[1]\n~~~", []),
+        ("```\nnever closed [1]", []),
+        ("Inline `a[1]` and ``b[`2`]`` but [3].", [3]),
+        ("- [x] done\n- [ ] to do\n- [X] done", []),
+        ("A footnote [^1] and its text.\n\n[^1]: here", []),
+        ("In [2024] and [1999].", []),
+        ("Between [0, 1] or at [0].", []),
+        ("An empty [] and a [word] and [1.5] and [1,] and [-1].", []),
+        ("Escaped \\[2\\].", [2]),
+        ("[1]: https://one.example/a", [1]),
+        ("[12] and [123]", [12, 123]),
+        ("", []),
+    ],
+)
+def test_what_a_text_cites(text: str, numbers: list[int]) -> None:
+    assert cited(text, SOURCES) == numbers
+
+
+def test_without_a_context_only_numbers_are_cited() -> None:
+    assert cited("[One](https://one.example/a) says so [4].") == [4]
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [
+        ("See https://one.example/a.", []),
+        ("See https://one.example/a, (https://one.example/a) and <https://one.example/a>!", []),
+        ("[Two](https://two.example/wiki/Redis_(store)), [Three](http://three.example/ 'title')", []),
+        ("[One](https://one.example/a),[Three](http://three.example)", []),
+        ("https://one.example/a,http://three.example;https://one.example/a", []),
+        ("HTTPS://ONE.example/a/ is the same page", []),
+        ("**https://one.example/a** and _http://three.example_ and “http://three.example”", []),
+        ("| https://one.example/a|http://three.example |", []),
+        ("[Two](https://two.example/wiki/Redis\\_(store))", []),
+        ("https://one.example/a#part and https://one.example/a/b", ["https://one.example/a#part", "https://one.example/a/b"]),
+        ("https://one.example", ["https://one.example"]),
+        ("https://one.example/A", ["https://one.example/A"]),
+        ("http://one.example/a", ["http://one.example/a"]),
+        ("https://one.example@evil.example/a", ["https://one.example@evil.example/a"]),
+        ("https://one.example/a?x=1&amp;y=2", ["https://one.example/a?x=1&amp;y=2"]),
+        ("[made up](https://made.up/x(1)/y), once more https://made.up/x(1)/y.", ["https://made.up/x(1)/y"]),
+        ("In code `https://made.up/x`", ["https://made.up/x"]),
+        ("```\ncurl https://api.example/v1\n```", []),
+        ("on http://localhost:8080/x, http://127.0.0.1, http://[::1]:80/", []),
+        ("on http://localhost.evil.example", ["http://localhost.evil.example"]),
+        ("https:// and https://… and http://<host>/x", []),
+        ("http://[broken", ["http://[broken"]),
+        ("参照：https://made.up/頁。終わり", ["https://made.up/頁"]),
+        ("no address, one.example/a", []),
+    ],
+)  # fmt: skip
+def test_addresses_that_nobody_found(text: str, strange: list[str]) -> None:
+    assert strange_addresses(text, URLS) == strange
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+def test_the_context_may_write_an_address_in_its_own_way() -> None:
+    assert strange_addresses("https://a.example/x?a=1&b=2", ["https://A.example/x?a=1&amp;b=2"]) == []
+    assert strange_addresses("https://a.example/x_", ["https://a.example/x_"]) == []
+
+
+# Problems
+
+
+def problems(answer: str, told: dict[str, list[str]] | None = None, persisting: tuple[Dispute, ...] = ()) -> list[str]:
+    return problems_of(answer, told or {}, SOURCES, persisting)
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+def test_a_synthesis_that_keeps_the_rules_has_no_problem() -> None:
+    answer = 'Use it [1], [Two](https://two.example/wiki/Redis_(store)).\n\n- Short.\n\n```json\n{"ttl": 60}\n```'
+    assert problems(answer, {"D1": BOTH, "d2 ": ["Low.", "High."]}, (REDIS, COST)) == []
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        (SOURCES, "cites [7], [9], but the context has 1 to 3"),
+        ({1: SOURCES[1]}, "cites [7], [9], but the context has only 1"),
+        ({1: SOURCES[1], 4: SOURCES[2]}, "cites [7], [9], but the context has 1, 4"),
+        ({}, "cites [7], [9], but there is no research context: cite nothing"),
+    ],
+)
+def test_a_citation_of_nothing_is_named_with_what_there_is(sources: dict[int, dict[str, str]], said: str) -> None:
+    assert problems_of("So it is [7] [9].", {}, sources, []) == [said]
+
+
+@pytest.mark.behaviour("30-synthesis-checked", "003-no-invented-claims")
+def test_a_strange_address_is_named() -> None:
+    assert problems("See [this](https://made.up/x).") == [
+        'gives the address "https://made.up/x", which is not in the context: leave it out'
+    ]
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+def test_what_the_sides_cite_is_checked_too() -> None:
+    told = {"D1": ["It is fast [8].", "It forgets, says https://made.up."]}
+    assert [line.split(",")[0] for line in problems("Fine.", told, (REDIS,))] == [
+        "cites [8]",
+        'gives the address "https://made.up"',
+    ]
+
+
+@pytest.mark.behaviour("30-synthesis-checked", "003-persisting-told")
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ({}, "says nothing about"),
+        ({"D2": []}, "says nothing about"),
+        ({"D2": ["", " \n"]}, "says nothing about"),
+        ({"D2": ["Low.", ""]}, "tells only one side of"),
+        ({"D2": ["It is low.", "it is LOW"]}, "tells only one side of"),
+        ({"D3": ["Low.", "High."]}, "says nothing about"),
+    ],
+)
+def test_a_disagreement_needs_both_sides(told: dict[str, list[str]], what: str) -> None:
+    said = problems("Fine.", {"D1": BOTH} | told, (REDIS, COST))
+    assert said == [f'{what} the disagreement D2 on "the cost of it.": both sides must be told']
+
+
+@pytest.mark.behaviour("30-disputes-possible")
+def test_nobody_is_made_to_tell_a_possible_dispute() -> None:
+    assert problems("Fine.", {}, (POSSIBLE,)) == []
+
+
+REPLY = json.dumps({"memberId": "council_skeptic", "response": "No.", "confidence": 0.9}, indent=1)
+
+
+@pytest.mark.behaviour("30-synthesis-checked", "003-no-raw-json")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"answer": "Yes."}',
+        ' [{"a": 1}] ',
+        '["yes", "no"]',
+        '```json\n{"answer": "Yes."}\n```',
+        '```\n{"answer": "Yes."}\n```\n',
+        '{"answer": "It was cut o',
+        '```json\n{"answer": "It was cut o',
+    ],
+)
+def test_an_answer_that_is_json_is_sent_back(answer: str) -> None:
+    assert problems(answer) == ["is raw JSON: write Markdown prose"]
+
+
+@pytest.mark.behaviour("30-synthesis-checked", "003-no-raw-json")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"The skeptic said:\n\n```json\n{REPLY}\n```\n\nSo be it.",
+        f"The skeptic said: {REPLY}",
+        f"```\n[{REPLY}]\n```\n\nSo be it.",
+        'They said:\n\n```json\n{"response": "No.", "confidence": 0.9}\n```',
+        'They said:\n\n~~~json\n[{"topic": "cost", "stance": "supports"}]\n~~~',
+    ],
+)
+def test_a_reply_that_is_repeated_is_sent_back(answer: str) -> None:
+    assert problems(answer) == ["repeats a member's reply as raw JSON: say in prose what was said"]
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        'Set this:\n\n```json\n{"topic": "events", "sources": ["a"]}\n```',
+        'Set this:\n\n```json\n{"confidence": 0.9}\n```',
+        '```json\n{"ttl": 60}\n```\n\nPut this into the file.',
+        "The memberId is stamped by the engine.",
+        "{braces} are fine",
+        "[1]",
+        "42",
+        "null",
+        '"Yes."',
+    ],
+)
+def test_json_that_belongs_to_the_answer_stays(answer: str) -> None:
+    assert problems(answer) == []
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@pytest.mark.parametrize("answer", ["", " \n\t"])
+def test_an_empty_answer_is_that_and_nothing_else(answer: str) -> None:
+    assert problems(answer, {}, (REDIS,)) == ["is empty: write the answer"]
+
+
+# Telling
+
+
+@pytest.mark.behaviour("003-persisting-told")
+def test_a_disagreement_is_told_with_both_sides() -> None:
+    sides = [("**Use it:**", "It is fast [1]."), ("Leave it", "It\nforgets."), ("", " ")]
+    assert disagreement_text(REDIS, "because speed and safety part here.", sides) == (
+        "Experts disagree on Redis because speed and safety part here.\n"
+        "\n"
+        "- **Use it**: It is fast [1].\n"
+        "- **Leave it**: It forgets."
+    )
+
+
+@pytest.mark.behaviour("003-persisting-told")
+@pytest.mark.parametrize(
+    "sides", [[], [("Use it", "It is fast.")], [("Use it", ""), ("use it!", "")], [("", ""), (" ", "")]]
+)
+def test_without_two_sides_the_seats_speak_for_themselves(sides: list[tuple[str, str]]) -> None:
+    assert disagreement_text(REDIS, "", sides) == (
+        "Experts disagree on Redis.\n\n- Generalist (supports): It is fast. [1] [2]\n- Domain expert (opposes): It forgets."
+    )
+
+
+@pytest.mark.behaviour("003-persisting-told", "30-disputes-possible")
+def test_a_topic_stays_on_its_line_and_a_possible_dispute_says_that_it_is_one() -> None:
+    assert disagreement_text(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
+    assert disagreement_text(POSSIBLE, "", []).startswith(
+        "Experts disagree on x vs y (possible: only their words differ).\n"
+    )
+
+
+def test_disagreements_are_called_by_their_place() -> None:
+    assert numbered([REDIS, COST]) == {"D1": REDIS, "D2": COST}
+
+
+# Whatever is written
+
+PIECES = (
+    "[1]", "[2, 3]", "[", "]", "(", ")", "https://one.example/a", "http://", "https://x", "`", "```\n", "~~~", "\n", "{", '{"a":',
+    "}", '"memberId":', "\\[", "\\", "[^1]", " ", "。", "\0", "[1-", "9]", "&amp;", "\ud800",
+)  # fmt: skip
+TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+
+
+@pytest.mark.behaviour("30-synthesis-checked")
+@settings(max_examples=300, deadline=None)
+@given(TEXT, TEXT, TEXT, TEXT)
+def test_any_text_can_be_checked_and_told(answer: str, one: str, other: str, topic: str) -> None:
+    dispute = Dispute(topic, (Side(one, other),), "declared")
+    said = problems_of(answer, {"D1": [one, other], topic: [one]}, SOURCES, [dispute])
+    assert len(said) == len(set(said))
+    assert all(line == line.strip() and "\n" not in line for line in said)
+    text = disagreement_text(dispute, one, [(one, other), (other, topic)])
+    assert text.startswith("Experts disagree on ")
+    assert all(line.startswith("- ") for line in text.split("\n")[2:])
+    assert strange_addresses(answer, strange_addresses(answer, [])) == []
+
+
+LONG = 1_000_000
+NASTY = {
+    "open brackets": "[" * LONG,
+    "numbers": "[1, 2][3]" * (LONG // 9),
+    "one list": "[" + "1," * (LONG // 2),
+    "white space in a bracket": "[1" + " " * LONG,
+    "one address": "https://x/" + "(" * LONG,
+    "addresses": "https://one.example/a " * (LONG // 22),
+    "slashes": "https://" * (LONG // 8),
+    "backticks": "`a``b" * (LONG // 5),
+    "fences": "```\n" * (LONG // 4),
+    "an open fence": "```" + " \n" * (LONG // 2),
+    "objects": '{"a":' * (LONG // 5),
+    "lists": "[" * 100_000 + "]" * 100_000,
+    "backslashes": "\\" * LONG,
+    "white space": " " * LONG + "x",
+}
+
+
+@pytest.mark.behaviour("30-synthesis-long-texts")
+@pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
+def test_a_megabyte_is_checked_in_one_go(text: str) -> None:
+    """A rule that went over it again for each of its signs would not come to an end."""
+    assert len(problems_of(text, {}, SOURCES, [REDIS])) < 20
