@@ -123,7 +123,7 @@ class Convener:
 
     def _as_before(self, setup: Json) -> None:
         """What was said when the run began holds, unless something else is said now."""
-        for flag in KEPT_FLAGS:
+        for flag in (*KEPT_FLAGS, "effort"):
             if self._flags.get(flag) is None:
                 self._flags[flag] = setup.get(flag)
 
@@ -241,7 +241,7 @@ class Convener:
         folder = protocols.find(setup["protocol"]).prompts
         return Council(
             roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
-            carry_out=self._caller(ledger, roster), grace=self._flags.get("grace"),
+            carry_out=self._caller(ledger, roster), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=context_for(question, roster, packet_from(setup), _day(ledger.record.created)), effects=self._effects(setup, Path(ledger.record.folder)),
             limits={kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()},
         )  # fmt: skip
@@ -281,7 +281,7 @@ class Convener:
         return looked
 
     def _deadline(self, member: str) -> float:
-        return self.settings.deadline(reasoning=is_reasoning(member))
+        return self.settings.deadline(reasoning=is_reasoning(member) or self.settings.effort is not None)
 
     async def _make_ready(self, roster: Roster, listen: Listener) -> None:
         """Fetch and start what the members need, before the run exists and anything can be lost."""

@@ -60,11 +60,13 @@ class Council:
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
         context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
         limits: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
+        effort: str | None = None,
     ) -> None:  # fmt: skip
         self.roster = roster
         self.question = question
         self.quorum = quorum
         self.grace = grace  # seconds that a seat without a word is waited for when the others of a poll are done
+        self.effort = effort  # how hard reasoning members are asked to think
         self.ledger = ledger
         self.prompts = prompts
         self.carry_out = carry_out
@@ -236,8 +238,9 @@ class Council:
         )  # a grammar ends a small member's reply by itself
         name = reply.__name__ if reply else ""
         ask = Ask(
-            key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, shared=rendered.shared
-        )
+            key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, effort=self.effort,
+            shared=rendered.shared,
+        )  # fmt: skip
 
         def read(text: str) -> Any:
             return replies.read(reply, text, choices) if reply else None
@@ -320,6 +323,7 @@ class Council:
         council = Council(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
             context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum, grace=self.grace,
+            effort=self.effort,
         )  # fmt: skip
         council.positions, council.stances, council._out = self.positions, self.stances, self._out
         council._path, council._phases, council._absences = (*self._path, seat.name), self._phases, self._absences

@@ -55,6 +55,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # what the report has to say above the answer
     refusal: str = ""  # why it can be looked at and not be run
+    effort: str | None = None  # how hard reasoning members are asked to think
 
     def ready(self) -> None:
         """Refuse what can be looked at and not be run, before anything is said or spent."""
@@ -71,13 +72,14 @@ class Plan:
             "chair": _seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": None, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices),
+            **({"effort": self.effort} if self.effort else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
         """What another process needs to take the run up again."""
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
-            "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet),
+            "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
         }  # fmt: skip
 
 
@@ -149,7 +151,7 @@ async def make_plan(
     phases, calls = await _rehearsed(protocol, roster, question, options, packet)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
-        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal,
+        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort,
         warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 

@@ -26,7 +26,8 @@ DEFAULTS: Mapping[str, Any] = {
     "general": {"deliberate": True},
 }
 # A flag that is a setting: how it is written, and where it stands among the keys.
-FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",))}
+FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
+         "effort": ("--effort", ())}  # fmt: skip
 CHAIRS = ("chair", "referee")  # one seat under two names
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -90,6 +91,7 @@ class Settings:
     origins: Mapping[str, str]  # dotted key → where its value comes from
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars for a million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → its clocks
+    effort: str | None = None  # how hard reasoning members should think; None: as their vendors think best
 
     def given(self, key: str) -> bool:
         """Whether somebody set this key, or a table of this name."""
@@ -201,6 +203,7 @@ def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: 
         seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},
         chair=_seat(tree.get("chair", {})),
         timeout=tree.get("timeout"),
+        effort=tree.get("effort"),
         report_dir=tree["report_dir"],
         variables=variables,
         origins=origins,

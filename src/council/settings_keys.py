@@ -97,6 +97,7 @@ ROSTER: Mapping[str, Any] = {"about": TEXT, "seats": Rows(ROSTER_SEAT), "chair":
 KEYS: Mapping[str, Any] = {
     "timeout": SECONDS,
     "report_dir": TEXT,
+    "effort": _one_of("low", "medium", "high"),
     "providers": {"*": PROVIDER},
     "models": {"default": MEMBER, "strong": MEMBER, "fast": MEMBER, "other": MEMBER},
     "seats": {"*": SEAT},

@@ -112,6 +112,7 @@ class Drive:
         settings = {"timeout": given.get("timeout"), "seats": seats_from(given.get("seat") or ()), "profile": profile}
         settings |= {"max_cost": given.get("max_cost"), "allow_unpriced": given.get("allow_unpriced") or None}
         settings |= {"grace": patience(given.get("grace")), "no_resend": given.get("no_resend") or None}
+        settings |= {"effort": given.get("effort")}
         plain = given.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),

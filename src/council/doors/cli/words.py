@@ -44,6 +44,7 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Seat members whose price nobody knows, although there is a budget."},
     {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Leave a seat behind that has not said a word so long after the others of its phase are done."},
     {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Send nothing again that may have been paid for: what was cut off stays in doubt."},
+    {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "How hard members that can think should think."},
     {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "What the work was meant to do; goes into the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "A decision already taken, for the packet; repeatable."},
