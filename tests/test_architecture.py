@@ -46,8 +46,9 @@ MAY_KNOW: dict[str, set[str]] = {
     "render": {"events", "minutes", "types", "money"},
     "audit": LEAVES | {"minutes"},
     "panel": GROUND | {"rules", "protocols", "search"},
+    "estimate": LEAVES | {"calling", "members"},
     "planning": LEAVES | {
-        "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
+        "estimate", "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
     },
     "convene": LEAVES | {
         "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",

@@ -15,6 +15,7 @@ from council import events as ev
 from council import protocols, replies
 from council.council import Council
 from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
+from council.estimate import Call, Prices, call_of, estimate, unpriced
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
@@ -56,6 +57,8 @@ class Plan:
     notices: tuple[str, ...] = ()  # what the report has to say above the answer
     refusal: str = ""  # why it can be looked at and not be run
     effort: str | None = None  # how hard reasoning members are asked to think
+    cost: Json | None = None  # low, expected and worst, in dollars; None where a price is unknown
+    cap: float | None = None  # what it may cost
 
     def ready(self) -> None:
         """Refuse what can be looked at and not be run, before anything is said or spent."""
@@ -71,7 +74,7 @@ class Plan:
             "seats": [_seat_json(seat) for seat in self.roster.seats],
             "chair": _seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": None, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices),
+            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap,
             **({"effort": self.effort} if self.effort else {}),
         }  # fmt: skip
 
@@ -135,8 +138,9 @@ class Material:
 
 
 async def make_plan(
-    intent: Intent, where: Where, member: Callable[[str], Member], material: Material | None = None
-) -> Plan:
+    intent: Intent, where: Where, member: Callable[[str], Member], material: Material | None = None,
+    *, price: Prices = lambda name: None,
+) -> Plan:  # fmt: skip
     protocol = protocols.find(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     if not protocol.built:
@@ -148,11 +152,12 @@ async def make_plan(
     strangers = _strangers(roster, where.settings)
     roster = _sized(roster, member)
     packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
-    phases, calls = await _rehearsed(protocol, roster, question, options, packet)
+    phases, calls, shorter, longer = await _rehearsed(protocol, roster, question, options, packet)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort,
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+        cost=estimate(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice, *unpriced(roster.everybody, price)), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 
@@ -236,7 +241,8 @@ def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
     )
 
 
-Rehearsed = tuple[tuple[Json, ...], tuple[int, int]]  # the phases, and the least and the most calls
+# The phases, the least and the most calls, and what is asked on the shorter and on the longer way.
+Rehearsed = tuple[tuple[Json, ...], tuple[int, int], tuple[Call, ...], tuple[Call, ...]]
 _KNOWN: dict[tuple[object, ...], Rehearsed] = {}
 MOST_KNOWN = 256
 
@@ -248,10 +254,11 @@ async def _rehearsed(
     key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
     if packet.empty and key in _KNOWN:
         return _KNOWN[key]
-    contested = await rehearse(protocol, roster, question, options, packet, agree=False)
-    agreed = await rehearse(protocol, roster, question, options, packet, agree=True)
-    least, most = sorted((_calls(agreed), _calls(contested)))
-    done = _phases(contested), (least, most)
+    ways: tuple[list[Call], list[Call]] = [], []
+    contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
+    await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+    shorter, longer = sorted(map(tuple, ways), key=len)
+    done = _phases(contested), (len(shorter), len(longer)), shorter, longer
     if packet.empty and len(_KNOWN) < MOST_KNOWN:
         _KNOWN[key] = done
     return done
@@ -264,14 +271,24 @@ def sent(plan: Plan) -> Json:
 
 
 async def rehearse(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = NO_PACKET, *, agree: bool
-) -> list[Entry]:
-    """Run the whole protocol with stand-ins that answer yes (or no) to everything. Costs nothing, renders every prompt."""
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = NO_PACKET, *, agree: bool,
+    calls: list[Call] | None = None,
+) -> list[Entry]:  # fmt: skip
+    """Run the whole protocol with stand-ins that answer yes (or no) to everything. Costs nothing, renders every prompt.
+
+    `calls` gets what was asked."""
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
+    answer = stand_in(agree, options.get("explorers") or 1)
+
+    async def carry_out(step: Step) -> Outcome:
+        if calls is not None:
+            calls.append(call_of(step, prompts.mark, question.text))
+        return await answer(step)
+
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=stand_in(agree, options.get("explorers") or 1), context=context_for(question, roster, packet), effects={"look": _sees_nothing, "search": _finds_one},
+        carry_out=carry_out, context=context_for(question, roster, packet), effects={"look": _sees_nothing, "search": _finds_one},
     )  # fmt: skip
     try:
         verdict = await protocol.load()(council, **options)
@@ -319,10 +336,6 @@ def _reply_named(name: str) -> type[Reply] | None:
     """One of ours by its name; a newcomer's own reply is answered by its schema alone."""
     found = getattr(replies, name, None)
     return found if isinstance(found, type) and issubclass(found, Reply) else None
-
-
-def _calls(entries: Sequence[Entry]) -> int:
-    return sum(isinstance(entry.event, ev.Asked) for entry in entries)
 
 
 def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:

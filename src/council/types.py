@@ -38,6 +38,7 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
     return _RESPONSES.sub(name, text)
 
 
+WORDS_OF = "the words of "  # how a cut in another's statement is named; every other cut is one in the material
 OK_STATES = ("ok", "ok_repaired")
 OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(cli:silent)")
 
@@ -91,6 +92,12 @@ class Roster:
     seats: tuple[Seat, ...]
     chair: Seat | None = None
     helpers: tuple[Seat, ...] = ()  # who a seat may send out, by kind: "explorer"
+
+    @property
+    def everybody(self) -> tuple[str, ...]:
+        """Every member that may be called, fallbacks too."""
+        seats = (*self.seats, *((self.chair,) if self.chair else ()), *self.helpers)
+        return tuple(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from asyncio.subprocess import PIPE
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,12 @@ async def test_all_that_a_request_can_cost_is_held_before_it_leaves(ledger: Ledg
 
 
 @pytest.mark.behaviour("40-reserve-worst-case")
-async def test_under_a_cap_every_request_says_how_long_its_answer_may_be(ledger: Ledger) -> None:
+@pytest.mark.parametrize(
+    ("words", "most"), [(None, UNCAPPED), (100, 2048), (1500, 6300), (9000, UNCAPPED)]
+)  # three times what is asked for, within reason
+async def test_under_a_cap_every_request_says_how_long_its_answer_may_be(
+    ledger: Ledger, words: int | None, most: int
+) -> None:
     seen: list[Ask] = []
 
     class Noting(Double):
@@ -129,9 +135,9 @@ async def test_under_a_cap_every_request_says_how_long_its_answer_may_be(ledger:
             seen.append(ask)
             return super().prepare(ask)
 
-    bare = an_ask(KEY)
-    await call(ledger, step("one", ask=bare), Noting("one", lambda key: "Tabs."), purse=purse(ledger, run=10**6))
-    assert seen[-1].max_tokens == UNCAPPED
+    member = Noting("one", lambda key: "Tabs.")
+    await call(ledger, step("one", ask=replace(an_ask(KEY), words=words)), member, purse=purse(ledger, run=10**6))
+    assert seen[-1].max_tokens == most
 
 
 async def test_without_a_cap_nothing_is_asked_in_other_words(ledger: Ledger) -> None:

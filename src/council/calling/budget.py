@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Protocol
 
 from council import events as ev
-from council.calling.purse import room
+from council.calling.purse import bound, room
 from council.errors import BudgetSpent, Fault
-from council.members.base import UNCAPPED, Member
+from council.members.base import Member
 from council.money import FREE, UNPAID, Price, at_most, dollars, exact, nanos, shown
 from council.record import Attempt, Hold, Record, Refused, Row, Spent
 from council.settings import is_reasoning
@@ -57,7 +57,7 @@ class Budget:
     _freed: asyncio.Event = field(default_factory=asyncio.Event)  # set, and put anew, as one of them comes back
 
     def bounded(self, ask: Ask) -> Ask:
-        return replace(ask, max_tokens=UNCAPPED) if self.caps and ask.max_tokens is None else ask
+        return replace(ask, max_tokens=bound(ask)) if self.caps else ask
 
     async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
         price = self.price(member)

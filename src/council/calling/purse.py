@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from council import events as ev
@@ -9,6 +10,9 @@ from council.errors import Fault
 from council.members.base import UNCAPPED, Member
 from council.record import Attempt
 from council.types import Answer, Ask
+
+TOKENS_PER_WORD = 1.4
+LEAST = 2048  # tokens: below that a cap would cut more than it saves
 
 
 class Purse(Protocol):
@@ -37,7 +41,14 @@ class NoPurse:
         return None
 
 
+def bound(ask: Ask) -> int:
+    """The most tokens an answer needs: the ask's own cap, or three times the words it is asked for, within reason."""
+    if ask.max_tokens is not None or ask.words is None:
+        return ask.max_tokens or UNCAPPED
+    return min(UNCAPPED, max(LEAST, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
+
+
 def room(member: Member, ask: Ask) -> int:
-    """The most tokens an answer can have: the ask's cap or the usual one, and what the member adds for its thoughts."""
+    """The most tokens that are paid for as an answer: what it needs, and what the member adds for its thoughts."""
     most = getattr(member, "most", None)
-    return int(most(ask, UNCAPPED) if most else ask.max_tokens or UNCAPPED)
+    return int(most(ask, bound(ask)) if most else bound(ask))
