@@ -25,6 +25,8 @@ class Said:
     usage: Usage
     attempts: int
     seconds: float
+    cut: list[str] = field(default_factory=list)  # what its seat was not shown, because it did not fit
+    dropped: list[str] = field(default_factory=list)  # parameters its member refused and was asked without
 
 
 @dataclass(slots=True)
@@ -76,7 +78,8 @@ class SeatMinutes:
 
     @property
     def ok(self) -> bool:
-        return self.state in OK_STATES
+        """Also of an answer that was cut off but counts: only an absence has a reason."""
+        return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
 @dataclass(slots=True)
@@ -281,7 +284,7 @@ def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
     m.phase(event.phase, at).said[event.seat] = Said(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
-        event.served_by, usage, event.attempts, event.seconds,
+        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped,
     )  # fmt: skip
     _come_back(m, event.key)
     seat = m.seat(event.seat)

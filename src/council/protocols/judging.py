@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from council.council import Council
 from council.protocols.options import JudgesOptions
@@ -12,7 +13,7 @@ from council.rules import consensus as rule
 from council.rules import findings as found
 from council.rules.consensus import Consensus, Vote
 from council.rules.findings import Finding, Group
-from council.types import Json, Round, Statement, Verdict
+from council.types import WORDS_OF, Json, Round, Statement, Verdict
 
 
 def judged(council: Council, chosen: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
@@ -25,7 +26,8 @@ def judged(council: Council, chosen: JudgesOptions, r1: Round[Opinion], r2: Roun
     challenges = _challenges(r2)
     whole = _ruled(chosen, votes, late, found.survivors(early, late, challenges))
     groups = _groups(late, challenges, votes)
-    verdict = rule.capped(whole.verdict, packet.holes, packet.empty)
+    holes = [*packet.holes, *_unseen(r1, r2)]
+    verdict = rule.capped(whole.verdict, holes, packet.empty)
     confidence = "MEDIUM" if chosen.quick and whole.confidence == "HIGH" else whole.confidence
     rows = found.rows(groups)
     return Verdict(
@@ -42,9 +44,15 @@ def judged(council: Council, chosen: JudgesOptions, r1: Round[Opinion], r2: Roun
             "converged": bool(r2) and rule.converged(_words(r1), _words(final)),
             "r2_missing": [name for name in r1 if r2 and name not in r2],
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: said.reply.debate_notes.model_dump() for name, said in r2.items()},
-            "quick": chosen.quick, "profile": chosen.profile, "mixed": chosen.mixed, "holes": list(packet.holes), "empty": packet.empty,
+            "quick": chosen.quick, "profile": chosen.profile, "mixed": chosen.mixed, "holes": holes, "empty": packet.empty,
         },
     )  # fmt: skip
+
+
+def _unseen(*rounds: Round[Any]) -> list[str]:
+    """What did not fit one of the judges and was cut for it: nobody may pass what not everybody saw."""
+    cuts = (cut for one in rounds for said in one.values() for cut in said.outcome.cut)
+    return list(dict.fromkeys(cut for cut in cuts if not cut.startswith(WORDS_OF)))
 
 
 def _vote(said: Statement[Opinion]) -> Vote:

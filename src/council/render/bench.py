@@ -93,7 +93,7 @@ def ruled(minutes: Minutes, seat: SeatMinutes) -> str:
     """A judge's verdict with its confidence, or why there is none."""
     reply = replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
-        return at_rest(seat.state)
+        return at_rest(seat.state, minutes.stopped)
     doubt = f", {stale(minutes, seat.name)}" if stale(minutes, seat.name) else ""
     return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
 

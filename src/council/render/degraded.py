@@ -6,12 +6,12 @@ from collections import defaultdict
 
 from council.minutes import Minutes, Missed
 from council.render.clean import one_line
+from council.render.receipts import HOLE, receipts
 from council.render.states import in_words, told
 from council.render.stoodin import StoodIn, stood_in
 from council.types import Json
 
 FEW = 0.8  # below this share of the asked seats the answer carries a banner
-HOLE = "coverage_hole"  # the word a gate looks for (rules/gate.py): the judges were not shown all of it
 REPEATED = "out since it "  # how an absence begins that only repeats an earlier one
 NO_MATERIAL = "no material was shown to the judges: they judged the words of the question alone, at best a WARN"
 
@@ -27,6 +27,7 @@ def degraded(minutes: Minutes) -> list[Json]:
     """Who and what is missing, one row each; rows that concern no single seat have none."""
     rows = [_row(one.phase, "fallback", one.why, one.seat) for one in stood_in(minutes)]
     rows += [_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in absences(minutes)]
+    rows += [_row(one.phase, one.state, one.reason, one.seat) for one in receipts(minutes)]
     if minutes.stopped and not _is_told(minutes):
         rows.append(_row(_last_phase(minutes), minutes.stopped, minutes.reason))
     if why := minutes.verdict.get("incomplete"):
@@ -59,6 +60,7 @@ def degraded_lines(minutes: Minutes) -> list[str]:
         *_marker(minutes),
         *(_in_place(one) for one in stood_in(minutes)),
         *_absences(minutes),
+        *(one_line(one.line, 400) for one in receipts(minutes) if one.line),
         *_single_draft(minutes),
         *_banner(minutes),
         *_not_shown(minutes),
@@ -82,7 +84,7 @@ def holes(minutes: Minutes) -> list[str]:
 
 
 def _not_shown(minutes: Minutes) -> list[str]:
-    missing = holes(minutes)
+    missing = [*holes(minutes), *(one.reason for one in receipts(minutes) if one.state == HOLE)]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     shown = one_line("; ".join(missing[:5]), 600)
     return [f"Not shown to the judges: {shown}{more}. The verdict can be no better than WARN."] if missing else []
@@ -140,6 +142,30 @@ def _where(minutes: Minutes) -> str:
 
 def _absences(minutes: Minutes) -> list[str]:
     missing = absences(minutes)
+    locked_out = _locked_out(minutes, missing)
+    return [*_apart(minutes, [one for one in missing if one not in locked_out]), *_refused(minutes, locked_out)]
+
+
+def _locked_out(minutes: Minutes, missing: list[Missed]) -> list[Missed]:
+    """Seats whose vendor refused the key or login of several: it is said once."""
+    refused = [one for one in missing if one.state == "failed(auth)"]
+    vendors = [minutes.seat(one.seat).vendor for one in refused]
+    return [one for one, vendor in zip(refused, vendors, strict=True) if vendor and vendors.count(vendor) > 1]
+
+
+def _refused(minutes: Minutes, locked_out: list[Missed]) -> list[str]:
+    vendors: dict[str, list[Missed]] = {}
+    for missed in locked_out:
+        vendors.setdefault(minutes.seat(missed.seat).vendor, []).append(missed)
+    heard = f"; the answer below is from {minutes.heard} of {asked(minutes)} seats" if minutes.heard else ""
+    return [
+        f"{_listed([_who(minutes, one) for one in missing])} did not answer: {told(missing[0])}{heard}. "
+        f"All of them sit on {one_line(vendor)}: one key or login is to be put right."
+        for vendor, missing in vendors.items()
+    ]
+
+
+def _apart(minutes: Minutes, missing: list[Missed]) -> list[str]:
     tails = [_consequence(minutes, missed) for missed in missing]
     # Several seats absent for good share one count, which stands on the last of them.
     counts = [tail if " seats" in tail and tail in tails[n + 1 :] else "" for n, tail in enumerate(tails)]

@@ -23,6 +23,7 @@ class PlainView:
         self._stream = stream
         self._quiet_since: float | None = None
         self._fetched = -1  # tenths of the fetch that were already told
+        self._told: set[str] = set()  # what is said once only
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         """Fold what happened before this process took the run up, and say so in one line."""
@@ -56,6 +57,11 @@ class PlainView:
         tenths = done * 10 // total if total else 0
         news, self._fetched = tenths != self._fetched, tenths
         return news
+
+    def news(self, what: str) -> bool:
+        """Whether this was not told before."""
+        told, self._told = what in self._told, {*self._told, what}
+        return not told
 
     def place(self, key: str, seat: str) -> str:
         """`draft alpha`: where an event that carries only a key belongs."""
@@ -121,6 +127,8 @@ def _attempted(view: PlainView, event: ev.Attempted) -> str:
 
 
 def _faulted(view: PlainView, event: ev.Faulted) -> str:
+    if event.kind == "auth" and not view.news(f"auth {event.member.partition(':')[0]}"):
+        return ""  # one key, one message
     told = f"{view.place(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
     return told if event.wait is None else f"{told}; next try in {event.wait:.1f}s"
 

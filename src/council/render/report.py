@@ -74,7 +74,7 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
         "model": seat.model,
         "served_by": seat.served_by or None,
         "vendor": seat.vendor,
-        "state": at_rest(seat.state) if minutes.status != "running" else seat.state,
+        "state": at_rest(seat.state, minutes.stopped) if minutes.status != "running" else seat.state,
         "verdict": reply.get("verdict"),
         "confidence": _in_a_word(reply.get("confidence")),
         "file": _file(minutes, seat.name),

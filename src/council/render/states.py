@@ -6,8 +6,9 @@ from council.minutes import Missed
 from council.render.clean import one_line
 
 WORDS = {
+    "ok_repaired": "its answer had to be asked for in the right form",
     "in_doubt": "no complete answer came back, and it may have been billed",
-    "degenerate": "its answer was empty or a loop",
+    "degenerate": "its answer was empty, a loop or a placeholder",
     "truncated": "its answer was cut off at its length limit",
     "refused": "it declined to answer",
     "blind": "it was to read files and cites none",
@@ -21,12 +22,14 @@ WORDS = {
     "failed(size)": "the material did not fit it",
     "failed(model)": "there is no such model",
     "failed(auth)": "its key or login was refused",
+    "failed(endpoint)": "what answered there is no model",
     "failed(parameter)": "it refused a setting of the request",
     "failed(script)": "its script has no such line",
     "skipped(budget)": "there was no money left for it",
-    "skipped(cancel)": "it was cancelled",
+    "skipped(cancel)": "the run was stopped before its turn",
 }
 UNASKED = {"waiting": "not_asked", "asked": "no_answer", "writing": "no_answer"}  # where the run ended first
+SKIPPED = {"interrupted": "skipped(cancel)", "budget": "skipped(budget)"}  # who had no turn, by what stopped the run
 
 
 def in_words(state: str) -> str:
@@ -47,6 +50,6 @@ def told(missed: Missed) -> str:
     return f"{in_words(missed.state)}: {reason}" if reason else in_words(missed.state)
 
 
-def at_rest(state: str) -> str:
+def at_rest(state: str, stopped: str = "") -> str:
     """How a seat is called once its run has ended."""
-    return UNASKED.get(state, state)
+    return SKIPPED[stopped] if state == "waiting" and stopped in SKIPPED else UNASKED.get(state, state)

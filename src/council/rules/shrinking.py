@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from council.rules.fitting import MARKER, fitted
-from council.types import Json, Message, Packet, PacketFile, tokens_of
+from council.types import WORDS_OF, Json, Message, Packet, PacketFile, tokens_of
 
 FENCE = re.compile(r"<<<(?P<name>[^\n]*) (?P<mark>[0-9a-f]{12})\n(?P<text>.*?)\n(?P=mark)>>>", re.DOTALL)
 SHORT = 100  # tokens that a quotation keeps in any case
@@ -51,7 +51,7 @@ class Scissors:
         room = max(SHORT, int(tokens_of(text) * self.share))
         if tokens_of(text) <= room:
             return text
-        self.cuts[f"the words of {name}" if name else "quoted words"] = None
+        self.cuts[f"{WORDS_OF}{name or 'others'}"] = None
         start = text.encode()[: 3 * room].decode(errors="ignore")
         return f"{start.rsplit(None, 1)[0]}\n{MARKER}"
 

@@ -1,0 +1,48 @@
+"""Statements that count with a reservation: their seat was not shown all, was cut off, or was asked in a plainer way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from council.minutes import Minutes, Said
+from council.types import WORDS_OF
+
+HOLE = "coverage_hole"  # the word a gate looks for (rules/gate.py): the judges were not shown all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    seat: str
+    phase: str
+    state: str  # coverage_hole | cut | truncated | dropped
+    reason: str
+    line: str  # the sentence above the answer; empty where another says it
+
+
+def receipts(minutes: Minutes) -> list[Receipt]:
+    """Each once for a seat, at the first phase in which it happened; in seating order."""
+    names = [seat.name for seat in [*minutes.planned, *([minutes.chair] if minutes.chair else [])]]
+    judging = minutes.plan.get("task") == "validate"
+    found: dict[tuple[str, str, str], Receipt] = {}
+    for said in minutes.statements:
+        for one in _of(said, judging) if said.seat in names else ():
+            found.setdefault((one.seat, one.state, one.reason), one)
+    return sorted(found.values(), key=lambda one: names.index(one.seat))
+
+
+def _of(said: Said, judging: bool) -> Iterator[Receipt]:
+    unseen = [cut for cut in said.cut if judging and not cut.startswith(WORDS_OF)]
+    for cut in unseen:
+        yield Receipt(
+            said.seat, said.phase, HOLE, f"{cut}: too long for {said.served_by}, which spoke as {said.seat}", ""
+        )
+    if rest := [cut for cut in said.cut if cut not in unseen]:
+        reason = f"cut to fit {said.served_by}: {', '.join(rest)}"
+        yield Receipt(said.seat, said.phase, "cut", reason, f"{said.seat} was not shown all of it: {reason}.")
+    if said.state == "truncated":
+        reason = "cut off at its length limit, but whole as a reply: it counts with confidence LOW"
+        yield Receipt(said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated).")
+    if said.dropped:
+        reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
+        yield Receipt(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
