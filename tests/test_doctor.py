@@ -1,19 +1,221 @@
-"""The doctor speaks also where a council could not sit."""
+"""The doctor: how far each member has come, what to do next, and what could cost a key."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from council.convene import Convener
-from council.doctor import seating
+from council.doctor import examine, members, seating, warnings
+from council.doors.cli import run
+from tests.fake_provider import FakeProvider, Reply
+from tests.members.commands import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+def configure(*lines: str) -> None:
+    Path("council.toml").write_text("\n".join(lines))
+
+
+def sim(provider: FakeProvider, **more: str) -> list[str]:
+    said = {"base_url": provider.base_url, "api_key_env": "SIM_API_KEY", **more}
+    return ["[providers.sim]", *(f'{key} = "{value}"' for key, value in said.items())]
+
+
+def steps(row: dict[str, Any]) -> list[bool | None]:
+    return [row[step] for step in ("configured", "installed", "key", "answered")]
+
+
+def agents(folder: Path) -> dict[str, str]:
+    """A machine with three agents, two of them logged in, and no key."""
+    bench = Bench(folder, "behaves")
+    for name in ("codex", "gemini"):
+        (bench.bin / name).symlink_to(bench.bin / "claude")
+    for login in (".claude/.credentials.json", ".codex/auth.json"):
+        (bench.home / login).parent.mkdir()
+        (bench.home / login).write_text("{}")
+    return {name: bench.env[name] for name in ("PATH", "HOME")}
+
+
+async def rows(convener: Convener, **how: bool) -> dict[str, dict[str, Any]]:
+    try:
+        return {row["member"]: row for row in await examine(convener, **how)}
+    finally:
+        await convener.close()
+
+
+@pytest.fixture
+async def seated(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeProvider]:
+    """One provider with a key, and two of its models at the table."""
+    monkeypatch.setenv("SIM_API_KEY", "k")
+    configure(*sim(provider), "[models]", 'default = "sim:m1"', "[seats.beta]", 'model = "sim:m2"')
+    yield provider
 
 
 @pytest.mark.behaviour("00-members-missing-key-is-named")
 def test_a_seat_whose_key_is_missing_is_a_notice_of_the_doctor() -> None:
-    lines = ["[providers.sim]", 'base_url = "http://127.0.0.1:9/v1"', 'api_key_env = "SIM_API_KEY"']
-    Path("council.toml").write_text("\n".join([*lines, "[seats.alpha]", 'model = "sim:m1"']))
+    configure("[providers.sim]", 'base_url = "http://127.0.0.1:9/v1"', 'api_key_env = "SIM_API_KEY"', "[seats.alpha]", 'model = "sim:m1"')  # fmt: skip
     found = seating(Convener())
     assert found["seats"] == []
     assert "set SIM_API_KEY" in found["notices"][0]
+
+
+@pytest.mark.behaviour("issue-5-doctor-steps")
+async def test_each_member_is_shown_with_the_four_steps_it_has_taken(seated: FakeProvider, tmp_path: Path) -> None:
+    nobody = ['base_url = "http://127.0.0.1:9/v1"', "connect = 1"]
+    configure(*sim(seated), "[providers.keyless]", *nobody, 'api_key_env = "OTHER_API_KEY"', "[providers.gone]", *nobody,
+              "[models]", 'default = "sim:m1"', 'other = "cli:claude"')  # fmt: skip
+    found = await rows(Convener(env=agents(tmp_path) | {"SIM_API_KEY": "k"}))
+    assert steps(found["sim:m1"]) == [True, True, True, True]
+    assert steps(found["keyless:"]) == [True, True, False, None]
+    assert found["keyless:"]["next"].startswith("set OTHER_API_KEY")
+    assert steps(found["gone:"]) == [True, True, True, False]
+    assert steps(found["google:"]) == [False, True, False, None]
+    assert steps(found["cli:claude"]) == [True, True, True, None]
+    assert steps(found["cli:codex"]) == [False, True, True, None]
+    assert found["cli:codex"]["next"] == "seat it by name: --seat alpha=cli:codex"
+    assert steps(found["cli:gemini"]) == [False, True, False, None]
+    assert "run `gemini` and log in" in found["cli:gemini"]["detail"]
+
+
+async def test_a_provider_is_probed_once_and_without_a_paid_call(seated: FakeProvider) -> None:
+    found = await rows(Convener())
+    assert [found[name]["detail"] for name in ("sim:m1", "sim:m2")] == ["answered, 3 models"] * 2
+    assert seated.log == []
+
+
+@pytest.mark.behaviour("issue-5-doctor-deep")
+async def test_a_deep_look_asks_everybody_who_would_sit_for_one_word_and_tells_the_cost(seated: FakeProvider) -> None:
+    configure(
+        *sim(seated),
+        "[models]",
+        'default = "sim:m1"',
+        'strong = "sim:m2"',
+        '[prices."sim:m1"]',
+        "input = 1",
+        "output = 2",
+    )
+    found = await rows(Convener(), deep=True)
+    assert sorted(seen.model for seen in seated.log) == ["m1", "m2"]
+    usage = next(seen.tokens for seen in seated.log if seen.model == "m1")
+    assert found["sim:m1"]["cost"] == pytest.approx((usage["in"] + 2 * usage["out"]) / 1e6)
+    assert "for $0.0000" in found["sim:m1"]["detail"]
+    assert found["sim:m2"]["cost"] is None
+    assert "of unknown cost" in found["sim:m2"]["detail"]
+
+
+@pytest.mark.behaviour("issue-5-doctor-deep")
+async def test_a_member_that_does_not_give_its_word_is_told_apart_from_its_provider(seated: FakeProvider) -> None:
+    seated.always("m2", Reply(status=404, error={"code": "model_not_found", "message": "the model m2 does not exist"}))
+    found = await rows(Convener(), deep=True)
+    assert (found["sim:m1"]["answered"], found["sim:m2"]["answered"]) == (True, False)
+    assert "the model m2 does not exist" in found["sim:m2"]["detail"]
+
+
+async def test_an_agent_gives_its_word_too(tmp_path: Path) -> None:
+    configure("[models]", 'default = "cli:claude"')
+    found = await rows(Convener(env=agents(tmp_path)), deep=True)
+    assert found["cli:claude"]["answered"] is True
+    assert found["cli:codex"]["answered"] is None
+
+
+def test_the_command_shows_the_table_and_fails_when_a_member_does_not_answer(
+    provider: FakeProvider, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIM_API_KEY", "k")
+    configure(*sim(provider), "[models]", 'default = "sim:m1"')
+    assert run(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "configured  installed  key  answered" in shown
+    assert "answered, 3 models" in shown
+    provider.script("/models", Reply(status=401))
+    assert run(["doctor", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    row = next(row for row in told["members"] if row["member"] == "sim:m1")
+    assert (row["state"], row["answered"]) == ("configured", False)
+    assert told["warnings"] == []
+
+
+# Keys that would go elsewhere
+
+
+THIEF = ["[providers.helper]", 'base_url = "https://models.example.net/v1"', 'api_key_env = "OPENAI_API_KEY"']
+
+
+@pytest.mark.behaviour("issue-5-doctor-lent-key")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        THIEF,
+        ["[providers.openai]", 'base_url = "https://openai.com.example.net/v1"'],
+        ["[providers.helper]", 'base_url = "https://notopenai.com/v1"', 'api_key_env = "OPENAI_API_KEY"'],
+        ["[providers.x]", 'base_url = "http://models.example.net/v1"', 'api_key_env = "GITHUB_TOKEN"'],
+    ],
+)
+def test_a_projects_file_that_sends_a_known_key_elsewhere_is_named(lines: list[str]) -> None:
+    configure(*lines)
+    (line,) = warnings(Convener())
+    for word in (str(Path("council.toml").absolute()), lines[-1].split('"')[1] if "KEY" in lines[-1] else "", "to "):
+        assert word in line
+
+
+@pytest.mark.behaviour("issue-5-doctor-lent-key")
+def test_a_council_says_so_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    configure(*THIEF)
+    assert run(["--dry-run", "--json", "--seat", "alpha=scripted:", "Tabs or spaces?"]) == 0
+    told = json.loads(capsys.readouterr().out)["warnings"]
+    assert any("sends the key in OPENAI_API_KEY to models.example.net" in line for line in told)
+
+
+@pytest.mark.behaviour("issue-5-doctor-lent-key")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["[providers.eu]", 'base_url = "https://eu.api.openai.com/v1"', 'api_key_env = "OPENAI_API_KEY"'],
+        ["[providers.here]", 'base_url = "http://127.0.0.1:4000/v1"', 'api_key_env = "OPENAI_API_KEY"'],
+        ["[providers.sim]", 'base_url = "https://models.example.net/v1"', 'api_key_env = "SIM_API_KEY"'],
+        ["[providers.openai]", "idle = 30"],
+    ],
+)
+def test_a_key_that_stays_where_it_belongs_is_no_warning(lines: list[str]) -> None:
+    configure(*lines)
+    assert warnings(Convener()) == []
+
+
+def test_what_the_user_wrote_for_all_projects_is_the_users_wish(tmp_path: Path) -> None:
+    own = tmp_path / "config" / "council"
+    own.mkdir(parents=True)
+    (own / "config.toml").write_text("\n".join(THIEF))
+    assert warnings(Convener()) == []
+
+
+# Models
+
+
+@pytest.mark.behaviour("issue-5-models-price")
+def test_models_tell_their_context_and_with_price_what_they_charge() -> None:
+    plain = {row["member"]: row for row in members(Convener())}
+    assert plain["claude-haiku-4.5"]["context"] == 200_000
+    assert "price" not in plain["claude-haiku-4.5"]
+    priced = {row["member"]: row for row in members(Convener(), prices=True)}
+    assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
+    assert priced["cli:claude"]["price"] is None
+    assert float(priced["local:smollm2"]["price"]["input"]) == 0
+
+
+def test_models_name_what_an_agent_lacks(tmp_path: Path) -> None:
+    env = {"PATH": str(Bench(tmp_path, "behaves").bin)}
+    found = {row["member"]: row for row in members(Convener(env=env))}
+    assert (found["cli:claude"]["available"], found["cli:codex"]["needs"]) == (True, "codex on PATH")
+
+
+def test_the_command_shows_prices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["models", "--price"]) == 0
+    shown = capsys.readouterr().out
+    assert "in $1 · cached $0.1 · out $5" in shown
+    assert "price unknown" in shown

@@ -1,78 +1,228 @@
-"""What can be called, found out and not assumed: configured, installed, key present, answered."""
+"""What can be called, found out and not assumed: configured, installed, key or login present, answered."""
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 
 from council.convene import Convener
-from council.errors import ConfigError, CouncilError
-from council.rules.reach import is_available
-from council.rules.seating import available, seat_council
-from council.settings import Provider, catalogue
-from council.types import Json
+from council.errors import ConfigError, CouncilError, Fault
+from council.money import cost
+from council.rules.lending import lent_keys
+from council.rules.reach import is_available, resolve
+from council.rules.seating import LOCAL, available, seat_council
+from council.settings import Provider, catalogue, command_path, split_member
+from council.settings_keyring import kept, recalled
+from council.types import Ask, Json, Usage
+
+PATIENCE = 60.0  # seconds a member has for the one word it is asked for
+WORD = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
-async def examine(convener: Convener) -> list[Json]:
-    """One row per provider and one for the embedded model: name, state, detail, next."""
-    rows = [await _provider(convener, provider) for provider in convener.settings.providers.values()]
-    return [*rows, await _local(convener)]
+async def examine(convener: Convener, *, deep: bool = False) -> list[Json]:
+    """A row for each member that was named or would sit, for each provider without one, for each command-line agent and
+    the embedded model. `deep` asks those that were named or would sit for one word, which they may charge for."""
+    wanted = _wanted(convener)
+    providers = [_provider(convener, provider, wanted) for provider in convener.settings.providers.values()]
+    agents = [_commands(convener, agent, wanted) for agent in catalogue().commands]
+    rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
+    rows += [await _bridged(convener, member) for member in wanted if member.startswith("pai:")]
+    rows.append(await _local(convener, wanted))
+    if deep:
+        await asyncio.gather(*(_asked(convener, row) for row in rows if row["member"] in wanted and row["key"]))
+    return rows
 
 
-async def _provider(convener: Convener, provider: Provider) -> Json:
-    row = {"member": f"{provider.name}:", "vendor": provider.vendor, "endpoint": provider.base_url}
+def _wanted(convener: Convener) -> list[str]:
+    """Who was named in the settings or would sit now, each once."""
+    settings = convener.settings
+    seats = (*settings.seats.values(), settings.chair)
+    named = [*settings.models.values(), *(seat.model for seat in seats if seat.model)]
+    named += [member for seat in seats for member in seat.fallback or ()]
+    sitting = [place["member"] for place in seating(convener)["seats"]]
+    return list(dict.fromkeys([*_resolved(convener, named), *sitting]))
+
+
+def _resolved(convener: Convener, members: Iterable[str]) -> Iterable[str]:
+    for member in members:
+        try:
+            yield resolve(member, convener.settings, convener.env)
+        except ConfigError:  # the seating says what is wrong with it
+            continue
+
+
+def _row(convener: Convener, member: str, vendor: str, endpoint: str) -> Json:
+    unknown: Json = {"configured": False, "installed": True, "key": False, "answered": None}
+    context = convener.window(member) if split_member(member)[1] else None
+    about: Json = {
+        "member": member,
+        "vendor": vendor,
+        "endpoint": endpoint,
+        "state": "not configured",
+        "context": context,
+    }
+    return about | unknown | {"detail": "", "next": ""}
+
+
+# Providers
+
+
+async def _provider(convener: Convener, provider: Provider, wanted: list[str]) -> list[Json]:
+    own = [member for member in wanted if split_member(member)[0] == provider.name]
+    row = _row(convener, f"{provider.name}:", provider.vendor, provider.base_url)
+    row |= await _reached(convener, provider, own, row)
+    return [{**_row(convener, member, provider.vendor, provider.base_url), **_but(row)} for member in own] or [row]
+
+
+def _but(row: Json) -> Json:
+    """What holds for every member of a provider."""
+    return {name: value for name, value in row.items() if name not in ("member", "context")}
+
+
+async def _reached(convener: Convener, provider: Provider, own: list[str], row: Json) -> Json:
+    spoken_of = bool(own) or convener.settings.given(f"providers.{provider.name}")
+    if provider.via == "pai" and find_spec("pydantic_ai") is None:
+        return _at("not installed", configured=spoken_of, installed=False, next="pip install 'council[pai]'")
     if not is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
-        return row | {"state": "not configured", "detail": "", "next": f"set {need}"}
+        keep = f", or `council keys set {need}`" if provider.api_key_env else ""
+        return _at("not configured", configured=spoken_of, next=f"set {need}{keep}")
     try:
-        said = await convener.members(_example(convener, provider)).probe()
+        said = await convener.members(_example(convener, provider, own)).probe()
     except CouncilError as error:
-        return row | {
-            "state": "configured",
-            "detail": f"did not answer: {error}",
-            "next": "check the key, base_url and the network",
-        }
-    return row | {"state": "answered", "detail": said, "next": ""}
+        what = f"did not answer: {error}"
+        return _at(
+            "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
+        )
+    return _at("answered", True, key=True, answered=True, detail=said)
 
 
-def _example(convener: Convener, provider: Provider) -> str:
-    """Some member of this provider: one that is named in the settings, else one of the catalogue, else any."""
-    named = [
-        *convener.settings.models.values(),
-        *(model.name for model in catalogue().models.values() if provider.name in model.ids),
-    ]
-    own = [name for name in named if name.startswith(f"{provider.name}:")]
-    return own[0] if own else f"{provider.name}:{next((name for name in named if ':' not in name), 'any')}"
+def _at(state: str, configured: bool = False, **more: object) -> Json:
+    return {"state": state, "configured": configured, **more}
 
 
-async def _local(convener: Convener) -> Json:
-    row = {"member": "local:smollm2", "vendor": "local", "endpoint": "a process of its own on this machine"}
+def _example(convener: Convener, provider: Provider, own: list[str]) -> str:
+    """Some member of this provider: one that is wanted, else one of the catalogue, else any."""
+    listed = [model.name for model in catalogue().models.values() if provider.name in model.ids]
+    return own[0] if own else f"{provider.name}:{listed[0] if listed else 'any'}"
+
+
+# Others
+
+
+async def _commands(convener: Convener, agent: str, wanted: list[str]) -> list[Json]:
+    own = [member for member in wanted if member.split(":")[:2] == ["cli", agent]]
+    return [await _command(convener, member, agent, bool(own)) for member in own or [f"cli:{agent}"]]
+
+
+async def _command(convener: Convener, member: str, agent: str, named: bool) -> Json:
+    path = command_path(agent, convener.env)
+    row = _row(convener, member, catalogue().commands[agent], str(path or "")) | {"configured": named}
+    if path is None:
+        return row | _at("not installed", named, installed=False, next=f"install {agent}" if named else "")
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        return row | _at("installed", named, detail=str(error))
+    seat = "" if named else f"seat it by name: --seat alpha={member}"
+    return row | _at("logged in", named, key=True, detail=said, next=seat)
+
+
+async def _bridged(convener: Convener, member: str) -> Json:
+    row = _row(convener, member, member.split(":")[1], "through pydantic-ai")
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        return row | _at("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
+    return row | _at("installed", True, key=True, detail=said)
+
+
+async def _local(convener: Convener, wanted: list[str]) -> Json:
+    member = next((name for name in wanted if name.startswith("local:")), LOCAL.member)
+    row = _row(convener, member, "local", "a process of its own on this machine")
+    row |= {"configured": member in wanted, "key": True}
     if find_spec("xllamacpp") is None:
-        return row | {"state": "not installed", "detail": "", "next": "pip install 'council[local]'"}
+        return row | _at("not installed", member in wanted, installed=False, next="pip install 'council[local]'")
+    row["context"] = getattr(convener.members(member), "context", None)
     try:
-        said = await convener.members("local:smollm2").probe()
+        said = await convener.members(member).probe()
     except CouncilError as error:
-        return row | {"state": "installed", "detail": str(error), "next": "the first council fetches it"}
-    return row | {"state": "answered", "detail": said, "next": ""}
+        return row | _at(
+            "installed", member in wanted, key=False, detail=str(error), next="the first council fetches it"
+        )
+    return row | _at("answered", member in wanted, answered=True, detail=said)
 
 
-def members(convener: Convener) -> list[Json]:
-    """Every model the catalogue or the settings name: member, vendor, whether it can be called now."""
+# One word
+
+
+async def _asked(convener: Convener, row: Json) -> None:
+    """Ask for one word, and write down what came of it and what it cost."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            usage = await _heard(convener, row["member"])
+    except (CouncilError, TimeoutError) as error:
+        why = str(error) or f"no word within {PATIENCE:g} s"
+        row |= _at(
+            "configured", True, answered=False, detail=f"did not answer: {why}", next=row["next"] or "see what it says"
+        )
+        return
+    price = convener.price(row["member"])
+    charged = cost(usage, price) if price and usage.known else None
+    told = "of unknown cost" if charged is None else f"for ${charged:.6f}" if charged else "at no cost"
+    row |= _at("answered", True, answered=True, cost=charged, seconds=round(time.monotonic() - started, 1), next="")
+    row["detail"] = f"answered in {row['seconds']:g} s {told}"
+
+
+async def _heard(convener: Convener, name: str) -> Usage:
+    member = convener.members(name)
+    await member.ready(lambda what, done, total: None)
+    answer = await member.send(member.prepare(WORD), lambda piece: None)
+    if not answer.text.strip() and answer.finish != "length":
+        raise Fault("empty", "it answered with nothing")
+    return answer.usage
+
+
+# What it comes to
+
+
+def members(convener: Convener, *, prices: bool = False) -> list[Json]:
+    """Every model the catalogue or the settings name: member, vendor, whether it can be called now, and what it charges."""
     ready = {candidate.member: candidate.vendor for candidate in available(convener.settings, convener.env)}
-    rows = [{"member": member, "vendor": vendor, "available": True, "needs": ""} for member, vendor in ready.items()]
+    rows = [_listed(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):
             keys = [convener.settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
-            rows.append({"member": model.name, "vendor": model.vendor, "available": False, "needs": " or ".join(keys)})
-    installed = find_spec("xllamacpp") is not None
-    rows.append(
-        {
-            "member": "local:smollm2",
-            "vendor": "local",
-            "available": installed,
-            "needs": "" if installed else "council[local]",
-        }
-    )
-    return rows
+            rows.append(_listed(model.name, model.vendor, " or ".join(keys)))
+    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
+    rows += [_listed(name, vendor, _lacks(name, convener)) for name, vendor in agents.items() if name not in ready]
+    rows.append(_listed(LOCAL.member, "local", "" if find_spec("xllamacpp") else "council[local]"))
+    for row in rows:
+        row["context"] = convener.window(_full(row["member"]))
+    return [row | {"price": _price(convener, row["member"])} for row in rows] if prices else rows
+
+
+def _listed(member: str, vendor: str, needs: str) -> Json:
+    return {"member": member, "vendor": vendor, "available": not needs, "needs": needs}
+
+
+def _lacks(member: str, convener: Convener) -> str:
+    agent = member.partition(":")[2]
+    return "" if command_path(agent, convener.env) else f"{agent} on PATH"
+
+
+def _full(member: str) -> str:
+    """A model that nobody offers now, as the provider would that it prefers."""
+    known = catalogue().find(member)
+    return f"{next(iter(known.ids))}:{member}" if known else member
+
+
+def _price(convener: Convener, member: str) -> Json | None:
+    found = convener.price(_full(member))
+    return found.as_json() if found else None
 
 
 def seating(convener: Convener) -> Json:
@@ -85,3 +235,12 @@ def seating(convener: Convener) -> Json:
         {"seat": place.name, "member": place.member, "vendor": place.vendor} for place in (*seats.seats, seats.chair)
     ]
     return {"seats": places, "families": len({place.vendor for place in seats.seats}), "notices": list(seats.notices)}
+
+
+def warnings(convener: Convener) -> list[str]:
+    """What could cost somebody a key, and keys that are kept and cannot be had."""
+    shut = [name for name in kept(convener.env) if not convener.env.get(name) and not recalled(name)]
+    lines = [
+        f"{name} is kept in the system's keyring, which does not give it now: unlock it, or set {name}" for name in shut
+    ]
+    return [*lent_keys(convener.settings, convener.env), *lines]

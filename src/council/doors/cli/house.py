@@ -122,46 +122,87 @@ def _seat_line(seat: Json) -> str:
 
 
 def models_command() -> click.Command:
-    def models(**given: Any) -> int:
+    def models(price: bool, **given: Any) -> int:
         async def job(convener: Any) -> int:
             from council.doctor import members
 
-            rows = members(convener)
+            rows = members(convener, prices=price)
             if given["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(f"{row['member']:<36} {row['vendor']:<10} {_ready(row)}" for row in rows))
+                click.echo("\n".join(_model_line(row) for row in rows))
             return 0
 
         return int(drive_from(given).with_convener(job))
 
-    return command("models", models)
+    return command("models", models, click.Option(["--price"], is_flag=True, help="What each charges for its tokens."))
 
 
-def _ready(row: Json) -> str:
-    return "available" if row["available"] else f"needs {row['needs']}"
+def _model_line(row: Json) -> str:
+    ready = "available" if row["available"] else f"needs {row['needs']}"
+    charge = f"  {_charge(row['price']):<44}" if "price" in row else ""
+    return f"{row['member']:<32} {row['vendor']:<10} {_tokens(row['context']):>6}{charge}  {ready}"
+
+
+def _tokens(context: int | None) -> str:
+    return "" if context is None else f"{context / 1e6:g}M" if context >= 1_000_000 else f"{context // 1000}k"
+
+
+def _charge(price: Json | None) -> str:
+    """Dollars for a million tokens. Above some size of the input most charge more; the JSON has it all."""
+    if price is None:
+        return "price unknown"
+    rates = " · ".join(
+        f"{name} ${float(price[key]):g}" for name, key in (("in", "input"), ("cached", "cached"), ("out", "output"))
+    )
+    return (
+        rates + (" and more" if price["tiers"] else "")
+        if any(float(price[key]) for key in ("input", "output"))
+        else "no cost"
+    )
 
 
 def doctor_command() -> click.Command:
-    def doctor(**given: Any) -> int:
-        async def job(convener: Any) -> int:
-            from council.doctor import examine, seating
+    deep_ = click.Option(
+        ["--deep"], is_flag=True, help="Ask each member that would sit for one word, and say what it cost."
+    )
 
-            rows, seats = await examine(convener), seating(convener)
+    def doctor(deep: bool, **given: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.doctor import examine, seating, warnings
+
+            rows, seats, warned = await examine(convener, deep=deep), seating(convener), warnings(convener)
             if given["json"]:
-                print_json({"members": rows, **seats})
+                print_json({"members": rows, **seats, "warnings": warned})
             else:
-                click.echo("\n".join([*map(_examined, rows), "", *_seated(seats)]))
-            return 1 if any(row["state"] == "configured" for row in rows) else 0
+                click.echo("\n".join([*_examined(rows), "", *_seated(seats), *(f"! {line}" for line in warned)]))
+            return 1 if any(row["answered"] is False for row in rows) else 0
 
         return int(drive_from(given).with_convener(job))
 
-    return command("doctor", doctor)
+    return command("doctor", doctor, deep_)
 
 
-def _examined(row: Json) -> str:
-    rest = " · ".join(part for part in (row["detail"], row["next"]) if part)
-    return f"{row['member']:<16} {row['state']:<15} {rest}".rstrip()
+STEPS = ("configured", "installed", "key", "answered")
+
+
+def _examined(rows: list[Json]) -> list[str]:
+    """A table of the four steps each member takes to the council, what is known of it, and what to do next."""
+    from council.render.clean import one_line
+
+    width = max(len(row["member"]) for row in rows)
+    head = f"{'':<{width}}  configured  installed  key  answered  context"
+    return [head, *(f"{_steps(row, width)}  {one_line(_rest(row), 300)}".rstrip() for row in rows)]
+
+
+def _steps(row: Json, width: int) -> str:
+    marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in STEPS)
+    columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, STEPS, strict=True))
+    return f"{row['member']:<{width}}  {columns} {_tokens(row['context']):>7}"
+
+
+def _rest(row: Json) -> str:
+    return " · ".join(part for part in (row["detail"], row["next"]) if part)
 
 
 def _seated(seats: Json) -> list[str]:

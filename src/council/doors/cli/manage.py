@@ -12,6 +12,7 @@ from council.doors.cli.ask import packet_command
 from council.doors.cli.commands import CONFIG, JSON, command, drive_from
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
+from council.doors.cli.keys import keys_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
 from council.types import Json
@@ -32,6 +33,7 @@ def management() -> click.Group:
         rosters_command(),
         models_command(),
         doctor_command(),
+        keys_command(),
         config_command(),
     )
     for one in (*built, *map(_planned, PLANNED)):

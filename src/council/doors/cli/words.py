@@ -21,15 +21,16 @@ BUILT = {
     "presets": "the named sets of perspectives for judges",
     "rosters": "the named seats of councils, shipped and of your own",
     "models": "the members that can be seated, and whether they can be called",
-    "doctor": "check every member: configured, installed, key, endpoint",
+    "doctor": "check every member: configured, installed, key or login, answered",
+    "keys": "keep keys in the system's keyring instead of the environment",
     "config": "the settings in force and where each comes from",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "outcome", "keys", "spend", "eval", "batch", "serve", "mcp", "worker",
+    "fork", "watch", "cancel", "outcome", "spend", "eval", "batch", "serve", "mcp", "worker",
     "skill", "completion",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
-SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck")  # of `runs`
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set")  # of `runs` and `keys`
 NOT_BUILT: tuple[str, ...] = ()  # protocols that can be planned, not run
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)

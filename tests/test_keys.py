@@ -1,0 +1,154 @@
+"""Keys in the system's keyring: kept, used where the environment has none, never shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from council.convene import Convener
+from council.doctor import warnings
+from council.doors.cli import run
+
+keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'council[keys]'")
+KEY = "sk-ant-kept-0123456789abcdef"
+
+
+class Ring(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
+    """A keyring of the real kind that holds its keys in this process, and can be locked."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], str] = {}
+        self.locked = False
+
+    def _look(self) -> dict[tuple[str, str], str]:
+        if self.locked:
+            raise keyring.errors.KeyringLocked(f"locked, and it held {KEY}")
+        return self.held
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self._look().get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self._look()[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self._look()[service, username]
+
+
+@pytest.fixture
+def ring() -> Iterator[Ring]:
+    before, ring = keyring.get_keyring(), Ring()
+    keyring.set_keyring(ring)
+    yield ring
+    keyring.set_keyring(before)
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.mark.behaviour("issue-5-keys")
+@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "anthropic"])
+def test_a_kept_key_is_used_where_the_environment_has_none(
+    name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped(monkeypatch, f"{KEY}\n")
+    assert run(["keys", "set", name]) == 0
+    assert Convener().env["ANTHROPIC_API_KEY"] == KEY
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
+    assert Convener().env["ANTHROPIC_API_KEY"] == "from-the-environment"
+
+
+@pytest.mark.behaviour("issue-5-keys", "40-security-keys")
+def test_no_command_shows_a_key_and_no_file_holds_one(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    piped(monkeypatch, KEY)
+    assert run(["keys", "set", "OPENAI_API_KEY"]) == 0
+    for command in (["keys"], ["keys", "list"], ["keys", "list", "--json"], ["config"], ["models"]):
+        assert run(command) == 0
+    shown = capsys.readouterr()
+    assert "OPENAI_API_KEY" in shown.out
+    assert KEY not in shown.out + shown.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY in path.read_text(errors="replace")]
+
+
+@pytest.mark.behaviour("issue-5-keys")
+def test_a_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    piped(monkeypatch, KEY)
+    run(["keys", "set", "OPENAI_API_KEY"])
+    assert run(["keys", "rm", "OPENAI_API_KEY"]) == 0
+    assert ring.held == {}
+    assert "OPENAI_API_KEY" not in Convener().env
+    assert run(["keys", "rm", "OPENAI_API_KEY"]) == 2
+    assert 'no key is kept for "OPENAI_API_KEY"' in capsys.readouterr().err
+
+
+@pytest.mark.behaviour("40-security-keys")
+def test_a_key_on_the_command_line_is_refused_and_not_repeated(ring: Ring, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["keys", "set", KEY]) == 2
+    told = capsys.readouterr().err
+    assert "never given on the command line" in told
+    assert KEY not in told
+
+
+@pytest.mark.parametrize("text", ["", "\n", "two words", "one\nanother\n"])
+def test_what_cannot_be_a_key_is_not_kept(
+    text: str, ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    piped(monkeypatch, text)
+    assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
+    assert "nothing was kept" in capsys.readouterr().err
+    assert ring.held == {}
+
+
+@pytest.mark.behaviour("issue-5-keys-none")
+def test_a_system_without_a_keyring_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = keyring.get_keyring()
+    keyring.set_keyring(keyring.backends.fail.Keyring())
+    piped(monkeypatch, KEY)
+    try:
+        assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
+    finally:
+        keyring.set_keyring(before)
+    assert "this system has no keyring" in capsys.readouterr().err
+
+
+@pytest.mark.behaviour("issue-5-keys-none")
+def test_the_extra_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)  # as if it were not there
+    piped(monkeypatch, KEY)
+    assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
+    assert "pip install 'council[keys]'" in capsys.readouterr().err
+    assert run(["keys"]) == 0
+
+
+def test_a_locked_keyring_stops_nothing_and_the_doctor_says_so(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    piped(monkeypatch, KEY)
+    run(["keys", "set", "SIM_API_KEY"])
+    ring.locked = True
+    convener = Convener()
+    assert "SIM_API_KEY" not in convener.env
+    assert warnings(convener) == [
+        "SIM_API_KEY is kept in the system's keyring, which does not give it now: unlock it, or set SIM_API_KEY"
+    ]
+    piped(monkeypatch, KEY)
+    assert run(["keys", "set", "SIM_API_KEY", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert "unlock it" in told
+    assert KEY not in told
