@@ -14,6 +14,7 @@ from council.types import Json
 R = TypeVar("R", bound="Reply")
 Choices = Mapping[str, Collection[str]]  # a field's name → the only values it may have in this ask
 SMALL_STRING = 400
+SMALL_ROWS = 2  # rows of several fields
 SMALL_CELL = 120
 SMALL_LIST = 3
 DOUBTFUL = 0.3  # a confidence in numbers that reads as LOW
@@ -87,8 +88,9 @@ def _short(schema: Json, longest: int = SMALL_STRING) -> Json:
     if kind == "string" and "enum" not in schema:
         return {**schema, "maxLength": longest}
     if kind == "array":
-        inside = SMALL_CELL if schema["items"].get("type") == "object" else longest
-        return {"maxItems": SMALL_LIST, **schema, "items": _short(schema["items"], inside)}
+        rows = schema["items"].get("type") == "object"
+        most, inside = (SMALL_ROWS, SMALL_CELL) if rows else (SMALL_LIST, longest)
+        return {"maxItems": most, **schema, "items": _short(schema["items"], inside)}
     if kind == "object":
         return {**schema, "properties": {name: _short(of, longest) for name, of in schema["properties"].items()}}
     return schema
