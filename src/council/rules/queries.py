@@ -10,6 +10,7 @@ from council.rules import likeness
 
 MOST = 3
 LONGEST = 500  # characters
+READ = 4_000  # characters of a question or a query that are looked at
 MOST_WORDS = 12  # of a query that is made of the question's own words
 YEAR = r"(?:19|20)\d\d"
 TODAY = re.compile(
@@ -55,7 +56,7 @@ def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
     """At most three different queries, each on one line and not too long; a stale year is dropped where it would mislead."""
     kept: dict[str, str] = {}
     for query in queries:
-        words = cut_at_word(_of_this_year(plain(query), question, year), LONGEST)
+        words = cut_at_word(_of_this_year(_line(query), _line(question), year), LONGEST)
         if words:
             kept.setdefault(words.casefold(), words)
     return list(kept.values())[:MOST]
@@ -63,7 +64,7 @@ def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
 
 def keywords(question: str) -> str:
     """The question's own words as a query: what carries no meaning is left out, and something is always left."""
-    line = plain(question)
+    line = _line(question)
     words = re.findall(r"[^\W_][\w.+#'’/&-]*[\w+#]|[^\W_]", line)
     telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP]
     return cut_at_word(" ".join((telling or words)[:MOST_WORDS]) or line, LONGEST)
@@ -71,6 +72,7 @@ def keywords(question: str) -> str:
 
 def freshness(question: str) -> str:
     """How old a result may be: none (any age), day, week, month or year."""
+    question = _line(question)
     if not asks_for_now(question) or is_historical(question):
         return "none"
     ages = {"day": TODAY, "week": WEEK, "month": MONTH}
@@ -79,6 +81,7 @@ def freshness(question: str) -> str:
 
 def is_timely(question: str) -> bool:
     """Whether the answer goes out of date: it asks for what is current, or for something that is never so for long."""
+    question = _line(question)
     return asks_for_now(question) or (bool(PERISHABLE.search(question)) and not is_historical(question))
 
 
@@ -96,6 +99,10 @@ def cut_at_word(text: str, most: int) -> str:
         return text
     whole = text[: most + 1].rpartition(" ")[0].rstrip(" ,;:-")
     return whole or text[:most]
+
+
+def _line(text: str) -> str:
+    return plain(text.strip()[:READ])
 
 
 def _of_this_year(query: str, question: str, year: int) -> str:
