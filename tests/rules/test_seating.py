@@ -114,6 +114,21 @@ def test_the_chairs_chain_begins_with_its_listed_fallback() -> None:
     assert seat_council(NAMES, settings_with(env), env).chair == Place("chair", CLAUDE, "anthropic", (GPT, GEMINI))
 
 
+@pytest.mark.behaviour("00-members-chair-stand-in")
+def test_the_chairs_stand_in_is_of_a_family_that_nobody_sits_on_while_there_is_one() -> None:
+    env = keys("aog")
+    settings = settings_with(env, models={"other": "sim:m1"}, providers=("sim",))
+    assert seat_council(NAMES, settings, env).chair == Place("chair", CLAUDE, "anthropic", ("sim:m1", GPT, GEMINI))
+
+
+@pytest.mark.behaviour("00-members-chair-stand-in")
+def test_the_chairs_listed_member_gives_way_to_an_unused_family_when_its_own_sits() -> None:
+    env = keys("og")
+    models = {"default": "sim:m1", "other": "simb:m1"}
+    seating = seat_council(NAMES, settings_with(env, models=models, providers=("sim", "simb")), env)
+    assert (members_of(seating), seating.chair.member) == (["sim:m1", GPT, GEMINI], "simb:m1")
+
+
 @pytest.mark.behaviour("00-members-models-candidates")
 def test_configured_models_seat_distinct_families_first() -> None:
     models = {"default": "sim:m1", "strong": "sim:m2", "fast": "sim:m3", "other": "simb:m2"}
@@ -345,7 +360,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 def test_only_those_who_can_sit_today_are_offered() -> None:
     with pytest.raises(ConfigError) as caught:
         vendor_of("foo:bar", settings_with({}, providers=("sim",)))
-    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted; add" in str(caught.value)
+    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli; add" in str(caught.value)
 
 
 @pytest.mark.behaviour("00-members-empty-model")
@@ -410,7 +425,8 @@ def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     seats = {name: SeatSetting(member) for name, member in chosen.items()}
     settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
     seating = seat_council(names, settings, env)
-    by_name = {names[NAMES.index(name)]: member for name, member in chosen.items()}
+    in_turn = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
+    by_name = {name: chosen[elder] for name, elder in in_turn.items() if elder in chosen}
     return seating, {candidate.vendor for candidate in available(settings, env)}, by_name
 
 

@@ -19,7 +19,7 @@ BETTER = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
     'or name a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
-TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in order
+TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in turn
 STAYS = ("local", "scripted", "human")  # chosen to stay with it: nobody else's model is put in its place
 UNSAID = SeatSetting()
 NOBODY: Mapping[str, SeatSetting] = MappingProxyType({})
@@ -72,7 +72,7 @@ def seat_council(
     table = _Table(settings, env, available(settings, env) or _local(settings, env))
     wishes = [table.wish(name, index, spread, members) for index, name in enumerate(names)]
     seated = table.spread(wishes) if spread else table.gather(wishes, everyone)
-    head = table.chair(chair, everyone, spread)
+    head = table.chair(chair, everyone, spread, seated)
     places = tuple(table.place(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.notice((*places, head))
     return Seating(places, head, (*alone, *(_shared_notices(places) if spread else ())), (BETTER,) if alone else ())
@@ -101,8 +101,8 @@ class _Table:
     candidates: Sequence[Candidate]
 
     def wish(self, name: str, index: int, spread: bool, members: Mapping[str, SeatSetting]) -> _Wish:
-        row = name if name in TABLE else TABLE[index] if index < len(TABLE) else ""
-        elder = members.get(name) or (self.settings.seats.get(row) if spread else None)
+        row = name if name in TABLE else TABLE[index % len(TABLE)]
+        elder = _inherited(members.get(name), self.settings.seats.get(row) if spread else None)
         said = _inherited(self.settings.seats.get(name), elder)
         listed = catalogue().seating.get(row, {}) if spread else {}
         return _Wish(
@@ -147,13 +147,18 @@ class _Table:
         named = everyone or self.settings.models.get("default")
         return self.candidate(named) if named else self.candidates[0]
 
-    def chair(self, decided: SeatSetting, everyone: str | None, spread: bool) -> Place:
-        """The chair may share a family with a seat, so it only asks for the best."""
+    def chair(self, decided: SeatSetting, everyone: str | None, spread: bool, seated: Mapping[str, Candidate]) -> Place:
+        """The chair may share a family with a seat, so it asks for the best; whoever stands in for it better does not."""
         said, row = _inherited(decided, self.settings.chair), catalogue().seating["chair"] if spread else {}
         model = said.model
         wish = _Wish("chair", model, said.fallback, self.family(row.get("model")), self.family(row.get("fallback")))
-        default = wish.wanted or wish.listed or self.candidates[0] if spread else self.common(everyone)
-        return self.place(wish, self.candidate(model) if model else default, ())
+        default = self.head(wish, _families(seated)) if spread else self.common(everyone)
+        return self.place(wish, self.candidate(model) if model else default, seated.values())
+
+    def head(self, wish: _Wish, sitting: Counter[str]) -> Candidate:
+        """The wanted one; else the listed one, unless its family sits while another is unused; else the best there is."""
+        stands_in = self.instead(wish, sitting) if wish.listed and _but(self.candidates, sitting) else wish.listed
+        return wish.wanted or stands_in or self.candidates[0]
 
     def place(self, wish: _Wish, sitter: Candidate, sitting: Iterable[Candidate]) -> Place:
         chain = self.chain(wish, sitter, {candidate.vendor for candidate in sitting})
