@@ -232,7 +232,7 @@ def settled(report: Json) -> Json:
 # A process that kills itself, for every boundary there is
 
 
-def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool) -> None:
+def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
     """Convene or resume in this process and kill -9 it as event `seq` is told, before its rows are written."""
     import asyncio
 
@@ -245,7 +245,7 @@ def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume
         if resume:
             await convener.resume(None, listen)
         else:
-            await convener.run(await convener.plan([QUESTION], protocol=protocol), listen)
+            await convener.run(await convener.plan([QUESTION], flags, protocol=protocol), listen)
         await convener.close()
 
     asyncio.run(work())

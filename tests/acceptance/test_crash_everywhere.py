@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 from multiprocessing.context import ForkServerContext
+from typing import Any
 
 import pytest
 
@@ -28,10 +29,10 @@ def processes() -> ForkServerContext:
     return context
 
 
-def killed(processes: ForkServerContext, table: Table, protocol: str, seq: int, *, resume: bool) -> bool:
+def killed(processes: ForkServerContext, table: Table, protocol: str, seq: int, *, resume: bool, **flags: Any) -> bool:
     """Whether the process came to the event it was to die at."""
     process = processes.Process(
-        target=die_at, args=(table.folder, dict(os.environ), protocol, seq), kwargs={"resume": resume}
+        target=die_at, args=(table.folder, dict(os.environ), protocol, seq), kwargs={"resume": resume, **flags}
     )
     process.start()
     process.join(60)
@@ -77,14 +78,18 @@ def in_doubt(table: Table) -> set[bytes]:
     return {body for key, n, body in table.rows(last) if known.get(key, 0) < n}
 
 
-def survives(processes: ForkServerContext, table: Table, protocol: str) -> None:
-    """Kill it at every event, every other time again while it is resumed, and compare with a run nobody killed."""
-    assert not killed(processes, table, protocol, 10_000, resume=False)
+BOUNDARIES = "SELECT seq FROM events WHERE type IN ('phase', 'phase_ended', 'lookup', 'closed') AND seq > 1"
+GRAINS = [pytest.param(False, id="boundaries"), pytest.param(True, id="events", marks=pytest.mark.sweep)]
+
+
+def survives(processes: ForkServerContext, table: Table, protocol: str, *, every: bool = True, **flags: Any) -> None:
+    """Kill it at every event (or where phases meet), every other time again while it is resumed, and compare with a run nobody killed."""
+    assert not killed(processes, table, protocol, 10_000, resume=False, **flags)
     everything = set(table.asked())
     calm, events = resume(table)
-    for seq in range(2, events + 1):
+    for seq in range(2, events + 1) if every else [seq for (seq,) in table.rows(BOUNDARIES)]:
         forget(table)
-        assert killed(processes, table, protocol, seq, resume=False)
+        assert killed(processes, table, protocol, seq, resume=False, **flags)
         if seq % 2:
             killed(processes, table, protocol, seq + 1 + seq % 7, resume=True)
         safe, open_, sent = answered(table), in_doubt(table), len(table.provider.log)

@@ -1,0 +1,27 @@
+"""The General Council killed as any of its events is told, resumed, and compared with one that nobody killed."""
+
+from __future__ import annotations
+
+from multiprocessing.context import ForkServerContext
+
+import pytest
+
+from tests.acceptance.general.parley import Parley
+from tests.acceptance.general.test_rounds import opposed
+from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
+
+__all__ = ["processes"]
+
+
+@pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "30-resumed-never-searches-again")
+@pytest.mark.parametrize("every", GRAINS)
+def test_killed_from_the_queries_to_a_synthesis_that_is_sent_back(
+    processes: ForkServerContext, parley: Parley, every: bool
+) -> None:
+    parley.documents()
+    opposed(parley)
+    good = parley.says["synthesise"]
+    silent = good | {"disagreements": []}
+    parley.says["synthesise"] = lambda seen: good if "cannot go out as it stands" in seen.prompt else silent
+    parley.table.cast.who = lambda seen: (parley.who(seen)[1], parley.who(seen)[0])  # type: ignore[method-assign]
+    survives(processes, parley.table, "general", every=every, search="files:docs")
