@@ -184,3 +184,31 @@ def test_only_judges_that_answered_the_first_round_take_part_in_the_second(court
     assert sorted(key for key in court.steps() if key.startswith("r2/")) == ["r2/judge-1", "r2/judge-2"]
     assert "judge-3" not in court.request("r2/judge-1").body["messages"][3]["content"]
     assert "R1: 2/3 judges responded. R2: 2/2 judges responded." in text_of(court, done.json)
+
+
+@pytest.mark.behaviour("10-early-stop-judges")
+@pytest.mark.parametrize("verdict", ["PASS", "FAIL"])
+def test_early_stop_spares_the_second_round_where_all_are_sure_of_one_verdict(
+    court: Court, council: Terminal, verdict: str
+) -> None:
+    for n in (1, 2, 3):
+        court.bench.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
+    report = council("--early-stop", "--deep", *LINE).json
+    assert (report["verdict"], report["calls"]["made"], report["shifts"]) == (verdict, 3, [])
+    why = f"all 3 judges say {verdict} with HIGH confidence; 3 calls saved"
+    assert f"**Rounds:** 1 (no debate: {why})" in text_of(court, report)
+
+
+@pytest.mark.behaviour("10-early-stop-judges")
+@pytest.mark.parametrize("doubt", [opinion("WARN"), opinion(confidence="MEDIUM"), opinion(confidence="LOW")])
+def test_a_single_doubt_keeps_the_second_round(court: Court, council: Terminal, doubt: Json) -> None:
+    court.bench.said["judge/judge-2"] = doubt
+    report = council("--early-stop", *LINE).json
+    assert (report["calls"]["made"], len(report["shifts"])) == (4, 2)
+
+
+@pytest.mark.behaviour("10-early-stop-judges")
+def test_the_plan_of_a_debate_that_may_stop_early_has_two_ends(court: Court, council: Terminal) -> None:
+    plan = council("--early-stop", "--dry-run", *LINE).json
+    assert plan["calls"] == {"min": 2, "max": 4}
+    assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]

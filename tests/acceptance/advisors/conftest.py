@@ -1,0 +1,13 @@
+"""The advisors' table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.advisors.advice import Advice, take_seats
+from tests.acceptance.helpers import Table
+
+
+@pytest.fixture
+def cast(table: Table) -> Advice:
+    return take_seats(table)

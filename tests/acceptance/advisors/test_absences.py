@@ -1,0 +1,93 @@
+"""Advisors and referees that do not answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.advisors.advice import ADVISORS, Advice, keys, text_of, words_in
+from tests.acceptance.helpers import QUESTION, Table, Terminal
+from tests.fake_provider import Reply
+
+
+@pytest.mark.behaviour("10-advisors-absent")
+def test_an_advisor_that_was_absent_is_asked_again_in_the_next_round_and_its_absence_is_said(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.instead["skeptic/r1"] = Reply(status=500)
+    done = council("--json", "--flow", "debate", QUESTION)
+    report = done.json
+    assert (done.code, report["status"], report["quorum"]["ok"]) == (0, "complete", 3)
+    assert [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]] == [
+        ("skeptic", "r1", "failed(server)")
+    ]
+    second = table.prompt("r2/skeptic")
+    assert "You have not spoken yet." in second and words_in(second) == keys("r1", seats=ADVISORS[:2])
+    third = table.prompt("r3/skeptic")
+    assert words_in(third) == keys("r1", seats=ADVISORS[:2]) | keys("r2")
+    referee = table.prompt("referee/referee")
+    assert "Skeptic was absent from this round." in referee
+    assert "skeptic did not answer in r1" in text_of(table, report) and "it spoke later" in text_of(table, report)
+
+
+@pytest.mark.behaviour("10-advisors-absent")
+def test_own_positions_keep_their_round_when_one_was_missed(table: Table, council: Terminal, cast: Advice) -> None:
+    cast.instead["skeptic/r1"] = Reply(status=500)
+    council("--flow", "debate", "--rounds", "4", QUESTION)
+    prompt = table.prompt("r3/skeptic")
+    assert "You, round 2" in prompt and "You, round 1" not in prompt and "not spoken yet" not in prompt
+
+
+@pytest.mark.behaviour("10-advisors-absent")
+def test_who_speaks_for_the_first_time_in_the_last_round_is_not_asked_what_changed(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.instead["skeptic/r1"] = Reply(status=500)
+    council("--rounds", "2", QUESTION)
+    assert "You have not spoken yet" in table.prompt("r2/skeptic")
+    assert "You have not spoken yet" not in table.prompt("r2/visionary")
+
+
+@pytest.mark.behaviour("10-advisors-one-left")
+def test_with_one_advisor_left_no_further_round_is_held_and_it_is_said(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.instead |= {"visionary": Reply(status=500), "skeptic": Reply(status=401)}
+    done = council("--json", "--flow", "debate", QUESTION)
+    report = done.json
+    assert (done.code, report["status"]) == (0, "complete")
+    assert {key for key in table.asked() if key.startswith(("r2", "r3"))} == set()
+    assert "r2, r3 skipped: only one advisor is left, and nobody to answer" in text_of(table, report)
+    assert "How Positions Moved" not in report["answer"]
+    assert "BELOW 80 %: 1 of 3 seats answered" in text_of(table, report)
+
+
+@pytest.mark.behaviour("00-exit-failed")
+def test_when_all_advisors_are_absent_the_run_has_failed(table: Table, council: Terminal, cast: Advice) -> None:
+    cast.instead |= {name: Reply(status=500) for name in ADVISORS}
+    done = council("--json", "--flow", "parallel", QUESTION)
+    assert (done.code, done.json["status"]) == (1, "failed")
+    assert "referee/referee" not in table.asked()
+
+
+@pytest.mark.behaviour("00-exit-incomplete", "10-no-chair-digest")
+def test_without_a_referee_there_is_a_digest_of_what_was_said_last(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.instead["chair"] = Reply(status=500)
+    done = council("--json", "--rounds", "2", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    answer = done.json["answer"]
+    assert "No chair: digest of statements" in answer
+    assert words_in(answer) == keys("r2")
+    assert done.json["chair"]["label"] == "council-referee"
+
+
+@pytest.mark.behaviour("00-exit-incomplete")
+def test_when_nobody_answers_a_later_round_what_was_said_is_kept(table: Table, council: Terminal, cast: Advice) -> None:
+    cast.instead |= {f"{name}/r2": Reply(status=500) for name in ADVISORS}
+    done = council("--json", "--rounds", "2", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert words_in(done.json["answer"]) == keys("r1")
+    assert done.json["chair"]["label"] == "council-referee"
+    cast.instead.clear()
+    assert council("resume", "--json").json["status"] == "complete"

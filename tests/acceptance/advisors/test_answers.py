@@ -1,0 +1,146 @@
+"""What comes of it: the referee's answer, shifts, labels, flags, and what becomes of the referee's slips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.acceptance.advisors.advice import ADVISORS, Advice, moved, text_of
+from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
+from tests.fake_provider import Reply
+
+# What comes of it
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("001-collapsed-perspectives", "10-advisors-referee-sections")
+def test_the_answer_is_perspectives_tensions_verdict_and_next_steps(table: Table, council: Terminal) -> None:
+    done = council("--flow", "parallel", QUESTION)
+    heads = ["## Perspectives", "## Tensions", "## Verdict", "## Next Steps"]
+    assert [line for line in done.out.splitlines() if line.startswith("#")] == heads
+    assert all(f"- **{name.capitalize()}:** the view of {name}" in done.out for name in ADVISORS)
+    assert "1. Measure it.\n2. Move it." in done.out
+    assert mark("referee", "referee") in done.out
+    assert "You are the referee of a council of advisors: balanced, fair" in table.prompt("referee/referee")
+
+
+@pytest.mark.behaviour(
+    "001-referee-evolution", "10-advisors-moved-table", "10-shifts-recorded", "004-referee-transcript"
+)
+def test_after_several_rounds_it_tells_how_positions_moved_and_the_shifts_come_from_that(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.ruling = {
+        "positions": [
+            moved("pragmatist"),
+            moved("visionary", moved=True, evidence="egress costs | 90 dollars a TB"),
+            moved("skeptic", moved=True),
+        ]
+    }
+    report = council("--json", "--flow", "debate", QUESTION).json
+    assert [(row["seat"], row["from"], row["to"], row["changed"], row["weak"]) for row in report["shifts"]] == [
+        ("pragmatist", "pragmatist opens", "pragmatist ends", False, False),
+        ("visionary", "visionary opens", "visionary ends", True, False),
+        ("skeptic", "skeptic opens", "skeptic ends", True, True),
+    ]
+    answer = report["answer"]
+    heads = ["## Perspectives", "## Tensions", "## How Positions Moved", "## Verdict", "## Next Steps"]
+    assert [line for line in answer.splitlines() if line.startswith("#")] == heads
+    assert "| Visionary | visionary opens | visionary ends | why visionary is there |" in answer
+    weak = "| Skeptic | skeptic opens | skeptic ends | why skeptic is there **Weak flip: it cites nothing, possible anchoring.** |"
+    assert weak in answer and weak in text_of(table, report)
+    assert answer.count("Weak flip") == 1
+    assert "How positions moved: for each advisor" in table.prompt("referee/referee")
+    assert len(table.provider.log) == 10  # no extra call for it
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-advisors-moved-table")
+def test_after_one_round_nothing_has_moved(table: Table, council: Terminal) -> None:
+    report = council("--json", "--flow", "parallel", QUESTION).json
+    assert report["shifts"] == []
+    assert "How Positions Moved" not in report["answer"] + table.prompt("referee/referee")
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("001-labels", "004-labels", "10-advisors-labels")
+@pytest.mark.parametrize(
+    ("flags", "labels", "last"),
+    [
+        (("--flow", "parallel"), ["council-pragmatist", "council-visionary", "council-skeptic"], "council-skeptic"),
+        (("--rounds", "2"), [f"council-r{n}-{name}" for n in (1, 2) for name in ADVISORS], "council-r2-skeptic"),
+    ],
+)
+def test_labels_name_the_round_where_there_are_several(
+    table: Table, council: Terminal, flags: tuple[str, ...], labels: list[str], last: str
+) -> None:
+    verbose = council("--verbose", *flags, QUESTION).out
+    heads = [line.split()[1] for line in verbose.splitlines() if line.startswith("#### ")]
+    assert heads == labels
+    assert "## council-referee (Referee)" in verbose
+    report = council("report", "--format", "json").json
+    assert (report["seats"][-1]["label"], report["chair"]["label"]) == (last, "council-referee")
+    filed = text_of(table, report)
+    assert all(f"<summary>{label}: ok" in filed for label in [*labels, "council-referee"])
+
+
+@pytest.mark.behaviour("10-advisors-over-budget", "004-words-cost")
+def test_a_statement_over_twice_its_budget_is_flagged_in_the_report(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.said = {"r1/visionary": "big " * 801, "r1/skeptic": "long " * 800, "r2/skeptic": "long " * 501}
+    report = council("--json", "--rounds", "2", QUESTION).json
+    flagged = [line for line in text_of(table, report).splitlines() if "it was asked for" in line]
+    assert flagged == [
+        "- visionary spoke 801 words in round 1: over twice the 400 it was asked for",
+        "- skeptic spoke 501 words in round 2: over twice the 250 it was asked for",
+    ]
+
+
+# The referee's slips
+
+
+@pytest.mark.behaviour("10-chair-names-absent-seat", "10-advisors-referee-slips")
+@pytest.mark.parametrize("stranger", ["skeptic", "accountant"])
+def test_a_referee_that_names_an_absent_or_unknown_advisor_gets_the_repair_turn(
+    table: Table, council: Terminal, cast: Advice, stranger: str
+) -> None:
+    cast.instead["skeptic"] = Reply(status=401)
+    slips = [{"perspectives": [{"advisor": stranger, "view": "x"}]}]
+
+    def slip(seen: Any) -> Reply | None:
+        cast.ruling = slips.pop() if slips else {}
+        return None
+
+    cast.instead["chair/referee"] = slip
+    done = council("--json", "--flow", "parallel", QUESTION)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    asked = [seen for seen in table.provider.log if cast.who(seen)[0] == "referee"]
+    assert len(asked) == 2
+    assert f'"{stranger}" is not one of pragmatist, visionary' in asked[1].body["messages"][-1]["content"]
+    assert done.json["chair"]["state"] == "ok_repaired"
+
+
+@pytest.mark.behaviour("10-advisors-referee-slips")
+def test_an_advisor_that_the_referee_leaves_out_is_not_lost_in_silence(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.ruling = {
+        "perspectives": [{"advisor": "pragmatist", "view": "Do it.\n\n## Tensions\n\nnone"}],
+        "positions": [moved("visionary")],
+    }
+    answer = council("--json", "--rounds", "2", QUESTION).json["answer"]
+    assert "- **Pragmatist:** Do it. ## Tensions none\n- **Visionary:** left out by the referee" in answer
+    assert "- **Skeptic:** left out by the referee" in answer
+    assert [line for line in answer.splitlines() if line.startswith("| Skeptic")] == [
+        "| Skeptic |  |  | left out by the referee; its words stand in the minutes. |"
+    ]
+
+
+def test_numbers_that_the_referee_wrote_into_its_lists_are_not_doubled(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.ruling = {"next_steps": ["1. Measure.", "2) Move."], "tensions": ["- a | b"]}
+    out = council("--flow", "parallel", QUESTION).out
+    assert "1. Measure.\n2. Move." in out and "\n- a | b\n" in out

@@ -1,0 +1,88 @@
+"""Who sits where: tiers and rosters, and what decides over what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.advisors.advice import ADVISORS, take_seats
+from tests.acceptance.helpers import QUESTION, Table, Terminal
+
+TIERS = '[models]\ndefault = "sim:plain"\nstrong = "sim:strong"\n'
+BOARD = """
+[rosters.board]
+seats = [{name = "cfo", lens = "cash", stance = "Who pays?", style = "dry", model = "sim:cfo"}, {name = "coo", lens = "people", stance = "Who does it?", model = "sim:coo"}]
+"""
+
+
+# Tiers
+
+
+def models(table: Table) -> dict[str, str]:
+    return {key: seen.model for key, seen in zip(table.asked(), table.provider.log, strict=True)}
+
+
+@pytest.mark.behaviour("001-tiers", "004-tiers", "issue-4-advisors-tiers")
+@pytest.mark.parametrize(
+    ("tier", "advisors", "referee"),
+    [("light", "plain", "plain"), ("medium", "plain", "strong"), ("heavy", "strong", "strong"), ("HEAVY", "strong", "strong")],
+)  # fmt: skip
+def test_a_tier_sends_whom_it_says_to_the_strong_model(
+    table: Table, council: Terminal, tier: str, advisors: str, referee: str
+) -> None:
+    take_seats(table, TIERS)  # with a [chair], over which the tier decides
+    assert council("--tier", tier, QUESTION).code == 0
+    assert models(table) == {f"r1/{name}": advisors for name in ADVISORS} | {"referee/referee": referee}
+
+
+@pytest.mark.behaviour("10-advisors-tier-precedence")
+def test_without_a_tier_the_configured_chair_is_the_referee(table: Table, council: Terminal) -> None:
+    take_seats(table, TIERS)
+    assert council("--flow", "parallel", QUESTION).code == 0
+    assert models(table) == {f"r1/{name}": "plain" for name in ADVISORS} | {"referee/referee": "chair"}
+
+
+@pytest.mark.behaviour("10-advisors-tier-precedence")
+def test_what_was_said_of_single_seats_decides_over_a_tier(table: Table, council: Terminal) -> None:
+    take_seats(table, TIERS + '[seats.skeptic]\nmodel = "sim:own"\n')
+    done = council("--tier", "heavy", "--seat", "chair=sim:hand", "--seat", "visionary=sim:flag", QUESTION)
+    assert done.code == 0
+    assert models(table) == {
+        "r1/pragmatist": "strong", "r1/visionary": "flag", "r1/skeptic": "own", "referee/referee": "hand",
+    }  # fmt: skip
+
+
+@pytest.mark.behaviour("10-advisors-tier-precedence")
+def test_the_members_of_a_roster_decide_over_a_tier(table: Table, council: Terminal) -> None:
+    take_seats(table, TIERS + BOARD)
+    assert council("--tier", "heavy", "--roster", "board", QUESTION).code == 0
+    assert models(table) == {"r1/cfo": "cfo", "r1/coo": "coo", "referee/referee": "strong"}
+
+
+# Rosters
+
+
+@pytest.mark.behaviour("001-roster-override", "10-advisors-roster")
+def test_a_roster_of_the_configuration_sits_in_place_of_the_usual_three(table: Table, council: Terminal) -> None:
+    take_seats(table, BOARD)
+    report = council("--json", "--roster", "board", QUESTION).json
+    assert [(seat["name"], seat["role"], seat["perspective"]) for seat in report["seats"]] == [
+        ("cfo", "Cfo", "cash"),
+        ("coo", "Coo", "people"),
+    ]
+    prompt = table.prompt("r1/cfo")
+    assert "You are the Cfo, an advisor. Your lens: cash. Your stance: Who pays? Your manner: dry" in prompt
+    assert "Your manner" not in table.prompt("r1/coo")
+    assert "- **Cfo:** the view of cfo" in report["answer"]
+
+
+@pytest.mark.behaviour("001-roster-override", "10-advisors-roster")
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_file_with_two_to_nine_seats_is_a_roster(table: Table, council: Terminal, count: int) -> None:
+    take_seats(table, TIERS)
+    names = [f"voice {chr(97 + n)}" for n in range(count)]
+    Path("mine.toml").write_text("\n".join(f'[[seats]]\nname = "{name}"\nlens = "{name}"' for name in names))
+    done = council("--json", "--roster", "mine.toml", "--rounds", "2", QUESTION)
+    assert (done.code, done.json["calls"]["made"]) == (0, 2 * count + 1)
+    assert [seat["name"] for seat in done.json["seats"]] == [name.replace(" ", "-") for name in names]
