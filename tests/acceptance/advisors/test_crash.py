@@ -1,0 +1,88 @@
+"""kill -9 in every round of advisors and at every event, then `council resume`: the same report, nothing bought twice."""
+
+from __future__ import annotations
+
+import shutil
+from multiprocessing.context import ForkServerContext
+
+import pytest
+
+from tests.acceptance.advisors.advice import ADVISORS, Advice, stand
+from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
+from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
+from tests.fake_provider import Reply
+
+__all__ = ["processes"]
+DEBATE = ("--flow", "debate")
+IN_TURN = ("--flow", "sequential", "--rounds", "2")
+EVERY_ROUND = [f"r{n}" for n in (1, 2, 3)]
+
+
+def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
+    """Resume, and see that of what was asked before only `again` is, with the same bytes."""
+    first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
+    since = len(table.provider.log)
+    done = council("resume", "--json")
+    assert done.code == 0, done.err
+    sent = table.asked(since)
+    assert sorted(key for key in sent if key in first) == sorted(again)
+    assert len(set(sent)) == len(sent)
+    for key, seen in zip(sent, table.provider.log[since:], strict=True):
+        assert first.get(key, seen.raw) == seen.raw, key
+    assert done.json["calls"] == {
+        "made": len(sent),
+        "replayed": len({*first, *sent}) - len(sent),
+        "in_doubt": len(again),
+    }
+    fsck = council("runs", "fsck")
+    assert (fsck.code, fsck.err) == (0, ""), fsck.out
+    return settled(done.json)
+
+
+def undisturbed(table: Table, council: Terminal, flags: tuple[str, ...]) -> Json:
+    """The report of a run that nobody killed, filed under the same name."""
+    shutil.rmtree(table.folder / ".agents" / "council")
+    return settled(council("--json", *flags, QUESTION).json)
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("issue-4-advisors-kill-resume")
+@pytest.mark.parametrize("phase", [*EVERY_ROUND, "referee"])
+def test_killed_while_a_round_is_asked_a_debate_ends_as_if_nothing_had_happened(
+    table: Table, council: Terminal, phase: str
+) -> None:
+    keys = ["referee/referee"] if phase == "referee" else [f"{phase}/{name}" for name in ADVISORS]
+    gate = table.hold(phase)
+    process = table.process("--json", *DEBATE, QUESTION)
+    gate.wait(count=len(keys))
+    kill(process)
+    gate.release()
+    assert resumed(table, council, keys) == undisturbed(table, council, DEBATE)
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-committed-never-bought-again")
+@pytest.mark.parametrize("late", ["r1/visionary", "r1/skeptic", "r2/pragmatist", "r2/skeptic", "referee/referee"])
+def test_killed_while_one_has_its_turn_only_that_one_is_asked_again(table: Table, council: Terminal, late: str) -> None:
+    order = [f"r{n}/{name}" for n in (1, 2) for name in ADVISORS] + ["referee/referee"]
+    gate = table.hold(*late.split("/"))
+    process = table.process("--json", *IN_TURN, QUESTION)
+    gate.wait()
+    until(lambda: len(table.rows("SELECT key FROM results")) == order.index(late), "what was said before is kept")
+    kill(process)
+    gate.release()
+    assert resumed(table, council, [late]) == undisturbed(table, council, IN_TURN)
+
+
+@pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-kill-resume-every-boundary")
+@pytest.mark.parametrize("every", GRAINS)
+@pytest.mark.parametrize("flow", ["debate", "sequential"])
+def test_killed_at_any_boundary_and_again_while_resumed(
+    processes: ForkServerContext, table: Table, cast: Advice, flow: str, every: bool
+) -> None:
+    """Of the debate, with one absent from a round, stands that change and are noted, and nobody of one mind till the end."""
+    cast.said = {"r1/visionary": stand("against", "stay"), "r3/visionary": stand(evidence="the audit")}
+    cast.said["r2/visionary"] = cast.said["r1/visionary"]
+    if flow == "debate":
+        cast.instead["skeptic/r1"] = Reply(status=500)
+    survives(processes, table, "advisors", every=every, flow=flow, early_stop=flow == "debate")
