@@ -74,15 +74,6 @@ def estimate(
     }
 
 
-def unpriced(names: Sequence[str], price: Prices) -> list[str]:
-    """A line for each member whose price nobody knows."""
-    return [
-        f'the cost is unknown, for nobody knows what "{name}" costs: [prices."{name}"] can tell it'
-        for name in names
-        if price(name) is None
-    ]
-
-
 def _usual(calls: Sequence[Call], question: int, prices: Mapping[str, Price], share: float) -> Decimal:
     """Whoever is requested answers at once, at a share of the length that is wished for."""
     said = {call.mark: _answer(call, share) for call in calls}

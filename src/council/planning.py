@@ -15,7 +15,7 @@ from council import events as ev
 from council import protocols, replies
 from council.council import Council
 from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
-from council.estimate import Call, Prices, call_of, estimate, unpriced
+from council.estimate import Call, Prices, call_of, estimate
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
@@ -58,6 +58,7 @@ class Plan:
     refusal: str = ""  # why it can be looked at and not be run
     effort: str | None = None  # how hard reasoning members are asked to think
     cost: Json | None = None  # low, expected and worst, in dollars; None where a price is unknown
+    unpriced: tuple[str, ...] = ()  # whose
     cap: float | None = None  # what it may cost
 
     def ready(self) -> None:
@@ -74,7 +75,7 @@ class Plan:
             "seats": [_seat_json(seat) for seat in self.roster.seats],
             "chair": _seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap,
+            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}),
         }  # fmt: skip
 
@@ -157,7 +158,8 @@ async def make_plan(
         protocol, intent.why, question, options, roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort,
         cost=estimate(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice, *unpriced(roster.everybody, price)), notices=(*notices, *panel.notices, *packet.remarks),
+        unpriced=tuple(name for name in roster.everybody if price(name) is None),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def before(plan: Json) -> list[str]:
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_seats(plan),
         *_packet(plan.get("packet") or {}),
-        *_price(plan.get("cost"), plan.get("cap")),
+        *_price(plan),
         _calls(plan.get("calls") or {}),
         *(f"! {one_line(line, 400)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
     ]
@@ -123,8 +123,10 @@ def _size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 
-def _price(cost: Json | None, cap: float | None) -> list[str]:
+def _price(plan: Json) -> list[str]:
     """`cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; nothing where nobody sends a bill."""
-    amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost and cost["worst"] else {}
-    known = {**amounts, **({} if cap is None else {"cap": cap})}
-    return ["cost " + " · ".join(f"{name} {shown(amount)}" for name, amount in known.items())] if known else []
+    cost, cap, unpriced = plan.get("cost") or {}, plan.get("cap"), plan.get("unpriced") or []
+    amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost.get("worst") else {}
+    said = [f"{name} {shown(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()]
+    unknown = [f"unknown ({', '.join(unpriced)} unpriced)"] if unpriced else []
+    return [f"cost {' · '.join([*unknown, *said])}"] if unknown or said else []
