@@ -1,0 +1,96 @@
+"""How the next attempt differs from the one before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from council import events as ev
+from council.calling.changes import Failed, following, missing, share_in
+from council.calling.table import TABLE, retries
+from council.ledger import Ledger
+from council.types import Answer, Usage
+from tests.calling.helpers import KEY, call, fault, step, telling, told
+from tests.sitting import Double, an_ask
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.behaviour("40-context-too-long")
+@pytest.mark.parametrize(
+    ("words", "share"),
+    [
+        ("400: This model's maximum context length is 8192 tokens. However, your messages resulted in 16384 tokens.", 0.4),
+        ("400: prompt is too long: 210000 tokens > 200000 maximum", 0.5),
+        ("400: The input token count (1,200,000) exceeds the maximum number of tokens allowed (300,000).", 0.2),
+        ("400: maximum context length is 4096 tokens, however you requested 12288 (4096 in the messages, 8192 more)", 0.5),
+        ("413: Request Entity Too Large", 0.5),
+        ("400: model big-128000 takes less than that", 0.5),
+    ],
+)  # fmt: skip
+def test_a_request_is_cut_to_half_or_to_what_the_vendor_says_would_fit(words: str, share: float) -> None:
+    assert share_in(words) == share
+
+
+def test_twice_the_output_is_twice_what_came_where_that_was_more_than_the_usual_cap() -> None:
+    failed = Failed(step(), Double("one", str), an_ask(), fault("length"), written=20_000)
+    after = following(failed)
+    assert after and after.ask.max_tokens == 40_000
+
+
+@pytest.mark.parametrize(("warm", "warmer"), [(None, 0.7), (0.2, 0.7), (0.7, 1.0), (1.0, 1.0)])
+def test_an_empty_answer_is_asked_for_with_more_warmth(warm: float | None, warmer: float) -> None:
+    after = following(Failed(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
+    assert after and after.ask.temperature == warmer
+
+
+def test_the_parameters_that_a_request_lost_are_named() -> None:
+    before = b'{"model": "m", "temperature": 1, "config": {"topK": 1, "thinking": {"level": 2}}, "messages": []}'
+    after = b'{"model": "m", "config": {}, "messages": []}'
+    assert list(missing(before, after)) == ["temperature", "config.topK", "config.thinking"]
+    assert list(missing(b"no json", after)) == []
+
+
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+async def test_parameters_that_were_dropped_are_recorded_and_told(ledger: Ledger) -> None:
+    class Choosy(Double):
+        def prepare(self, ask: object) -> bytes:
+            body = super().prepare(ask)  # type: ignore[arg-type]
+            return body if getattr(ask, "bare", False) else body[:-1] + b', "top_p": 1, "seed": 2}'
+
+    left = [fault("parameter"), "Tabs."]
+    outcome = await call(ledger, step(), Choosy("one", lambda key: left.pop(0)))
+    assert (outcome.state, outcome.dropped) == ("ok", ("top_p", "seed"))
+    assert told(ledger, ev.Attempted)[-1].why == "retry: without optional parameters (top_p, seed)"
+
+
+# The chair
+
+
+@pytest.mark.behaviour("40-chair-has-two-retries")
+@pytest.mark.parametrize("kind", ["cut", "empty", "loop", "stub", "length", "schema", "parameter"])
+async def test_what_is_worth_one_retry_is_worth_two_for_the_chair(ledger: Ledger, kind: str) -> None:
+    outcome = await call(ledger, replace(step(), chair=True), telling("one", fault(kind)))
+    assert (outcome.state, outcome.attempts) == (TABLE[kind].state, 3)
+
+
+@pytest.mark.behaviour("40-chair-has-two-retries")
+@pytest.mark.parametrize("kind", ["stall", "refused", "auth", "quota", "model"])
+def test_silence_and_a_plain_no_are_worth_no_more_from_the_chair(kind: str) -> None:
+    assert retries(kind, chair=True) == retries(kind) == TABLE[kind].retries
+
+
+async def test_an_answer_is_doubled_again_for_the_chair(ledger: Ledger) -> None:
+    seen: list[int | None] = []
+
+    class Noting(Double):
+        def prepare(self, ask: object) -> bytes:
+            seen.append(getattr(ask, "max_tokens", None))
+            return super().prepare(ask)  # type: ignore[arg-type]
+
+    ask = an_ask(KEY, schema={"type": "object"}, max_tokens=600)
+    await call(
+        ledger, replace(step(ask=ask), chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
+    )
+    assert seen == [600, 1200, 2400]

@@ -1,0 +1,146 @@
+"""Who stands in for whom while a run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.calling.families import Families
+from council.calling.loop import Caller
+from council.ledger import Ledger
+from council.store.sqlite import SqliteStore
+from council.types import Outcome, Step
+from tests.calling.helpers import Hanging, broken_off, call, fault, step, taken_up, telling, told
+from tests.sitting import Double, an_ask
+
+pytestmark = pytest.mark.anyio
+VOTERS = {"alpha": "a", "beta": "b", "gamma": "c"}
+
+
+def of(vendor: str, *answers: Any, name: str = "") -> Double:
+    member = telling(name or f"{vendor}:m", *answers)
+    member.vendor = vendor
+    return member
+
+
+def asked(seat: str, *vendors: str, phase: str = "draft") -> Step:
+    names = [vendor if ":" in vendor else f"{vendor}:m" for vendor in vendors]
+    return replace(step(*names, ask=an_ask(f"{phase}/{seat}")), seat=seat)
+
+
+def caller(ledger: Ledger, *members: Double) -> Caller:
+    by_name = {member.name: member for member in members}
+    return Caller(by_name.__getitem__, ledger, lambda name: 10.0, families=Families(VOTERS))
+
+
+async def all_at_once(carry_out: Caller, *steps: Step) -> dict[str, Outcome]:
+    outcomes = await asyncio.gather(*map(carry_out, steps))
+    return {one.seat: outcome for one, outcome in zip(steps, outcomes, strict=True)}
+
+
+def served(outcomes: dict[str, Outcome]) -> dict[str, str]:
+    return {seat: outcome.served_by.partition(":")[0] for seat, outcome in outcomes.items()}
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_a_family_that_nobody_sits_on_is_preferred_to_one_that_somebody_does(ledger: Ledger) -> None:
+    carry_out = caller(ledger, of("a", fault("auth")), of("b", "B."), of("c", "C."), of("d", "D."))
+    outcomes = await all_at_once(carry_out, asked("alpha", "a", "b", "c", "d"), asked("beta", "b"), asked("gamma", "c"))
+    assert served(outcomes) == {"alpha": "d", "beta": "b", "gamma": "c"}
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_two_seats_whose_vendors_are_down_do_not_end_on_one_family_while_another_is_free(ledger: Ledger) -> None:
+    down = (of("a", fault("quota")), of("b", fault("quota")))
+    carry_out = caller(ledger, *down, of("c", "C."), of("d", "D."), of("e", "E."))
+    outcomes = await all_at_once(
+        carry_out, asked("alpha", "a", "d", "e", "c", "b"), asked("beta", "b", "d", "e", "c", "a"), asked("gamma", "c")
+    )
+    assert served(outcomes) == {"alpha": "d", "beta": "e", "gamma": "c"}
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_where_no_family_is_free_the_seat_shares_one_that_answers(ledger: Ledger) -> None:
+    down = (of("a", fault("quota")), of("b", fault("quota")))
+    carry_out = caller(ledger, *down, of("c", "C."))
+    outcomes = await all_at_once(
+        carry_out, asked("alpha", "a", "b", "c"), asked("beta", "b", "a", "c"), asked("gamma", "c")
+    )
+    assert served(outcomes) == {"alpha": "c", "beta": "c", "gamma": "c"}
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_a_vendor_that_is_down_is_not_tried_before_one_that_answers(ledger: Ledger) -> None:
+    one, two = of("a", fault("quota")), of("b", fault("quota"))
+    carry_out = caller(ledger, one, two, of("c", "C."), of("d", "D."))
+    await carry_out(asked("alpha", "a", "d"))
+    outcome = await carry_out(asked("beta", "b", "a", "d", "c"))
+    assert (outcome.served_by, len(one.calls)) == ("d:m", 1)  # alpha left a, but a is down
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_the_chair_takes_no_family_away_from_a_seat(ledger: Ledger) -> None:
+    carry_out = caller(ledger, of("a", fault("quota")), of("b", "B."), of("c", "C."), of("d", "D."))
+    chair = await carry_out(asked("chair", "a", "b", "d", phase="triage"))
+    outcome = await carry_out(asked("alpha", "a", "b", "d"))
+    assert (chair.served_by, outcome.served_by) == ("d:m", "d:m")
+
+
+async def test_a_fault_of_the_answer_says_nothing_about_its_vendor(ledger: Ledger) -> None:
+    carry_out = caller(ledger, of("a", fault("refused"), "A."), of("b", "B."), of("d", "D."))
+    await carry_out(asked("alpha", "a", "d"))
+    assert carry_out.families.down == set()
+
+
+async def test_a_vendor_that_answers_again_is_up_again(ledger: Ledger) -> None:
+    carry_out = caller(ledger, of("a", *[fault("server")] * 3, "A."), of("d", "D."))
+    await carry_out(asked("alpha", "a", "d"))
+    assert carry_out.families.down == {"a"}
+    await carry_out(asked("alpha", "a", "d", phase="improve"))
+    assert carry_out.families.down == set()
+
+
+@pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
+@pytest.mark.parametrize("kind", ["auth", "quota", "model", "endpoint"])
+async def test_a_member_that_is_out_is_not_asked_again_by_its_seat(ledger: Ledger, kind: str) -> None:
+    one = of("a", fault(kind))
+    carry_out = caller(ledger, one, of("d", "D."))
+    await carry_out(asked("alpha", "a", "d"))
+    later = await carry_out(asked("alpha", "a", "d", phase="improve"))
+    assert (later.served_by, later.attempts, len(one.calls)) == ("d:m", 1, 1)
+    assert told(ledger, ev.Attempted)[-1].why == f"fallback: a:m failed({kind})"
+
+
+@pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
+async def test_a_member_that_hung_is_not_awaited_again_though_its_seat_goes_on(ledger: Ledger) -> None:
+    one = Double("a:m", lambda key: asyncio.Event().wait())
+    carry_out = caller(ledger, one, of("d", "D."))
+    carry_out.timeout = lambda name: 0.2
+    first = await carry_out(asked("alpha", "a", "d"))
+    later = await carry_out(asked("alpha", "a", "d", phase="improve"))
+    assert (first.served_by, later.served_by, len(one.calls)) == ("d:m", "d:m", 1)
+
+
+async def test_a_seat_with_nobody_left_says_so_without_a_call(ledger: Ledger) -> None:
+    one = of("a", fault("auth"))
+    carry_out = caller(ledger, one)
+    await carry_out(asked("alpha", "a"))
+    later = await carry_out(asked("alpha", "a", phase="improve"))
+    assert (later.state, later.attempts, len(one.calls)) == ("failed(auth)", 0, 1)
+    assert later.reason == "out for the run: it was failed(auth) before"
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_a_resumed_series_goes_on_with_whoever_was_asked_before(ledger: Ledger, store: SqliteStore) -> None:
+    chain = step("a:m", "b:m", "d:m")
+    last = Hanging("d:m")
+    last.vendor = "d"
+    families = Families({"alpha": "a", "beta": "b"})
+    await broken_off(ledger, chain, last, of("a", fault("auth")), of("b", "never"), families=families)
+    one, two, three = of("a", "never"), of("b", "never"), of("d", "D.")
+    outcome = await call(await taken_up(store), chain, one, two, three)  # a table that knows nothing of families
+    assert (outcome.served_by, one.calls, two.calls, len(three.calls)) == ("d:m", [], [], 1)

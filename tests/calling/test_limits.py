@@ -1,0 +1,192 @@
+"""How many calls a provider gets at once, and what it learns from what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from council.calling.limits import SILENT, START, Gate, Pass, gate_of, open_gate
+from council.calling.table import TABLE
+from council.ledger import Ledger
+from tests.calling.helpers import Hanging, call, fault, step, telling
+from tests.clock import CLOCKED, settle, skip
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return CLOCKED
+
+
+Enter = Callable[[Gate, int], Awaitable[list[Pass]]]
+
+
+@pytest.fixture
+async def inside() -> AsyncIterator[Enter]:
+    """So many calls that went in and do not come out before the test does."""
+    async with AsyncExitStack() as stack:
+
+        async def enter(gate: Gate, count: int) -> list[Pass]:
+            return [await stack.enter_async_context(gate.turn()) for _ in range(count)]
+
+        yield enter
+
+
+def queueing(gate: Gate, count: int) -> list[asyncio.Task[None]]:
+    async def stay() -> None:
+        async with gate.turn():
+            await asyncio.Event().wait()
+
+    return [asyncio.ensure_future(stay()) for _ in range(count)]
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_it_begins_with_four_places_and_the_fifth_call_waits() -> None:
+    gate = Gate(16)
+    tasks = queueing(gate, 6)
+    await settle()
+    assert (START, gate.busy, len(gate.waiting)) == (4, 4, 2)
+    tasks[0].cancel()
+    await settle()
+    assert (gate.busy, len(gate.waiting)) == (4, 1)
+    for task in tasks:
+        task.cancel()
+    await settle()
+    assert (gate.busy, [place for place in gate.waiting if not place.done()]) == (0, [])
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_too_many_requests_leave_four_fifths_of_the_places_once_an_episode(inside: Enter) -> None:
+    gate = Gate(16, 10)
+    calls = await inside(gate, 5)
+    for one in calls:
+        one.learn("rate")
+    assert gate.places == 8.0
+    (later,) = await inside(gate, 1)
+    later.learn("rate")
+    assert gate.places == 6.4
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+@pytest.mark.parametrize("kind", [kind for kind in TABLE if kind != "rate"])
+async def test_no_other_fault_changes_how_many_go_in(inside: Enter, kind: str) -> None:
+    gate = Gate(16)
+    (one, *_) = await inside(gate, 4)
+    one.learn(kind)
+    assert gate.places == 4.0
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_there_is_always_one_place(inside: Enter) -> None:
+    gate = Gate(16, 1)
+    (one,) = await inside(gate, 1)
+    one.learn("rate")
+    assert gate.places == 1.0
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_success_makes_room_up_to_the_most_and_slowly_after_a_complaint(inside: Enter) -> None:
+    gate = Gate(6)
+    calls = await inside(gate, 4)
+    calls[0].learn()
+    assert gate.places == 5.0
+    await inside(gate, 1)
+    for _ in range(3):
+        calls[0].learn()
+        gate.busy = int(gate.places)
+    assert gate.places == 6.0
+    calls[0].learn("rate")
+    slowed = gate.places
+    gate.busy = int(slowed)
+    calls[0].learn()
+    assert slowed < gate.places < slowed + 0.5
+
+
+async def test_room_that_nobody_needs_is_not_made(inside: Enter) -> None:
+    gate = Gate(16)
+    (one,) = await inside(gate, 1)
+    one.learn()
+    assert gate.places == 4.0
+
+
+async def test_no_more_go_in_than_the_provider_may_have() -> None:
+    assert Gate(2).places == 2
+    assert Gate(1).places == 1
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_all_runs_of_a_process_go_through_the_same_gate() -> None:
+    assert gate_of("http://here/v1", 16) is gate_of("http://here/v1", 16)
+    assert gate_of("http://here/v1", 16) is not gate_of("http://there/v1", 16)
+
+
+async def test_who_has_no_provider_never_waits(inside: Enter) -> None:
+    assert len(await inside(open_gate("scripted:"), 200)) == 200
+
+
+async def test_a_call_without_a_word_lends_its_place_and_one_that_speaks_does_not(inside: Enter) -> None:
+    gate = Gate(2)
+    speaking, _ = await inside(gate, 2)
+    speaking.spoke = True
+    tasks = queueing(gate, 2)
+    await settle()
+    assert len(gate.waiting) == 2
+    skip(SILENT + 1)
+    await settle()
+    assert (gate.busy, len(gate.waiting)) == (2, 1)
+    for task in tasks:
+        task.cancel()
+
+
+# In the loop
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_the_loop_tells_the_gate_what_came_of_each_call(ledger: Ledger) -> None:
+    gate = Gate(16, 5)
+    member = telling("one", fault("rate", retry_after=0.0), fault("overload"), "Tabs.")
+    assert (await call(ledger, step(), member, gate=lambda name: gate)).ok
+    assert (gate.places, gate.episodes, gate.busy) == (4.0, 1, 0)
+
+
+@pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
+async def test_a_seat_that_waits_for_a_place_has_its_time_when_it_gets_one(ledger: Ledger) -> None:
+    gate = Gate(1)
+    blocking = queueing(gate, 1)
+    await settle()
+    asked = asyncio.ensure_future(call(ledger, step(), telling("one", "Tabs."), gate=lambda name: gate))
+    await settle()
+    skip(SILENT - 1)  # almost all of its ten seconds
+    await settle()
+    assert not asked.done()
+    blocking[0].cancel()
+    assert (await asked).ok
+
+
+async def test_nothing_is_intended_before_there_is_a_place(ledger: Ledger) -> None:
+    gate = Gate(1)
+    (blocking,) = queueing(gate, 1)
+    await settle()
+    asked = asyncio.ensure_future(call(ledger, step(), telling("one", "Tabs."), gate=lambda name: gate))
+    await settle()
+    assert ledger.calls["made"] == 0
+    blocking.cancel()
+    assert (await asked).ok
+    assert ledger.calls["made"] == 1
+
+
+async def test_a_hung_call_keeps_nobody_out_for_good(ledger: Ledger) -> None:
+    gate = Gate(1)
+    hung = Hanging("one")
+    first = asyncio.ensure_future(call(ledger, step(), hung, gate=lambda name: gate, timeout=lambda name: 60.0))
+    await hung.reached.wait()
+    second = asyncio.ensure_future(gate.turn().__aenter__())
+    await settle()
+    skip(SILENT + 1)
+    assert isinstance(await second, Pass)
+    first.cancel()

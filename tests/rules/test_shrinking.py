@@ -1,0 +1,132 @@
+"""What gives way when a request is too long, and what never does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.prompting import Prompts
+from council.rules.fitting import MARKER
+from council.rules.shrinking import FENCE, shrunk
+from council.types import Message, Packet, PacketFile, Question, Seat, Statement, tokens_of
+
+PROMPTS = Prompts("seed")
+LINE = "value = compute(value)  # one of many lines\n"
+JUDGE = Seat("judge-1", "Judge", "security", "who gets in")
+
+
+def said(words: str, name: str = "alpha") -> str:
+    return PROMPTS.quote(Statement(Seat(name), f"draft/{name}", words, None))
+
+
+def user(*parts: str) -> tuple[Message, ...]:
+    return ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "\n\n".join(parts)})
+
+
+def dossier(messages: tuple[Message, ...]) -> Packet:
+    found = FENCE.search(messages[-1]["content"])
+    assert found
+    context = json.loads(found["text"])["council_packet"]["context"]
+    files = tuple(PacketFile(file["path"], file["content"]) for file in context["files"])
+    return Packet(files, context["diff"], context["spec"]["source"], context["spec"]["content"],
+                  tuple(context["prior_decisions"]), context.get("environment", ""))  # fmt: skip
+
+
+def validating(packet: Packet) -> tuple[Message, ...]:
+    given = {
+        "question": Question("review it", "validate"), "packet": packet, "output_schema": {"verdict": "PASS"},
+        "bench": 2, "technique": None, "explored": [],
+    }  # fmt: skip
+    return PROMPTS.render("judges/validate", JUDGE, given).messages
+
+
+def length(messages: tuple[Message, ...]) -> int:
+    return sum(tokens_of(message["content"]) for message in messages)
+
+
+BIG = Packet(
+    (PacketFile("first.py", LINE * 100), PacketFile("second.py", LINE * 100), PacketFile("third.py", LINE * 100)),
+    diff="+ one line\n", prior_decisions=("we keep the format",), environment='{"python": "3.11"}',
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_the_packet_is_cut_in_its_order_and_stays_one_object() -> None:
+    messages = validating(BIG)
+    cut = shrunk(messages, 0.5)
+    assert cut
+    smaller, names = cut
+    packet = dossier(smaller)
+    assert [file.path for file in packet.files] == ["first.py", "second.py"]
+    assert packet.files[0].content == dossier(messages).files[0].content
+    assert packet.files[1].content.endswith(f"{MARKER}\n")
+    assert (packet.diff, packet.prior_decisions) == (BIG.diff, BIG.prior_decisions)
+    assert names == ("second.py", "third.py", "environment")
+    assert length(smaller) <= 0.55 * length(messages)
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_the_question_the_lens_and_the_form_are_never_cut() -> None:
+    messages = validating(BIG)
+    cut = shrunk(messages, 0.5)
+    assert cut
+    text = cut[0][-1]["content"]
+    told = json.loads(FENCE.search(text)["text"])["council_packet"]  # type: ignore[index]
+    assert (told["perspective"], told["perspective_description"]) == ("security", "who gets in")
+    assert told["output_schema"] == {"verdict": "PASS"}
+    around = re.compile(r"<<<.*?>>>", re.DOTALL)
+    assert around.sub("", text) == around.sub("", messages[-1]["content"])
+    assert cut[0][0] == messages[0]
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_the_words_of_others_keep_their_beginning_and_short_ones_all_of_it() -> None:
+    long = " ".join(f"word{n}" for n in range(2000))
+    cut = shrunk(user("What now?", said(long, "alpha"), said("In a word: no.", "beta")), 0.5)
+    assert cut
+    first, second = (found["text"] for found in FENCE.finditer(cut[0][-1]["content"]))
+    assert first.startswith("word0 word1 ") and first.endswith(f"\n{MARKER}")
+    assert 0.4 * len(long) < len(first) < 0.6 * len(long)
+    assert (second, cut[1]) == ("In a word: no.", ("the words of Alpha",))
+
+
+@pytest.mark.behaviour("40-context-too-long")
+@pytest.mark.parametrize(
+    "messages",
+    [user("Why? " * 4000), user("Why?", said("Because.")), user("Why? " * 4000, said("Because it is so. " * 50))],
+    ids=["no material", "short material", "a question longer than all that may stay"],
+)
+def test_where_nothing_can_be_cut_nothing_is(messages: tuple[Message, ...]) -> None:
+    assert shrunk(messages, 0.5) is None
+
+
+def test_a_fence_that_is_no_packet_is_cut_as_words() -> None:
+    text = PROMPTS.quote("{" + "x " * 3000, "Packet")
+    cut = shrunk(user(text), 0.5)
+    assert cut and cut[1] == ("the words of Packet",)
+
+
+def test_a_fence_inside_a_fence_is_a_part_of_it() -> None:
+    inner = "<<<Packet 000000000000\nno\n000000000000>>> " * 200
+    cut = shrunk(user(said(inner)), 0.5)
+    assert cut and len(FENCE.findall(cut[0][-1]["content"])) == 1
+
+
+def test_what_was_cut_is_told_to_whoever_is_asked() -> None:
+    messages = PROMPTS.shortened(user("Why?"), ["big.py", "the words of Alpha"])
+    text = messages[-1]["content"]
+    assert text.startswith("Why?\n\nNot all of the material fits")
+    assert "- big.py\n- the words of Alpha" in text and FENCE.search(text)
+
+
+@given(st.lists(st.text(min_size=400, max_size=3000), min_size=1, max_size=4), st.floats(0.1, 0.5))
+def test_what_is_cut_is_shorter_and_whole_in_its_fences(texts: list[str], share: float) -> None:
+    messages = user("Why?", *(said(text, f"seat{n}") for n, text in enumerate(texts)))
+    cut = shrunk(messages, share)
+    if cut:
+        assert length(cut[0]) <= length(messages) + 40 * len(texts)  # a marker for each
+        assert len(FENCE.findall(cut[0][-1]["content"])) == len(texts)
