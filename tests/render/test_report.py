@@ -281,7 +281,8 @@ def test_failed_run_says_so_and_why_each_seat_is_missing() -> None:
     lines = degraded_lines(failed().minutes)
     assert lines[0] == "FAILED: no seat answered; `council resume r7k2` asks again."
     assert [line.split()[0] for line in lines[1:]] == ["alpha,"]
-    assert lines[1].startswith("alpha, beta and gamma did not answer: its key or login was refused (failed(auth))")
+    shared = "alpha, beta and gamma did not answer: {} refused the key or login they share (failed(auth)): "
+    assert lines[1].startswith(shared.format(failed().minutes.seats["alpha"].vendor))
 
 
 def test_foreign_reason_stays_on_one_line_without_control_characters() -> None:

@@ -159,8 +159,8 @@ def _refused(minutes: Minutes, locked_out: list[Missed]) -> list[str]:
         vendors.setdefault(minutes.seat(missed.seat).vendor, []).append(missed)
     heard = f"; the answer below is from {minutes.heard} of {asked(minutes)} seats" if minutes.heard else ""
     return [
-        f"{_listed([_who(minutes, one) for one in missing])} did not answer: {told(missing[0])}{heard}. "
-        f"All of them sit on {one_line(vendor)}: one key or login is to be put right."
+        f"{_listed([_who(minutes, one) for one in missing])} did not answer: {one_line(vendor)} refused the key or "
+        f"login they share (failed(auth)): {one_line(missing[0].reason).rstrip('.')}{heard}."
         for vendor, missing in vendors.items()
     ]
 
