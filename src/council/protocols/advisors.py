@@ -104,7 +104,7 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
 def _shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
     """What advisors declared themselves; of the others, the referee's account. A change that cites nothing is a weak flip."""
     moved = {one["seat"] for one in declared}
-    positions = {one.advisor: one for one in getattr(reply, "positions", [])}
+    positions = reply.moved if isinstance(reply, RefereedRounds) else {}
     return declared + [
         {
             "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,

@@ -90,9 +90,17 @@ class RefereedRounds(Refereed):
         json_schema_extra=each("advisor"),
     )
 
+    @property
+    def moved(self) -> dict[str, Moved]:
+        """Each advisor once: of two rows for one, the first counts."""
+        first: dict[str, Moved] = {}
+        for one in self.positions:
+            first.setdefault(one.advisor, one)
+        return first
+
     def moves(self, heard: Sequence[str], weak: Collection[str]) -> list[tuple[str, str]]:
         rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
-        for one in self.positions:
+        for one in self.moved.values():
             why = f"{one.why} {WEAK}" if one.advisor in weak else one.why
             rows.append([one.advisor.capitalize(), one.opened_with, one.ended_with, why])
         rows += [[name.capitalize(), "", "", LEFT_OUT] for name in _missing(self.positions, heard)]

@@ -128,14 +128,17 @@ def test_an_advisor_that_the_referee_leaves_out_is_not_lost_in_silence(
 ) -> None:
     cast.ruling = {
         "perspectives": [{"advisor": "pragmatist", "view": "Do it.\n\n## Tensions\n\nnone"}],
-        "positions": [moved("visionary")],
+        "positions": [moved("visionary"), moved("visionary", moved=True)],
     }
-    answer = council("--json", "--rounds", "2", QUESTION).json["answer"]
+    report = council("--json", "--rounds", "2", QUESTION).json
+    answer = report["answer"]
     assert "- **Pragmatist:** Do it. ## Tensions none\n- **Visionary:** left out by the referee" in answer
     assert "- **Skeptic:** left out by the referee" in answer
     assert [line for line in answer.splitlines() if line.startswith("| Skeptic")] == [
         "| Skeptic |  |  | left out by the referee; its words stand in the minutes. |"
     ]
+    assert answer.count("| Visionary |") == 1  # named twice, the first counts
+    assert [(row["seat"], row["changed"]) for row in report["shifts"]] == [("visionary", False)]
 
 
 def test_numbers_that_the_referee_wrote_into_its_lists_are_not_doubled(

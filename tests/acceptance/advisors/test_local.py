@@ -1,0 +1,26 @@
+"""With nothing configured: the embedded model debates with itself to the end, and says that it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import Terminal
+
+pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+
+
+@pytest.mark.behaviour("issue-4-advisors-embedded")
+def test_a_debate_runs_to_its_end_on_the_embedded_model(council: Terminal) -> None:
+    Path("pair.toml").write_text(
+        '[[seats]]\nname = "pragmatist"\nlens = "cost"\n[[seats]]\nname = "skeptic"\nlens = "risk"\n'
+    )
+    done = council("--json", "--flow", "debate", "--rounds", "2", "--roster", "pair.toml", "Should we open on Sundays?")
+    report = done.json
+    assert (done.code, report["status"], report["calls"]["made"] >= 5) == (0, "complete", True), report["degraded"]
+    heads = ["## Perspectives", "## Tensions", "## How Positions Moved", "## Verdict", "## Next Steps"]
+    assert [head for head in heads if head in report["answer"]] == heads
+    assert report["cost"] == {"usd": 0.0, "estimated": False, "unpriced": []}
+    assert "embedded model" in Path(report["report_path"]).read_text(encoding="utf-8")
+    assert council("runs", "fsck").code == 0
