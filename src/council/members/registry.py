@@ -23,6 +23,7 @@ SPECIAL = {
     "local": "council.members.local:LocalMember",
     "scripted": "council.members.scripted:Scripted",
     "cli": "council.members.command:CommandMember",
+    "pai": "council.members.bridge:named",
 }
 
 
@@ -55,13 +56,15 @@ class Members:
             return _load(SPECIAL[kind])(name)  # type: ignore[no-any-return]
         if kind == "cli":
             return self._on_command(name)
+        if kind == "pai":
+            return _load(SPECIAL[kind])(name, env=self.env)  # type: ignore[no-any-return]
         if kind in self.settings.providers:
             return self._on_wire(name, self.settings.providers[kind])
         for entry in entry_points(group="council.members"):
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
         raise ConfigError(
-            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, local:… or scripted:…'
+            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, pai:…, local:… or scripted:…'
         )
 
     def _on_command(self, name: str) -> Member:
@@ -73,6 +76,9 @@ class Members:
         return made
 
     def _on_wire(self, name: str, provider: Provider) -> Member:
+        if provider.via == "pai":
+            key = self.env.get(provider.api_key_env) or None
+            return _load("council.members.bridge:routed")(name, provider, key=key)  # type: ignore[no-any-return]
         known = catalogue().find(split_member(name)[1])
         more: Json = {"token_field": provider.token_field} if provider.wire == "openai" else {}
         more |= {"thinks": known.reasoning, "efforts": known.efforts} if known else {}

@@ -19,7 +19,7 @@ from council.settings import (
 )
 
 LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
-SEATED = ("local", "scripted", "cli")  # of the special members those that can sit today
+SEATED = ("local", "scripted", "cli", "pai")  # of the special members those that can sit today
 NAMELESS = ("scripted", "human")  # no model has to be named
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
@@ -143,7 +143,7 @@ def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     seated = [*_callable(_seated(settings), settings, env)]
     spoken_of = {split_member(member)[0] for member in (*named, *seated)}
     families = (member for member in _families(settings, env) if _sure(member, settings, spoken_of))
-    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli"))
+    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli", "pai"))
     members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL]
     alone = [member for member in seated if split_member(member)[0] == "scripted"]
     return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]

@@ -1,0 +1,268 @@
+"""A bridge to every vendor that pydantic-ai knows: `pai:PROVIDER:MODEL`, or any provider of ours with `via = "pai"`.
+
+pydantic-ai is an extra and is imported when such a member is made. Only its model layer is used, with its retries off:
+what went wrong comes back as a kind of our own table, and the one loop decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from council.errors import ConfigError, Fault
+from council.foreign import one_line
+from council.members.base import Hear, Progress
+from council.members.wires.faults import Complaint, complaint_in, kind_of
+from council.members.wires.member import with_schema
+from council.settings import Provider, model_id
+from council.types import Answer, Ask, Json, Usage
+
+NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'council[pai]'`"
+FINISHES = {"length": "length", "content_filter": "refused"}
+# What pydantic-ai calls a failure, and what we do: the first that fits.
+KINDS = {
+    "ModelQuotaExceededError": "quota",
+    "ModelRateLimitError": "rate",
+    "ModelUnavailableError": "overload",
+    "ModelAuthenticationError": "auth",
+    "ModelNotFoundError": "model",
+    "ModelContextWindowExceededError": "size",
+    "ModelRequestTimeout": "stall",
+}
+UNSENT = ("pool", "connect")  # phases in which nobody has worked on a request yet
+
+
+End = Callable[[], Awaitable[None]]
+
+
+class BridgedMember:
+    small = False
+    free = False
+
+    def __init__(
+        self, name: str, model: Any, *, vendor: str, secret: str = "", structured: str = "json_schema",
+        first_byte: float = 300.0, idle: float = 90.0, backoff: float = 0.5, end: End | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.model, self.vendor, self.secret, self.end = name, model, vendor, secret, end
+        self.native = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
+        self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
+
+    def prepare(self, ask: Ask) -> bytes:
+        spoken = ask.schema is not None and (ask.bare or not self.native)
+        request: Json = {
+            "messages": with_schema(ask.messages, ask.schema) if ask.schema and spoken else list(ask.messages),
+            "schema": None if spoken else ask.schema, "schema_name": ask.schema_name or "reply",
+            "settings": self._settings(ask),
+        }  # fmt: skip
+        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+    def _settings(self, ask: Ask) -> Json:
+        wanted = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
+        return {name: value for name, value in wanted.items() if value is not None and not ask.bare}
+
+    async def ready(self, progress: Progress) -> None:
+        """Nothing has to be fetched."""
+
+    async def send(self, body: bytes, hear: Hear) -> Answer:
+        request: Json = json.loads(body)
+        pieces: list[str] = []
+        try:
+            async with asyncio.timeout(self.first_byte) as clock, self.model:
+                return await self._heard(request, clock, pieces, hear)
+        except TimeoutError:
+            raise Fault("stall", "nothing more was said in time", said="".join(pieces)) from None
+        except Fault:
+            raise
+        except Exception as error:
+            raise self._fault(error, "".join(pieces)) from None
+
+    async def _heard(self, request: Json, clock: asyncio.Timeout, pieces: list[str], hear: Hear) -> Answer:
+        from pydantic_ai.direct import model_request_stream
+
+        now = asyncio.get_running_loop().time
+        settings: Any = {**request["settings"], "max_retries": 0}
+        said = model_request_stream(
+            self.model, _history(request["messages"]), model_settings=settings, model_request_parameters=_parameters(request)
+        )  # fmt: skip
+        async with said as stream:
+            async for event in stream:
+                piece = _piece(event)
+                if piece is not None:  # only content moves the clock
+                    clock.reschedule(now() + self.idle)
+                    pieces.append(piece)
+                    hear(piece)
+            whole = stream.get()
+        text = "".join(pieces)
+        if whole.state != "complete" or whole.finish_reason in (None, "error") or self._made_up(whole):
+            raise Fault("cut", "the stream ended without its terminator", said=text)
+        finish = FINISHES.get(whole.finish_reason, "stop")
+        return Answer(text, finish, _usage(whole.usage), whole.model_name or "", whole.provider_response_id or "")
+
+    def _made_up(self, whole: Any) -> bool:
+        """Over chat completions pydantic-ai takes the end of a stream for its terminator; only what was sent is one."""
+        chat = any(one.__name__ == "OpenAIChatModel" for one in type(self.model).__mro__)
+        return chat and whole.finish_reason == "stop" and not (whole.provider_details or {}).get("finish_reason")
+
+    def _fault(self, error: Exception, said: str) -> Fault:
+        after = getattr(error, "retry_after", None)
+        heard = complaint_in(getattr(error, "body", None), str(error) or type(error).__name__)
+        status = getattr(error, "status_code", None)
+        detail = one_line(f"{status}: {heard.message}" if status else heard.message, [self.secret])
+        return Fault(_kind(error, heard), detail, said=said, retry_after=after)
+
+    async def probe(self) -> str:
+        """pydantic-ai has no call that costs nothing, so all that is known is that it could be made."""
+        return f"{type(self.model).__name__} of pydantic-ai, not asked"
+
+    async def close(self) -> None:
+        """Every call closes its own connections, unless they are those of a client we made."""
+        if self.end:
+            await self.end()
+
+
+def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
+    """`pai:PROVIDER:MODEL`, with the key where pydantic-ai looks for it, or in PROVIDER_API_KEY."""
+    provider, _, model = name.removeprefix("pai:").partition(":")
+    if not provider or not model:
+        raise ConfigError(f'"{name}" names no model, so nobody can sit there; write it as pai:PROVIDER:MODEL')
+    secret = env.get(_variable(provider), "")
+    try:
+        from pydantic_ai.models import infer_model
+        from pydantic_ai.providers import infer_provider_class
+
+        def with_key(kind: str) -> Any:
+            made: Any = infer_provider_class(kind)
+            takes = secret and "api_key" in inspect.signature(made.__init__).parameters
+            return made(api_key=secret) if takes else made()
+
+        found = infer_model(f"{provider}:{model}", with_key)
+    except Exception as error:
+        raise _impossible(name, error) from None
+    return _quietly(BridgedMember(name, found, vendor=provider, secret=secret))
+
+
+def routed(name: str, provider: Provider, *, key: str | None) -> BridgedMember:
+    """A member of a provider of ours, whose wire is left to pydantic-ai."""
+    try:
+        found, end = WIRES[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
+    except Exception as error:
+        raise _impossible(name, error) from None
+    made = BridgedMember(
+        name, found, vendor=provider.vendor, secret=key or "", structured=provider.structured,
+        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, end=end,
+    )  # fmt: skip
+    return _quietly(made)
+
+
+def _openai(base: str, model: str, key: str) -> tuple[Any, End | None]:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base, api_key=key)), None
+
+
+def _anthropic(base: str, model: str, key: str) -> tuple[Any, End | None]:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    provider = AnthropicProvider(api_key=key, base_url=base.removesuffix("/v1"))  # it writes that part itself
+    return AnthropicModel(model, provider=provider), None
+
+
+def _google(base: str, model: str, key: str) -> tuple[Any, End | None]:
+    """With a client of our own: the one it would make sends one header twice, which strict servers refuse."""
+    from google.genai import Client
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    place, _, version = base.rpartition("/")
+    where: Any = {"base_url": place, "api_version": version} if re.fullmatch(r"v\d\w*", version) else {"base_url": base}
+    client = Client(api_key=key, http_options=where)
+    return GoogleModel(model, provider=GoogleProvider(client=client)), client.aio.aclose
+
+
+WIRES = {"openai": _openai, "anthropic": _anthropic, "google": _google}
+
+
+def _impossible(name: str, error: Exception) -> ConfigError:
+    """Why nobody can sit there: the bridge is not installed, or it says itself what it lacks."""
+    missing = isinstance(error, ImportError) and (error.name or "").split(".")[0] in ("", "pydantic_ai")
+    why = (
+        NOT_INSTALLED
+        if missing and "pip install" not in str(error)
+        else f"cannot sit, pydantic-ai says: {one_line(str(error))}"
+    )
+    return ConfigError(f'"{name}" {why}')
+
+
+def _quietly(member: BridgedMember) -> BridgedMember:
+    """What it warns of is told by the answer or by a fault; a terminal is no place for it."""
+    warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
+    return member
+
+
+def _variable(provider: str) -> str:
+    return f"{provider.upper().replace('-', '_')}_API_KEY"
+
+
+def _history(messages: list[Json]) -> list[Any]:
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    history: list[Any] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            history.append(ModelResponse(parts=[TextPart(message["content"])]))
+            continue
+        part = SystemPromptPart if message["role"] == "system" else UserPromptPart
+        if not history or not isinstance(history[-1], ModelRequest):
+            history.append(ModelRequest(parts=[]))
+        history[-1] = ModelRequest(parts=[*history[-1].parts, part(message["content"])])
+    return history
+
+
+def _parameters(request: Json) -> Any:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+
+    if request["schema"] is None:
+        return ModelRequestParameters()
+    wanted = OutputObjectDefinition(json_schema=request["schema"], name=request["schema_name"], strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=wanted)
+
+
+def _piece(event: Any) -> str | None:
+    """Content, "" for a thought, None for what is neither."""
+    part = getattr(event, "part", None) if type(event).__name__ == "PartStartEvent" else getattr(event, "delta", None)
+    if part is None:
+        return None
+    kind = type(part).__name__
+    if kind.startswith("Text"):
+        return str(getattr(part, "content", None) or getattr(part, "content_delta", None) or "") or None
+    return "" if kind.startswith("Thinking") else None
+
+
+def _usage(told: Any) -> Usage:
+    known = bool(told.input_tokens or told.output_tokens)
+    return Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens, known, told.cache_write_tokens)
+
+
+def _kind(error: Exception, heard: Complaint) -> str:
+    """The row of our table. An error inside an open stream means that what was paid for is lost."""
+    if getattr(error, "in_stream", False):
+        return "cut"
+    names = {one.__name__ for one in type(error).__mro__}
+    if "ModelConnectionError" in names:
+        unsent = getattr(error, "phase", None) in UNSENT
+        return "net" if unsent else "stall" if "ModelTimeoutError" in names else "cut"
+    known = [kind for name, kind in KINDS.items() if name in names]
+    if known:
+        return known[0]
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return kind_of(status, heard, getattr(error, "retry_after", None))
+    return "parameter" if "UserError" in names or "ModelRequestRejectedError" in names else "cut"

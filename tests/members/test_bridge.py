@@ -1,0 +1,223 @@
+"""The bridge through pydantic-ai: its answers on our seam, its failures in our table, its retries off."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.calling.helpers import RUN, call, step
+from tests.fake_provider import FakeProvider, Reply
+from tests.sitting import an_ask
+
+from council.convene import Convener
+from council.errors import ConfigError, Fault
+from council.ledger import Ledger
+from council.members.bridge import BridgedMember, named, routed
+from council.record import Record
+from council.settings import Provider
+from council.store.sqlite import SqliteStore
+from council.types import Answer, Usage
+
+pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
+pytestmark = pytest.mark.anyio
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
+
+
+def bridged(provider: FakeProvider, wire: str = "openai", **more: Any) -> BridgedMember:
+    said = Provider("sim", wire=wire, base_url=provider.base(wire), vendor="sim", **more)
+    return routed("sim:m1", said, key="sk-own-0123456789")
+
+
+@pytest.fixture
+async def member(provider: FakeProvider) -> AsyncIterator[BridgedMember]:
+    made = bridged(provider)
+    yield made
+    await made.close()
+
+
+async def send(member: BridgedMember, pieces: list[str] | None = None, **ask: Any) -> Answer:
+    return await member.send(member.prepare(an_ask(**ask)), (pieces if pieces is not None else []).append)
+
+
+@pytest.mark.behaviour("issue-5-bridge")
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
+async def test_an_answer_streams_over_the_bridge_and_its_bill_is_the_providers(
+    wire: str, provider: FakeProvider
+) -> None:
+    member, pieces = bridged(provider, wire), []
+    provider.script("m1", Reply(text="Tabs are better than spaces, by far."))
+    answer = await send(member, pieces)
+    await member.close()
+    assert answer.text == "".join(pieces) == "Tabs are better than spaces, by far."
+    assert len(pieces) > 1
+    assert (answer.finish, answer.model) == ("stop", "m1")
+    assert answer.usage == Usage(provider.bill["in"], provider.bill["out"])
+    assert provider.log[0].wire == wire
+
+
+@pytest.mark.behaviour("issue-5-bridge")
+async def test_a_typed_reply_is_asked_for_in_the_vendors_own_way(member: BridgedMember, provider: FakeProvider) -> None:
+    answer = await send(member, schema=SCHEMA, schema_name="Draft")
+    assert set(json.loads(answer.text)) == {"answer"}
+    assert provider.log[0].body["response_format"]["json_schema"] == {"name": "Draft", "schema": SCHEMA, "strict": True}
+
+
+async def test_a_typed_reply_is_asked_for_in_words_where_nothing_else_is_known(provider: FakeProvider) -> None:
+    for wordy in (bridged(provider, structured="prompt"), bridged(provider, "anthropic")):
+        await send(wordy, schema=SCHEMA)
+        assert "JSON Schema" in provider.log[-1].prompt
+        assert "response_format" not in provider.log[-1].body
+
+
+async def test_what_an_endpoint_may_refuse_to_know_is_left_out_of_a_bare_ask(
+    member: BridgedMember, provider: FakeProvider
+) -> None:
+    await send(member, temperature=0.3, max_tokens=99)
+    await send(member, temperature=0.3, max_tokens=99, bare=True)
+    full, bare = (seen.body for seen in provider.log)
+    assert full["temperature"] == 0.3
+    assert 99 in full.values()
+    assert not {"temperature", "max_tokens", "max_completion_tokens"} & bare.keys()
+
+
+FAULTS = [
+    (Reply(status=400), "parameter"),
+    (Reply(status=400, error={"message": "This model's maximum context length is 8192 tokens"}), "size"),
+    (Reply(status=401), "auth"),
+    (Reply(status=403), "auth"),
+    (Reply(status=404), "model"),
+    (Reply(status=429), "rate"),
+    (Reply(status=429, error={"code": "insufficient_quota", "message": "no money"}), "quota"),
+    (Reply(status=500), "server"),
+    (Reply(status=502), "cut"),
+    (Reply(status=503), "overload"),
+    (Reply(status=504), "cut"),
+    (Reply(status=529), "overload"),
+    (Reply(text="Tabs are better than spaces.", cut=300), "cut"),
+    (Reply(text="Tabs are better than spaces.", error_after="the server was lost"), "cut"),
+]
+
+
+@pytest.mark.behaviour("issue-5-bridge-faults")
+@pytest.mark.parametrize(("reply", "kind"), FAULTS, ids=[f"{reply.status}-{kind}" for reply, kind in FAULTS])
+async def test_a_failure_is_a_kind_of_our_table_after_one_request(
+    reply: Reply, kind: str, member: BridgedMember, provider: FakeProvider
+) -> None:
+    provider.always("m1", reply)
+    with pytest.raises(Fault) as caught:
+        await send(member)
+    assert caught.value.kind == kind
+    assert len(provider.log) == 1  # the SDK's own retries are off
+    assert "sk-own" not in caught.value.detail
+
+
+async def test_the_time_a_vendor_asks_for_is_kept(member: BridgedMember, provider: FakeProvider) -> None:
+    provider.always("m1", Reply(status=429, headers={"Retry-After": "7"}))
+    with pytest.raises(Fault) as caught:
+        await send(member)
+    assert caught.value.retry_after == 7
+
+
+async def test_a_stream_without_its_end_is_never_whole(member: BridgedMember, provider: FakeProvider) -> None:
+    provider.always("m1", Reply(text="Tabs are better than spaces.", finish=None, done=False))
+    with pytest.raises(Fault, match="without its terminator") as caught:
+        await send(member)
+    assert (caught.value.kind, caught.value.said) == ("cut", "Tabs are better than spaces.")
+
+
+async def test_silence_ends_with_the_clock(provider: FakeProvider) -> None:
+    provider.always("m1", Reply(hang=True))
+    with pytest.raises(Fault) as caught:
+        await send(bridged(provider, first_byte=0.3))
+    assert caught.value.kind == "stall"
+
+
+async def test_nobody_there_is_a_fault_of_the_network() -> None:
+    away = Provider("sim", base_url="http://127.0.0.1:9/v1", vendor="sim")
+    with pytest.raises(Fault) as caught:
+        await send(routed("sim:m1", away, key=None))
+    assert caught.value.kind == "net"
+
+
+@pytest.mark.parametrize(("finish", "word"), [("length", "length"), ("content_filter", "refused")])
+async def test_the_reason_it_stopped_is_known(
+    finish: str, word: str, member: BridgedMember, provider: FakeProvider
+) -> None:
+    provider.script("m1", Reply(text="Tabs are", finish=finish))
+    assert (await send(member)).finish == word
+
+
+@pytest.mark.behaviour("issue-5-bridge-faults")
+async def test_the_one_loop_decides_how_often_it_is_tried(
+    member: BridgedMember, provider: FakeProvider, tmp_path: Path
+) -> None:
+    member.backoff = 0.0
+    store = SqliteStore(tmp_path / "store")
+    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    provider.always("m1", Reply(status=500))
+    outcome = await call(Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {})), step("sim:m1"), member)
+    store.close()
+    assert (outcome.state, len(provider.log)) == ("failed(server)", 3)
+    assert "scripted 500" in outcome.reason
+
+
+@pytest.mark.behaviour("issue-5-bridge-via")
+async def test_a_provider_goes_over_the_bridge_where_its_table_says_so(provider: FakeProvider) -> None:
+    lines = ["[providers.sim]", f'base_url = "{provider.base_url}"', 'via = "pai"', "[models]", 'default = "sim:m1"']
+    configured("\n".join(lines))
+    convener = Convener()
+    made = convener.members("sim:m1")
+    assert isinstance(made, BridgedMember)
+    assert (await made.send(made.prepare(an_ask()), lambda piece: None)).model == "m1"
+    await convener.close()
+
+
+def configured(text: str) -> None:
+    Path("council.toml").write_text(text)
+
+
+@pytest.mark.behaviour("issue-5-bridge")
+def test_any_vendor_of_pydantic_ai_can_be_named() -> None:
+    made = Convener(env={"DEEPSEEK_API_KEY": "k"}).members("pai:deepseek:deepseek-chat")
+    assert isinstance(made, BridgedMember)
+    assert (made.vendor, made.name, made.secret) == ("deepseek", "pai:deepseek:deepseek-chat", "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pai:deepseek", "write it as pai:PROVIDER:MODEL"),
+        ("pai:nobody:m1", "cannot sit, pydantic-ai says"),
+        ("pai:deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
+    ],
+)
+def test_who_cannot_be_reached_is_told_why(name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        named(name, env={})
+
+
+@pytest.mark.behaviour("issue-5-bridge")
+def test_the_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.models.openai"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
+        named("pai:deepseek:deepseek-chat", env={})
+    with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
+        routed("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
+
+
+def test_the_same_ask_is_the_same_bytes(provider: FakeProvider) -> None:
+    member = bridged(provider)
+    assert member.prepare(an_ask(schema=SCHEMA)) == member.prepare(an_ask(schema=SCHEMA))
+
+
+async def test_a_conversation_keeps_its_roles(member: BridgedMember, provider: FakeProvider) -> None:
+    roles = ["system", "user", "assistant", "user"]
+    ask = an_ask()
+    ask = type(ask)(ask.key, tuple({"role": role, "content": f"{n}"} for n, role in enumerate(roles)))
+    await member.send(member.prepare(ask), lambda piece: None)
+    assert [message["role"] for message in provider.log[0].body["messages"]] == roles
