@@ -17,11 +17,12 @@ from typing import Any
 from council import events as ev
 from council import filing, protocols
 from council.audit import audit
-from council.calling.budget import Budget, Caps
+from council.calling.budget import Budget, Caps, today
 from council.calling.families import Families
 from council.calling.limits import Gate, gate_of, open_gate
 from council.calling.loop import Caller
 from council.calling.prices import price_of
+from council.calling.windows import window_of
 from council.council import Council, Effect
 from council.endings import Ending, Stop, deliberate, interrupted, until
 from council.errors import (
@@ -48,8 +49,11 @@ from council.record import Record
 from council.render.analysis import analysis
 from council.render.markdown import document
 from council.render.report import dump, report
+from council.rules.lending import lent_keys
+from council.rules.spending import summed
 from council.search import finder, research, searched_folder
 from council.settings import cache_folder, data_folder, is_reasoning, load_settings, split_member
+from council.settings_keyring import with_kept
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, sound
 
@@ -57,6 +61,7 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
 KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend")  # what a resumed run goes on with
+PROCESSES = 4  # of one command-line agent at once
 LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
 
 
@@ -67,7 +72,7 @@ class Convener:
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
     ) -> None:  # fmt: skip
-        self.env = dict(os.environ if env is None else env)
+        self.env = with_kept(os.environ if env is None else env)
         self._flags, self._config, self._own = dict(flags or {}), config, tuple(members)
         self._sit_in((folder or Path.cwd()).resolve())
         self._store: SqliteStore | None = None
@@ -108,13 +113,21 @@ class Convener:
         except ConfigError:  # nobody can sit under that name, as will be said where somebody should
             return None
 
+    def window(self, name: str) -> int | None:
+        """How many tokens a member can be told at once; None if nobody knows."""
+        return window_of(name, self.settings)
+
     @property
     def caps(self) -> Caps:
         return Caps(self.settings.budget.get("max_cost"), self.settings.budget.get("max_cost_per_day"))
 
+    async def spending(self, since: str) -> Json:
+        """What all runs cost from that day on, summed; the object `council.spend/1`."""
+        return summed(await self.store.spending(since), since, today(time.time()), self.caps.day)
+
     def _refuse_unpriced(self, roster: Roster) -> None:
         """A cap cannot be kept where a price is unknown."""
-        unknown = [name for name in _everybody(roster) if self.price(name) is None] if self.caps else []
+        unknown = [name for name in roster.everybody if self.price(name) is None] if self.caps else []
         if unknown and not self._flags.get("allow_unpriced"):
             raise UsageError(
                 f'nobody knows what "{unknown[0]}" costs, so the budget could not be kept and nothing was started: '
@@ -155,7 +168,8 @@ class Convener:
             intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE)
         intent = replace(intent, options=options)
         where = Where(self.settings, self.env, self.folder, strict)
-        return await make_plan(intent, where, self.members, material)
+        plan = await make_plan(intent, where, self.members, material, price=self.price)
+        return replace(plan, warnings=(*lent_keys(self.settings, self.env), *plan.warnings))
 
     def _inferred(self, words: list[str], material: Material) -> tuple[list[str], Material]:
         """Nothing was named: with changes in the work tree those are meant, else nothing can be."""
@@ -251,7 +265,10 @@ class Convener:
         return Caller(self.members, ledger, self._deadline, resend, self._gate, families, self._purse(ledger))
 
     def _gate(self, member: str) -> Gate:
-        provider = self.settings.providers.get(split_member(member)[0])
+        kind, name = split_member(member)
+        if kind == "cli":  # each call is a process of its own, and none of them is small
+            return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES)
+        provider = self.settings.providers.get(kind)
         return gate_of(provider.base_url, provider.max_connections) if provider else open_gate(member)
 
     def _purse(self, ledger: Ledger) -> Budget:
@@ -289,7 +306,7 @@ class Convener:
         def progress(what: str, done: int, total: int) -> None:
             listen(Entry(0, time.time(), ev.Fetching(what, done, total)))
 
-        for name in _everybody(roster):
+        for name in roster.everybody:
             await self.members(name).ready(progress)
 
     async def _close(self, ledger: Ledger, ending: Ending) -> Minutes:
@@ -402,12 +419,6 @@ class Convener:
 def _day(at: float) -> str:
     """The day of a run, which stays its day however often it is resumed."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def _everybody(roster: Roster) -> list[str]:
-    """Every member that may be called, fallbacks too."""
-    seats = [*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers]
-    return list(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
 
 
 @cache

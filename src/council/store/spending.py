@@ -46,7 +46,7 @@ def since(db: sqlite3.Connection, day: str) -> list[Json]:
     """Every request from that day on that could cost something, with the tokens its answer took."""
     rows = db.execute(
         """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated, s.body IS NOT NULL,
-                  json_extract(s.body, '$.usage'), r.status
+                  json_extract(s.body, '$.usage'), r.name
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN runs r ON r.id = p.run
            WHERE p.day >= ? ORDER BY p.at""",
@@ -64,6 +64,6 @@ def since(db: sqlite3.Connection, day: str) -> list[Json]:
         "estimated",
         "answered",
         "usage",
-        "status",
+        "name",
     )
     return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]

@@ -13,6 +13,7 @@ from council.doors.cli.commands import CONFIG, JSON, command, drive_from
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.keys import keys_command
+from council.doors.cli.spend import spend_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
 from council.types import Json
@@ -35,6 +36,7 @@ def management() -> click.Group:
         doctor_command(),
         keys_command(),
         config_command(),
+        spend_command(),
     )
     for one in (*built, *map(_planned, PLANNED)):
         group.add_command(one)

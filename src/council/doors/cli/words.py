@@ -24,9 +24,10 @@ BUILT = {
     "doctor": "check every member: configured, installed, key or login, answered",
     "keys": "keep keys in the system's keyring instead of the environment",
     "config": "the settings in force and where each comes from",
+    "spend": "what was spent by day, member and run, and what is left of today",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "outcome", "spend", "eval", "batch", "serve", "mcp", "worker",
+    "fork", "watch", "cancel", "outcome", "eval", "batch", "serve", "mcp", "worker",
     "skill", "completion",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)

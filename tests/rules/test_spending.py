@@ -1,0 +1,65 @@
+"""Money rows, summed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council.rules.spending import summed
+
+CENT = 10_000_000  # billionths of a dollar
+
+
+def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) -> dict[str, Any]:
+    usual = {
+        "run": run,
+        "name": f"council-{run}",
+        "key": "draft/alpha",
+        "n": 1,
+        "member": member,
+        "at": 1.0,
+        "day": day,
+    }
+    money = {
+        "reserved": 5 * CENT,
+        "charged": CENT,
+        "estimated": 0,
+        "answered": 1,
+        "usage": {"in": 10, "out": 5, "cached": 2},
+    }
+    return usual | money | more
+
+
+ROWS = [
+    row("r1", day="2026-11-14"),
+    row("r1", charged=2 * CENT, estimated=1),
+    row("r2", member="sim:m2", charged=None, answered=0, usage=None),
+    row("r2", member="odd:m9", reserved=None, charged=None),
+]
+
+
+def by(groups: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return {group[name]: (group["usd"], group["calls"], group["unpriced"]) for group in groups}
+
+
+def test_money_is_summed_by_day_by_member_and_by_run() -> None:
+    spent = summed(ROWS, "2026-11-01", "2026-11-15", None)
+    assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.07, 3, 1)}
+    assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (0.0, 1, 1)}
+    assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.05, 2, 1)}
+    assert [group["name"] for group in spent["runs"]] == ["council-r1", "council-r2"]
+
+
+def test_what_nobody_counted_and_what_nobody_heard_of_again_is_told_apart() -> None:
+    total = summed(ROWS, "", "2026-11-15", None)["total"]
+    assert (total["usd"], total["estimated"], total["in_doubt"], total["unpriced"]) == (0.08, 0.07, 0.05, 1)
+    assert total["tokens"] == {"in": 30, "out": 15, "cached": 6}
+
+
+def test_a_day_with_a_cap_says_what_is_left_and_never_less_than_nothing() -> None:
+    assert summed(ROWS, "", "2026-11-15", 0.10)["today"] == {"day": "2026-11-15", "usd": 0.07, "cap": 0.1, "left": 0.03}
+    assert summed(ROWS, "", "2026-11-15", 0.05)["today"]["left"] == 0.0
+    assert summed(ROWS, "", "2026-11-16", None)["today"] == {"day": "2026-11-16", "usd": 0.0, "cap": None, "left": None}
+
+
+def test_members_without_a_price_are_named() -> None:
+    assert summed(ROWS, "", "2026-11-15", None)["unpriced"] == ["odd:m9"]
