@@ -43,6 +43,7 @@ class Reply:
     usage: list[Json] | None = None  # usage reports in the words of chat completions, one event each; None: a true one
     billed: bool | None = None  # None: an answer of 200 is billed
     cached: int = 0  # tokens of the prompt that were in a cache, where the wire has no marks for that
+    raw: bytes | None = None  # the stream as it is, in the place of one made here
 
 
 @dataclass(slots=True)

@@ -17,8 +17,13 @@ from tests.fakes.replies import Reply, Seen
 
 
 def bytes_of(dialect: Dialect, seen: Seen, reply: Reply, said: str, streamed: bool) -> AsyncIterator[bytes]:
-    whole = json.dumps(dialect.whole(seen, reply, said)).encode
-    return dripping(reply, sliced(reply, dialect.stream(seen, reply, said) if streamed else iter([whole()])))
+    if reply.raw is not None:
+        pieces = iter([reply.raw])
+    elif streamed:
+        pieces = dialect.stream(seen, reply, said)
+    else:
+        pieces = iter([json.dumps(dialect.whole(seen, reply, said)).encode()])
+    return dripping(reply, sliced(reply, pieces))
 
 
 def sliced(reply: Reply, pieces: Iterator[bytes]) -> Iterator[bytes]:

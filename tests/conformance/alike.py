@@ -1,0 +1,69 @@
+"""Two bodies that mean the same, written the same way. Each rule here is a difference that is allowed, with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Json = dict[str, Any]
+TALK = ("title", "description", "default", "each", "ge", "le")  # words about a schema, which no grammar reads
+
+
+def alike(wire: str, body: Json) -> Json:
+    return {"openai": _openai, "anthropic": _anthropic, "google": _google}[wire](body)
+
+
+def _openai(body: Json) -> Json:
+    if "response_format" in body:
+        wanted = body["response_format"]["json_schema"]
+        body = body | {"response_format": wanted | {"schema": plain(wanted["schema"])}}
+    return body
+
+
+def _anthropic(body: Json) -> Json:
+    """A string is short for one block of text, and two blocks side by side are one text; marks change no meaning."""
+    turns = [{"role": turn["role"], "content": _text(turn["content"])} for turn in body["messages"]]
+    told = body | {"messages": turns} | ({"system": _text(body["system"])} if "system" in body else {})
+    if "format" in (output := body.get("output_config", {})):
+        wanted = output["format"]
+        told["output_config"] = output | {"format": wanted | {"schema": plain(wanted["schema"])}}
+    return told
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+def _google(body: Json) -> Json:
+    """Names may be written in either case; the instruction has no role of its own; an empty table is none."""
+    told: Json = _camel(body)
+    if "systemInstruction" in told:
+        told["systemInstruction"].pop("role", None)
+    config = told.pop("generationConfig", {})
+    if "responseJsonSchema" in config:
+        config["responseJsonSchema"] = plain(body["generationConfig"]["responseJsonSchema"])
+    return told | ({"generationConfig": config} if config else {})
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_camel(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {re.sub(r"_(\w)", lambda found: found[1].upper(), name): _camel(item) for name, item in value.items()}
+
+
+def plain(schema: Any, names: Json | None = None) -> Any:
+    """References filled in, talk left out. Every property is required: ours are, and a reply without one would not do."""
+    if isinstance(schema, list):
+        return [plain(item, names) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    names = schema.get("$defs", names)
+    if "$ref" in schema:
+        return plain((names or {})[schema["$ref"].rsplit("/", 1)[-1]], names)
+    told = {key: plain(value, names) for key, value in schema.items() if key not in (*TALK, "$defs", "properties")}
+    if "properties" in schema:
+        parts = {name: plain(part, names) for name, part in schema["properties"].items()}
+        told |= {"properties": parts, "required": sorted(parts), "additionalProperties": False}
+    return told

@@ -1,0 +1,152 @@
+"""The same call made by each vendor's SDK, and what the SDK makes of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anthropic
+import openai
+from google import genai
+from google.genai import errors, types
+from pydantic import BaseModel
+
+from council.members.wires.member import ROOM
+from council.types import Ask, Usage
+from tests.fake_provider import FakeProvider
+
+KEY = "sk-test-0123456789abcdef"
+MODEL = "m1"
+CAP = 8192
+
+
+@dataclass
+class Heard:
+    """What an SDK took from a stream, in its own words for the finish."""
+
+    text: str = ""
+    finish: str | None = None
+    usage: Usage | None = None
+    id: str = ""
+    refusal: str = ""
+    error: str = ""
+
+
+Call = Callable[[FakeProvider, Ask, type[BaseModel] | None], Awaitable[Heard]]
+
+
+def split(ask: Ask) -> tuple[str, list[dict[str, str]]]:
+    system = [said["content"] for said in ask.messages if said["role"] == "system"]
+    return "\n\n".join(system), [said for said in ask.messages if said["role"] != "system"]
+
+
+async def by_openai(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
+    client = openai.AsyncOpenAI(base_url=provider.base("openai"), api_key=KEY, max_retries=0)
+    wish: dict[str, Any] = {"model": MODEL, "messages": list(ask.messages), "stream_options": {"include_usage": True}}
+    if ask.temperature is not None:
+        wish["temperature"] = ask.temperature
+    if ask.max_tokens is not None:
+        wish["max_tokens"] = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+    if ask.effort:
+        wish["reasoning_effort"] = ask.effort
+    if form:
+        wish["response_format"] = form
+    heard = Heard()
+    try:
+        async with client:
+            if form:
+                async with client.chat.completions.stream(**wish) as typed:
+                    async for event in typed:
+                        if event.type == "chunk":
+                            _take_chunk(heard, event.chunk)
+            else:
+                async for chunk in await client.chat.completions.create(stream=True, **wish):
+                    _take_chunk(heard, chunk)
+    except openai.LengthFinishReasonError:
+        pass  # a typed reply that was cut; all of it had been heard
+    except openai.APIError as error:
+        heard.error = error.message
+    return heard
+
+
+def _take_chunk(heard: Heard, chunk: Any) -> None:
+    heard.id = chunk.id
+    for choice in chunk.choices:
+        heard.text += choice.delta.content or ""
+        heard.refusal += choice.delta.refusal or ""
+        heard.finish = choice.finish_reason or heard.finish
+    if told := chunk.usage:
+        details = told.prompt_tokens_details
+        cached, written = (details.cached_tokens or 0, details.cache_write_tokens or 0) if details else (0, 0)
+        heard.usage = Usage(told.prompt_tokens, told.completion_tokens, cached, True, written)
+
+
+async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
+    client = anthropic.AsyncAnthropic(base_url=provider.address, api_key=KEY, max_retries=0)
+    system, turns = split(ask)
+    wish: dict[str, Any] = {"model": MODEL, "messages": turns, "max_tokens": ask.max_tokens or CAP}
+    if system:
+        wish["system"] = system
+    if ask.effort:
+        wish["max_tokens"] += ROOM[ask.effort]
+        wish |= {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": ask.effort}}
+    if form:
+        wish["output_format"] = form
+    heard = Heard()
+    try:
+        async with client, client.messages.stream(**wish) as stream:
+            message = await stream.get_final_message()
+    except anthropic.APIStatusError as error:
+        heard.error = error.api_message or ""
+        return heard
+    heard.id, heard.finish = message.id, message.stop_reason
+    heard.text = "".join(block.text for block in message.content if block.type == "text")
+    heard.refusal = (message.stop_details.explanation or "") if message.stop_details else ""
+    told = message.usage
+    cached, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
+    heard.usage = Usage(told.input_tokens + cached + written, told.output_tokens, cached, True, written)
+    return heard
+
+
+async def by_google(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
+    # Its default is v1 by now; the models of our catalogue are previews, and those are promised for v1beta.
+    there = types.HttpOptions(base_url=provider.address, api_version="v1beta")
+    client = genai.Client(api_key=KEY, http_options=there)
+    system, turns = split(ask)
+    roles = {"user": "user", "assistant": "model"}
+    contents = [types.Content(role=roles[said["role"]], parts=[types.Part(text=said["content"])]) for said in turns]
+    config = types.GenerateContentConfig(system_instruction=system or None, temperature=ask.temperature)
+    if ask.max_tokens is not None:
+        config.max_output_tokens = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+    if ask.effort:
+        level = types.ThinkingLevel(ask.effort.upper())
+        config.thinking_config = types.ThinkingConfig(include_thoughts=True, thinking_level=level)
+    if form:
+        config.response_mime_type, config.response_json_schema = "application/json", form.model_json_schema()
+    heard = Heard()
+    try:
+        async for chunk in await client.aio.models.generate_content_stream(
+            model=MODEL, contents=contents, config=config
+        ):
+            _take_response(heard, chunk)
+    except errors.APIError as error:
+        heard.error = error.message or ""
+    return heard
+
+
+def _take_response(heard: Heard, chunk: types.GenerateContentResponse) -> None:
+    heard.id = chunk.response_id or heard.id
+    for candidate in chunk.candidates or []:
+        parts = (candidate.content.parts if candidate.content else None) or []
+        heard.text += "".join(part.text or "" for part in parts if not part.thought)
+        heard.finish = candidate.finish_reason.value if candidate.finish_reason else heard.finish
+    if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
+        heard.finish = chunk.prompt_feedback.block_reason.value
+        heard.refusal = chunk.prompt_feedback.block_reason_message or ""
+    if told := chunk.usage_metadata:
+        written = (told.candidates_token_count or 0) + (told.thoughts_token_count or 0)
+        heard.usage = Usage(told.prompt_token_count or 0, written, told.cached_content_token_count or 0)
+
+
+SDKS: dict[str, Call] = {"openai": by_openai, "anthropic": by_anthropic, "google": by_google}
