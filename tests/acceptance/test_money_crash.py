@@ -1,0 +1,38 @@
+"""kill -9 and money: whatever happens, the books hold at least what the provider bills and never more than the cap."""
+
+from __future__ import annotations
+
+from multiprocessing.context import ForkServerContext
+
+import pytest
+
+from tests.acceptance.helpers import Table
+from tests.acceptance.test_crash_everywhere import forget, killed, processes, resume
+from tests.acceptance.test_money import PRICES, billed
+
+__all__ = ["processes"]
+
+CAP = 2.0
+WHERE_MONEY_MOVES = "SELECT seq FROM events WHERE type IN ('attempt', 'bill', 'statement') ORDER BY seq"
+
+
+def books(table: Table) -> float:
+    (spent,) = table.rows("SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending")[0]
+    return spent / 1e9
+
+
+@pytest.mark.behaviour("40-in-doubt-is-charged", "40-fsck-money")
+def test_killed_wherever_money_moves_the_books_cover_the_bill(processes: ForkServerContext, table: Table) -> None:
+    table.configure(more=PRICES + f"[budget]\nmax_cost = {CAP}\n")
+    assert not killed(processes, table, "triad", 10_000, resume=False)
+    assert books(table) == pytest.approx(billed(table.provider.log), abs=1e-9)
+    for seq in [seq for (seq,) in table.rows(WHERE_MONEY_MOVES)]:
+        forget(table)
+        assert killed(processes, table, "triad", seq, resume=False)
+        if seq % 2:
+            killed(processes, table, "triad", seq + 3, resume=True)
+        told, _ = resume(table)  # fsck holds before and after
+        bill = billed(table.provider.log)
+        assert bill - 1e-9 <= books(table) <= CAP, f"killed at {seq}"
+        assert told["cost"]["usd"] == pytest.approx(books(table), abs=1e-9), f"killed at {seq}"
+        assert told["cost"]["estimated"] == (books(table) > bill + 1e-9), f"killed at {seq}"
