@@ -14,10 +14,12 @@ from tests.members.commands import KEY, OTHERS, SCRIPTS, Bench, eventually
 from tests.sitting import an_ask
 
 from council import events as ev
+from council.convene import Convener
 from council.errors import ConfigError, Fault
 from council.ledger import Ledger
 from council.members.command import CommandMember
 from council.record import Record
+from council.render.report import report
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 
@@ -236,6 +238,21 @@ async def test_a_conversation_is_told_as_one_text(tmp_path: Path) -> None:
     prompt = bench.log[1]["prompt"]
     assert [prompt.index(text) for _, text in turns] == sorted(prompt.index(text) for _, text in turns)
     assert "What you answered" in prompt
+
+
+@pytest.mark.behaviour("issue-5-cli-habits")
+async def test_a_council_goes_on_without_an_agent_that_fails_and_says_so(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "error_on_stdout")
+    seats = {"alpha": "cli:claude", **dict.fromkeys(("beta", "gamma", "chair"), "scripted:")}
+    env = {name: bench.env[name] for name in ("PATH", "HOME")} | {"COUNCIL_DATA": str(tmp_path / "data")}
+    convener = Convener(env=env, flags={"seats": seats})
+    plan = await convener.plan(["Tabs or spaces?"], protocol="collaborative")
+    told = report(await convener.run(plan, lambda entry: None))
+    await convener.close()
+    assert told["status"] == "complete"
+    assert {row["name"]: row["state"] for row in told["seats"]}["alpha"] == "failed(cli:exit)"
+    assert any("the disk of this agent is full" in row["reason"] for row in told["degraded"])
+    assert await eventually(lambda: not bench.left())
 
 
 async def test_no_key_of_its_own_reaches_the_reason(tmp_path: Path, ledger: Ledger) -> None:
