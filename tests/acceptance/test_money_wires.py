@@ -1,0 +1,51 @@
+"""The ledger's bill and the provider's own, wire by wire, with caches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import Table, Terminal
+from tests.fake_provider import Reply, Seen
+
+RATES = {"in": 3.0, "cached": 0.3, "written": 3.75, "out": 15.0}
+CONFIG = """
+[providers.sim]
+wire = "{wire}"
+base_url = "{url}"
+backoff = 0.01
+[models]
+default = "sim:m1"
+[prices."sim:m1"]
+input = 3.0
+cached = 0.3
+write = 3.75
+output = 15.0
+"""
+
+
+def bill(seen: Seen) -> float:
+    """By hand: what was neither read from a cache nor written to one is fresh."""
+    tokens = {"cached": 0, "written": 0} | seen.tokens
+    tokens["in"] -= tokens["cached"] + tokens["written"]
+    return sum(tokens[name] * rate for name, rate in RATES.items()) / 1e6
+
+
+@pytest.mark.behaviour("40-four-price-classes")
+@pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
+def test_on_every_wire_the_report_and_the_books_equal_the_providers_bill(
+    table: Table, council: Terminal, wire: str
+) -> None:
+    Path("council.toml").write_text(CONFIG.format(wire=wire, url=table.provider.base(wire)), encoding="utf-8")
+    Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
+    table.provider.answer = (lambda seen: Reply(cached=128)) if wire != "anthropic" else None
+    report = council("validate", "app.py", "--debate", "--json").json
+    log = table.provider.log
+    assert len(log) == report["calls"]["made"] == 4
+    assert sum(seen.tokens.get("cached", 0) for seen in log) > 0
+    assert (wire == "anthropic") == (sum(seen.tokens.get("written", 0) for seen in log) > 0)
+    assert report["cost"] == {"usd": pytest.approx(sum(map(bill, log)), abs=1e-9), "estimated": False, "unpriced": []}
+    ((charged,),) = table.rows("SELECT sum(charged) FROM spending")
+    assert charged / 1e9 == pytest.approx(sum(map(bill, log)), abs=1e-9)
+    assert council("runs", "fsck").code == 0
