@@ -182,13 +182,14 @@ def _doc(kind: type[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A protocol on the page: what is said of it, and the runs that are drawn (a caption, what the chair's triage says)."""
+    """A protocol on the page: what is said of it, and the runs that are drawn (a caption, what is said in them, their options)."""
 
     name: str
     paragraph: str
-    runs: tuple[tuple[str, Json], ...] = (("", {}),)
+    runs: tuple[tuple[str, Json, Json], ...] = (("", {}, {}),)
 
 
+SURE = {"statement": "Do it.", "stance": "for", "choice": "do it", "confidence": "HIGH", "evidence": ""}
 SHOWN = (
     Shown(
         "collaborative",
@@ -203,14 +204,28 @@ SHOWN = (
         "break the leading draft, and the chair rules on every point. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
         "computed from the points that landed. Words such as “which is better” choose it, and so does the prefix `adversarial council:`.",
         (
-            ("Where the drafts differ, the leader's author sits out and the others attack:", {}),
-            ("Where the triage finds consensus on all four counts, nobody attacks:", {"triage/chair": {"agree": True}}),
+            ("Where the drafts differ, the leader's author sits out and the others attack:", {}, {}),
+            ("Where the triage finds consensus on all four counts, nobody attacks:", {"triage/chair": {"agree": True}}, {}),
         ),
     ),
     Shown(
         "triad",
         "For a quick second and third look. The seats answer apart, each with a section that doubts its own answer, and the chair merges them once. "
         "Four calls, one after the other only once; no seat reads another's draft. Choose it with `--protocol triad`.",
+    ),
+    Shown(
+        "advisors",
+        "For a decision: an advisor for each way of looking at it, and a referee who rules. They speak at once, in turn or in debate, in one to five rounds; "
+        "this is `--flow debate`, with its three rounds of opening, rebuttal and final position. Any of `--flow`, `--rounds`, `--tier` and `--roster` chooses it. "
+        "[Advisors](advisors.md) has the rest.",
+        (
+            ("Every round is held, and the referee tells how positions moved:", {}, {"flow": "debate"}),
+            (
+                "With `--early-stop`, where all are sure of one thing after the first round:",
+                {f"r1/{name}": {"reply": SURE} for name in ("pragmatist", "visionary", "skeptic")},
+                {"flow": "debate", "early_stop": True},
+            ),
+        ),
     ),
 )  # fmt: skip
 
@@ -225,28 +240,31 @@ def protocols_page() -> str:
         "Seats, phases and calls are read off each protocol's rehearsal; the diagrams are scripted runs, folded. "
         "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
         *(part for shown in SHOWN for part in asyncio.run(_protocol_sections(shown))),
-        "## To come",
-        "Planned, not built yet. `--dry-run` shows their plans; a run of one is refused before anything is spent.",
-        _table(("protocol", "in short"), planned),
     ]
+    if planned:
+        note = (
+            "Planned, not built yet. `--dry-run` shows their plans; a run of one is refused before anything is spent."
+        )
+        sections += ["## To come", note, _table(("protocol", "in short"), planned)]
     return "\n\n".join(sections) + "\n"
 
 
 async def _protocol_sections(shown: Shown) -> list[str]:
-    runs = [(caption, *await _scripted_run(shown.name, script)) for caption, script in shown.runs]
+    runs = [(caption, *await _scripted_run(shown.name, *how)) for caption, *how in shown.runs]
     plan = runs[0][1]
     drawings = ["\n\n".join([caption, f"```mermaid\n{mermaid(minutes)}```"]).strip() for caption, _, minutes in runs]
     return [f"## {shown.name}", shown.paragraph, _seat_table(plan), _phase_table(plan), *drawings]
 
 
-async def _scripted_run(name: str, script: Json) -> tuple[Plan, Minutes]:
+async def _scripted_run(name: str, script: Json, options: Json) -> tuple[Plan, Minutes]:
     """A real run by scripted members, in a folder and a store of its own."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
         seats = {seat.name: "scripted:" for seat in (*protocols.find(name).seats, protocols.CHAIR)}
+        (Path(folder) / "council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
         convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
         try:
-            plan = await convener.plan(["What should we do?"], protocol=name)
+            plan = await convener.plan(["What should we do?"], options, protocol=name)
             return plan, await convener.run(plan, lambda entry: None)
         finally:
             await convener.close()
