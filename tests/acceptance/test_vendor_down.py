@@ -1,0 +1,142 @@
+"""One vendor is down for the whole run: others speak in its place, both names are shown, and nobody doubles up without need."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, Cast, Json, Table, Terminal
+from tests.fake_provider import Reply
+
+DOWN = {
+    "503": Reply(status=503),
+    "500": Reply(status=500),
+    "quota": Reply(status=429, error={"error": {"message": "no credit left", "code": "insufficient_quota"}}),
+    "401": Reply(status=401),
+    "cut": Reply(cut=10),
+}
+
+
+class Families:
+    """Alpha, beta, gamma on three vendors, the chair on alpha's; whatever else is configured is free."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        table.provider.answer = table.cast = Cast()
+        self.dead: dict[str, Reply] = {}
+        table.provider.answer = self
+
+    def __call__(self, seen: object) -> Reply:
+        model = str(getattr(seen, "model", ""))
+        return self.dead.get(model.partition("-")[0]) or Reply(text=f"The words of {model}.")
+
+    def configure(self, *free: str, unreachable: str = "") -> None:
+        vendors = ["a", "b", "c", *free]
+        lines = []
+        for vendor in vendors:
+            url = unreachable if unreachable and vendor == "a" else self.table.provider.base_url
+            lines += [f"[providers.{vendor}]", f'base_url = "{url}"', "backoff = 0.001"]
+        lines += [
+            "[models]",
+            *(
+                f'{row} = "{vendor}:{vendor}-m"'
+                for row, vendor in zip(("default", "other", "strong", "fast"), free, strict=False)
+            ),
+        ]
+        for seat, vendor in zip(EVERYONE, ("a", "b", "c", "a"), strict=True):
+            lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "{vendor}:{vendor}-m"']
+        (self.table.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+@pytest.fixture
+def families(table: Table) -> Families:
+    return Families(table)
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+def served(report: Json) -> dict[str, str]:
+    return {seat["name"]: str(seat["served_by"]).partition(":")[0] for seat in [*report["seats"], report["chair"]]}
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")
+@pytest.mark.parametrize("death", DOWN)
+def test_its_seat_is_served_by_a_family_that_nobody_sits_on(families: Families, council: Terminal, death: str) -> None:
+    families.configure("d")
+    families.dead["a"] = DOWN[death]
+    done = council("--json", "--protocol", "collaborative", QUESTION)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    assert served(done.json) == {"alpha": "d", "beta": "b", "gamma": "c", "chair": "d"}
+    rows = {row["seat"]: row["reason"] for row in done.json["degraded"] if row["state"] == "fallback"}
+    assert rows.keys() == {"alpha", "chair"}
+    assert rows["alpha"].startswith("asked a:a-m, ") and rows["alpha"].endswith("d:d-m took its place")
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down")
+def test_both_names_stand_above_the_answer(families: Families, council: Terminal, nobody: str) -> None:
+    families.configure("d", unreachable=nobody)
+    done = council("--protocol", "triad", QUESTION)
+    assert done.code == 0
+    assert "! alpha asked a:a-m: it could not be reached (failed(net)); d:d-m took its place." in done.out
+    assert "! chair asked a:a-m: it could not be reached (failed(net)); d:d-m took its place." in done.out
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")
+def test_without_a_free_family_the_seat_shares_one_and_the_report_says_so(
+    families: Families, council: Terminal
+) -> None:
+    families.configure()
+    families.dead["a"] = DOWN["401"]
+    done = council("--json", "--protocol", "triad", QUESTION)
+    by = served(done.json)
+    assert by["alpha"] in ("b", "c")
+    assert any("lenses on one model" in row["reason"] for row in done.json["degraded"])
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")
+def test_two_vendors_down_and_two_free_leave_every_seat_a_family_of_its_own(
+    families: Families, council: Terminal
+) -> None:
+    families.configure("d", "e")
+    families.dead |= {"a": DOWN["503"], "b": DOWN["401"]}
+    done = council("--json", "--protocol", "collaborative", QUESTION)
+    assert done.json["status"] == "complete"
+    by = served(done.json)
+    assert sorted(by[seat] for seat in SEATS) == ["c", "d", "e"]
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down")
+def test_a_vendor_that_dies_after_the_first_phase_is_replaced_from_then_on(
+    families: Families, council: Terminal
+) -> None:
+    families.configure("d")
+
+    def dies(seen: object) -> Reply:
+        return DOWN["500"] if getattr(seen, "model", "") == "a-m" and getattr(seen, "nth", 0) > 1 else families(seen)
+
+    families.table.provider.answer = dies
+    done = council("--json", "--protocol", "collaborative", QUESTION)
+    assert served(done.json)["alpha"] == "d"
+    (row,) = (row for row in done.json["degraded"] if row["seat"] == "alpha")
+    assert (row["phase"], row["state"]) == ("improve", "fallback")
+
+
+@pytest.mark.behaviour("issue-5-one-vendor-down", "40-mixed-stays-strict")
+def test_with_mixed_no_family_speaks_for_the_other(families: Families, council: Terminal) -> None:
+    families.configure("d", "e")
+    (families.table.folder / "code.py").write_text("x = 1\n")
+    families.dead |= {"e": DOWN["401"]}
+    families.table.provider.values = {"verdict": "PASS", "confidence": "HIGH"}
+    families.table.provider.answer = lambda seen: families.dead.get(seen.model.partition("-")[0])
+    done = council("--mixed", "validate", "code.py", "--json")
+    report = done.json
+    assert {seat["served_by"] for seat in report["seats"]} == {"d:d-m", None}
+    assert {seat["state"] for seat in report["seats"] if seat["served_by"] is None} == {"failed(auth)"}
