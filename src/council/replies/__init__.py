@@ -29,13 +29,13 @@ from council.replies.judges import (
     Opinion,
     SecondOpinion,
 )
-from council.replies.ranking import Ballot, Placed
+from council.replies.ranking import Ballot, Reason
 from council.replies.surveys import Consolidation, Facet, Facets, Option, Options, Theme, TradeOff
 
 __all__ = [
     "OUTPUT_SCHEMA", "SMALL_LIST", "SMALL_STRING", "Acknowledgment", "Answered", "Attack", "Ballot", "Choices", "Claimed",
     "Consolidation", "DebateNotes", "Exploration", "Facet", "Facets", "Found", "Issue", "Lines", "Lookups", "Moved",
-    "Objection", "Opinion", "Option", "Options", "Perspective", "Placed", "Point", "Position", "Queries", "Quoted",
+    "Objection", "Opinion", "Option", "Options", "Perspective", "Point", "Position", "Queries", "Quoted", "Reason",
     "Reconsidered", "Refereed", "RefereedRounds", "Reply", "Ruling", "Same", "SecondOpinion", "Side", "SpecSynthesis",
     "Stand", "SubQuestions", "Synthesis", "Theme", "Told", "Topics", "TradeOff", "Triage", "each", "read",
     "schema_of", "unfence",

@@ -46,7 +46,7 @@ class Reply(BaseModel):
 
 
 def each(of: str) -> Any:
-    """Mark a list field: one row for each value that the rows' field `of` may have in an ask."""
+    """Mark a list field: one row for each value that the rows' field `of` may have in an ask; a list of texts has those values."""
     return {"each": of}
 
 
@@ -75,7 +75,12 @@ def _strict(node: Any, definitions: Json, choices: Choices) -> Any:
         fields = node.get("properties", {}).items()  # whatever they are called: a field may be named "title"
         properties = {name: _limited(name, _strict(of, definitions, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
-    return tight | {"minItems": len(choices[many]), "maxItems": len(choices[many])} if many in choices else tight
+    return tight | _one_for_each(tight["items"], choices[many]) if many in choices else tight
+
+
+def _one_for_each(items: Json, values: Collection[str]) -> Json:
+    row = {"type": "string", "enum": list(values)} if items.get("type") == "string" else items
+    return {"items": row, "minItems": len(values), "maxItems": len(values)}
 
 
 def _limited(name: str, schema: Json, choices: Choices) -> Json:

@@ -1,0 +1,23 @@
+"""Who answers and ranks: the usual three, or a roster of the user's own."""
+
+from __future__ import annotations
+
+from council.panel import Panel, Where
+from council.panel.rosters import roster
+from council.protocols.options import RankingOptions
+from council.rules.seating import TABLE
+from council.settings import SeatSetting
+from council.types import Json, Seat
+
+USUAL = tuple(Seat(name) for name in TABLE)
+MOST = 60  # seats, each of which reads all the others' answers
+
+
+def ranking_panel(task: str, options: Json, where: Where) -> Panel:
+    """Seats for which the roster names no member take those of alpha, beta and gamma in turn."""
+    chosen = RankingOptions.model_validate(options)
+    if not chosen.roster:
+        return Panel(USUAL)
+    named = roster(chosen.roster, where, 2, MOST)
+    by_hand = where.settings.origins.get("chair.model") == "flag --seat"
+    return Panel(named.seats, members=named.members, presiding=SeatSetting() if by_hand else named.chair)

@@ -1,0 +1,59 @@
+"""What a reader of a ranking returns: what is in dispute, a word on each response, and then the order.
+
+The order is a plain list of labels, the best first: no number can contradict it, and even the weakest model copies each label once. Of 36
+ballots by the embedded model 35 were readable so; of those whose rows held label and reason together, in order of rank, 14. It stands
+last, so that it can follow from what was written before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar
+
+from pydantic import Field
+
+from council.replies.base import Choices, Reply, each
+from council.replies.judges import Part, Text
+from council.types import Json
+
+
+class Reason(Part):
+    label: str = Field(description="the response's label, its letters alone")
+    why: Text = Field(default="", description="what speaks for it and what against it, in one sentence")
+
+
+class Ballot(Reply):
+    """A judgement of the responses, and their order."""
+
+    takes_a_position: ClassVar[bool] = False
+
+    dispute: Text = Field(
+        default="", description="where the responses contradict each other, and which side is right; empty if nowhere"
+    )
+    reasons: list[Reason] = Field(description="each response once, as they were shown", json_schema_extra=each("label"))
+    order: list[str] = Field(
+        description="the labels alone, the best response first, each exactly once", json_schema_extra=each("label")
+    )
+
+    def fits(self, choices: Choices) -> None:
+        """A ballot is a permutation of the labels; whether each has its reason is left to the reader."""
+        known = list(choices.get("label", ()))
+        times = Counter(self.order)
+        wrong = [f"{label} more than once" for label, n in times.items() if n > 1]
+        wrong += [f'"{label}", which is none of the labels' for label in times if label not in known]
+        wrong += [f"no {label}" for label in known if label not in times]
+        if wrong:
+            raise ValueError(
+                f"order has {' and '.join(wrong)}: list each of {', '.join(known)} exactly once, the best first"
+            )
+
+    def why(self, label: str) -> str:
+        return next((reason.why for reason in self.reasons if reason.label == label), "")
+
+    def prose(self) -> str:
+        rows = [f"{n}. Response {label}: {self.why(label)}".removesuffix(": ") for n, label in enumerate(self.order, 1)]
+        return "\n\n".join([*filter(None, [self.dispute]), "\n".join(rows)])
+
+    @classmethod
+    def differing(cls, plain: Json, n: int) -> Json:
+        return {**plain, "order": plain["order"][::-1]} if n % 2 else plain
