@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,6 +168,8 @@ class CommandMember:
             return f"{version}, {key} is set"
         if has_login(self.agent, self.env):
             return f"{version}, logged in"
+        if sys.platform == "darwin":  # its keychain is not ours to ask
+            return f"{version}; only a call can tell whether it is logged in"
         raise Fault("auth", f"{version} is installed, but no login was found; {self.agent.log_in}")
 
     async def _probed(self, path: Path) -> Known:
