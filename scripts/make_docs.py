@@ -48,7 +48,7 @@ EXITS = {
     exits.PARTIAL: "a person has to look: the chair is gone (the answer is a digest), too few seats were left, the families DISAGREE, "
     "a review had a coverage hole, or a gate is inconclusive",
     exits.NO_ACCESS: "nobody could answer, and every reason is a key, a login or a quota",
-    exits.BUDGET: "kept for budgets, which are not built yet",
+    exits.BUDGET: "stopped by the budget, with what was said kept; `council resume --max-cost` goes on",
     exits.GATED: "complete, and what `--fail-on` asks for was found",
     exits.INTERRUPTED: "interrupted; `council resume` goes on",
 }

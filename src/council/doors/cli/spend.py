@@ -73,11 +73,11 @@ def _table(title: str, groups: list[Json], by: str) -> list[str]:
 
 
 def _group(group: Json) -> str:
-    """`$0.29  12 calls  41,203 in, 8,120 out  council-20261115-tabs`"""
+    """`  $0.29  12 calls  41,203 in, 8,120 out  council-20261115-tabs`"""
     calls = f"{group['calls']:,} {'call' if group['calls'] == 1 else 'calls'}"
     unpriced = f" ({group['unpriced']} unpriced)" if group["unpriced"] else ""
     tokens = f"{group['tokens']['in']:,} in, {group['tokens']['out']:,} out"
-    return "  ".join([_usd(group), calls + unpriced, tokens, *([group["name"]] if group.get("name") else [])])
+    return "  ".join([f"{_usd(group):>7}", calls + unpriced, tokens, *([group["name"]] if group.get("name") else [])])
 
 
 def _usd(group: Json) -> str:
