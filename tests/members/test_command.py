@@ -47,15 +47,15 @@ def gone_home(row: dict[str, Any]) -> Path:
     return Path(row["environ"]["HOME"])
 
 
-SILENT = {"first_byte": 0.5}
+FIRST, IDLE = {"first_byte": 2.0}, {"idle": 0.3}
 HABITS = [
     # what it does, its clocks, the seat afterwards, how often it was started, what the user reads
-    ("waits_on_stdin", SILENT, "failed(cli:silent)", 1, "waiting for input that nobody will give"),
+    ("waits_on_stdin", FIRST, "failed(cli:silent)", 1, "waiting for input that nobody will give"),
     ("is_error", {}, "failed(cli:error)", 2, "claude reports an error: API Error: 500 Internal server error"),
     ("error_on_stdout", {}, "failed(cli:exit)", 2, "exit code 1: Error: the disk of this agent is full"),
     ("empty", {}, "degenerate", 2, "empty"),
     ("half_a_json", {}, "failed(cli:output)", 2, "not a whole answer"),
-    ("ignores_term", SILENT, "failed(cli:silent)", 1, "fell silent"),
+    ("ignores_term", IDLE, "failed(cli:silent)", 1, "fell silent"),
     ("forks_a_grandchild", {}, "ok", 1, ""),
     ("floods", {}, "failed(cli:flood)", 2, "more than 8 MB"),
     ("terminal_escapes", {}, "ok", 1, ""),

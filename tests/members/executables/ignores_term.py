@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Hangs, and will not be asked to end."""
+"""Begins, hangs, and will not be asked to end."""
 
 import signal
 
-from agent import begin
+from agent import begin, event, say
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 begin()
+say(event("Tabs"))
 while True:
     signal.pause()
