@@ -16,7 +16,7 @@ from council.types import WORDS_OF, Json, Message, Packet, PacketFile, tokens_of
 
 FENCE = re.compile(r"<<<(?P<name>[^\n]*) (?P<mark>[0-9a-f]{12})\n(?P<text>.*?)\n(?P=mark)>>>", re.DOTALL)
 SHORT = 100  # tokens that a quotation keeps in any case
-LEAST = 0.02  # of the material: with less than this there is nothing left to speak about
+LEAST = 0.1  # of the material stays in any case: with less there is nothing left to speak about
 
 
 @dataclass(slots=True)
@@ -57,13 +57,10 @@ class Scissors:
 
 
 def shrunk(messages: Sequence[Message], share: float) -> tuple[tuple[Message, ...], tuple[str, ...]] | None:
-    """The messages at this share of their length, and what was cut; None where that cannot be done."""
+    """The messages at this share of their length, or as near to it as can be, and what was cut; None if nothing can be."""
     whole = sum(tokens_of(message["content"]) for message in messages)
     quoted = sum(tokens_of(found["text"]) for message in messages for found in FENCE.finditer(message["content"]))
-    left = (share * whole - (whole - quoted)) / quoted if quoted else 0.0
-    if left < LEAST:
-        return None
-    scissors = Scissors(left)
+    scissors = Scissors(max(LEAST, (share * whole - (whole - quoted)) / max(1, quoted)))
     cut = tuple({**message, "content": FENCE.sub(scissors.fence, message["content"])} for message in messages)
     return (cut, tuple(scissors.cuts)) if scissors.cuts else None
 
