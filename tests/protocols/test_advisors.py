@@ -66,14 +66,23 @@ async def test_the_drawing_shows_the_rounds_that_were_not_held_and_why() -> None
 
 
 @pytest.mark.behaviour("10-early-stop-ends")
-async def test_two_who_agree_end_the_debate_though_a_third_never_spoke() -> None:
-    script: dict[str, Any] = {"r1/pragmatist": stand(), "r1/visionary": stand(), "r1/skeptic": {"fail": "server"}}
+async def test_two_who_agree_end_the_debate_when_the_third_is_gone_for_good() -> None:
+    script: dict[str, Any] = {"r1/pragmatist": stand(), "r1/visionary": stand(), "r1/skeptic": {"fail": "auth"}}
     _, minutes, member = await sat(script, rounds=2, early_stop=True)
     assert [note.what for note in minutes.notes] == ["r2 skipped"]
     assert "all 2 hold one stand" in minutes.notes[0].why and "2 calls saved" in minutes.notes[0].why
     assert [row.seat for row in minutes.absences] == ["skeptic"]
     (asked,) = [call for call in member.calls if call["key"] == "referee/referee"]
     assert asked["schema"]["properties"]["perspectives"]["items"]["properties"]["advisor"]["enum"] == [*ADVISORS[:2]]
+
+
+@pytest.mark.behaviour("10-early-stop-goes-on")
+async def test_two_who_agree_wait_for_a_third_who_may_still_be_heard() -> None:
+    script: dict[str, Any] = {f"r{n}/{name}": stand() for n in (1, 2, 3) for name in ADVISORS}
+    script["r1/skeptic"] = {"fail": "server"}
+    _, minutes, _ = await sat(script, flow="debate", early_stop=True)
+    assert [note.what for note in minutes.notes] == ["r3 skipped"]
+    assert "all 3 hold one stand" in minutes.notes[0].why
 
 
 @pytest.mark.behaviour("10-early-stop-typed")

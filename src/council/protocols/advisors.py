@@ -8,7 +8,7 @@ from council.council import Council
 from council.protocols.options import AdvisorsOptions
 from council.replies import Refereed, RefereedRounds, Stand
 from council.rules.rounds import Stance, budget, changes, cites, is_long, stage, unanimous
-from council.types import Json, Round, Verdict
+from council.types import OUT_FOR_THE_RUN, Json, Round, Verdict
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -65,6 +65,9 @@ def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: i
     if len(transcript[-1]) < 2:
         return "only one advisor is left, and nobody to answer"
     stances = {name: one for said in transcript for name, one in _stances(said).items()}  # each one's latest
+    awaited = [one for one in transcript[-1].absent.values() if one.state not in OUT_FOR_THE_RUN]
+    if any(one.seat.name not in stances for one in awaited):  # not heard yet, and asked again in the next round
+        return ""
     if not chosen.early_stop or not unanimous(list(stances.values())):
         return ""
     of_one_mind = f"all {len(stances)} hold one stand with HIGH confidence after round {len(transcript)}"

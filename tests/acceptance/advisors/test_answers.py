@@ -85,11 +85,15 @@ def test_labels_name_the_round_where_there_are_several(
     assert all(f"<summary>{label}: ok" in filed for label in [*labels, "council-referee"])
 
 
+def speech(words: int) -> str:
+    return " ".join(f"point{n}" for n in range(words))
+
+
 @pytest.mark.behaviour("10-advisors-over-budget", "004-words-cost")
 def test_a_statement_over_twice_its_budget_is_flagged_in_the_report(
     table: Table, council: Terminal, cast: Advice
 ) -> None:
-    cast.said = {"r1/visionary": "big " * 801, "r1/skeptic": "long " * 800, "r2/skeptic": "long " * 501}
+    cast.said = {"r1/visionary": speech(801), "r1/skeptic": speech(800), "r2/skeptic": speech(501)}
     report = council("--json", "--rounds", "2", QUESTION).json
     flagged = [line for line in text_of(table, report).splitlines() if "it was asked for" in line]
     assert flagged == [
