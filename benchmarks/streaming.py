@@ -1,7 +1,8 @@
 """What a streamed event costs the client: CPU of this process alone, against an endpoint in another.
 
-Three readers of the same stream, interleaved: bare aiohttp that parses every event and no more (the floor), the openai
-wire, and a whole council with its ledger on disk, whose few dozen other steps are spread over its events.
+Four readers of the same stream, interleaved: bare aiohttp that parses every event and no more (the floor), the openai
+wire, the wire with the watch for answers that go round in circles, and a whole council with its ledger on disk, whose few
+dozen other steps are spread over its events.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import aiohttp
 from endpoint import Endpoint, endpoint
 from measure import Spread, arguments, provider, put, room
 
+from council.calling.repeating import Repetition
 from council.convene import Convener
 from council.members.wires.openai import OpenAIMember
 from council.types import Ask
@@ -44,6 +46,13 @@ class Readers:
             await member.send(member.prepare(ASK), lambda piece: None)
         await member.close()
 
+    async def watched(self) -> None:
+        member = self._member()
+        for _ in range(CALLS):
+            heard = Repetition()
+            await member.send(member.prepare(ASK), heard.hear)
+        await member.close()
+
     async def council(self) -> None:
         with room() as (folder, env):
             provider(folder, self.running.base_url, self.model)
@@ -68,11 +77,12 @@ def microseconds(read: Callable[[], Awaitable[None]], events: int) -> float:
 
 def main() -> None:
     given = arguments(__doc__ or "", runs=9, words=2000)
-    taken: dict[str, list[float]] = {"bare aiohttp and json": [], "openai wire": [], "whole council, ledger": []}
+    names = ("bare aiohttp and json", "openai wire", "openai wire, watched for loops", "whole council, ledger")
+    taken: dict[str, list[float]] = {name: [] for name in names}
     with endpoint() as running:
         readers = Readers(running, given.words)
         for n in range(given.runs + 1):
-            for name, read in zip(taken, (readers.bare, readers.wire, readers.council), strict=True):
+            for name, read in zip(taken, (readers.bare, readers.wire, readers.watched, readers.council), strict=True):
                 spent = microseconds(read, CALLS * given.words)
                 if n:  # the first round imports
                     taken[name].append(spent)
