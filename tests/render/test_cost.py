@@ -11,7 +11,7 @@ from council.render.report import report
 from council.render.terminal import before, cost_words
 
 from .entries import Story, plan, seat
-from .test_live import drawn
+from .test_live import drawn, row
 
 PAID = "openai:gpt-5.2"
 
@@ -110,6 +110,17 @@ def test_the_head_of_the_live_table_shows_the_money_as_it_goes() -> None:
     assert " · run r7k2 · $0.12 of $0.60 · " in drawn(story)[0]
     uncapped = billed(asked(Story(paid_plan()).phase("draft"), "alpha"), "alpha", 0.12)
     assert " · run r7k2 · $0.12 · " in drawn(uncapped)[0]
+
+
+@pytest.mark.behaviour("50-live-cost")
+def test_each_seat_has_its_bill_beside_its_time_and_one_without_a_price_has_none() -> None:
+    story = Story(plan(seats=[seat("alpha", model=PAID), seat("beta", model="cli:codex")])).phase("draft")
+    billed(asked(story, "alpha"), "alpha", 0.05).said("alpha", "x", served_by=PAID)
+    story.said("beta", "y", served_by="cli:codex")
+    lines = drawn(story)
+    assert row(lines, "alpha").endswith("0:03 $0.050 in draft")
+    assert row(lines, "beta").endswith("0:03 n/a in draft")
+    assert "$" not in row(drawn(story, width=60), "alpha")
 
 
 def test_a_resumed_run_has_the_cap_it_was_given_last() -> None:

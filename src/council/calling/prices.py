@@ -53,14 +53,14 @@ def _from_config(told: Mapping[str, float]) -> Price:
 
 def _from_list(member: str, provider: Provider) -> Price | None:
     """A built-in provider is known by its name, one of the user's by its address."""
-    id_ = model_id(member)
-    if provider.name == "ollama" and urlsplit(provider.base_url).hostname in HERE and not id_.endswith("cloud"):
+    id_, here = model_id(member), urlsplit(provider.base_url).hostname in HERE
+    if provider.name == "ollama" and here and not id_.endswith("cloud"):
         return FREE
     if provider.name == "openrouter" and id_.endswith(":free"):
         return FREE
     if provider.name in catalogue().providers:
         return _listed(provider.name, id_, "")
-    return _listed("", id_, provider.base_url)
+    return None if here else _listed("", id_, provider.base_url)
 
 
 def _bridged(member: str) -> tuple[str, str]:

@@ -195,9 +195,9 @@ class LiveView:
         ]
 
     def _columns(self) -> list[JustifyMethod]:
-        """Member (if there is room), state, words, rate (if there is room), time."""
+        """Member (if there is room), state, words, rate (if there is room), time, cost (if there is any)."""
         left: list[JustifyMethod] = ["left"] * (2 if self.console.width >= NARROW else 1)
-        right: list[JustifyMethod] = ["right"] * (3 if self.console.width >= TINY else 2)
+        right: list[JustifyMethod] = ["right"] * ((3 if self.console.width >= TINY else 2) + self._billing)
         return left + right
 
     def _row(self, seat: SeatMinutes) -> list[Text]:
@@ -210,6 +210,7 @@ class LiveView:
             self.signs.text(self._words(seat)),
             *([self.signs.text(self._rate(seat), "dim")] if self.console.width >= TINY else []),
             self.signs.text(self._time(seat), "dim"),
+            *([self.signs.text(self._cost(seat), "dim")] if self._billing else []),
             self._remark(seat) if self.console.width >= WIDE else Text(),
         ]
 
@@ -258,6 +259,15 @@ class LiveView:
         phase = self.minutes.phases.get(seat.phase)
         said = phase.said.get(seat.name) if phase else None
         return clock(said.seconds) if said else ""
+
+    @property
+    def _billing(self) -> bool:
+        """Somebody has sent a bill, and there is room to show it."""
+        return self.minutes.usd > 0 and self.console.width >= NARROW
+
+    def _cost(self, seat: SeatMinutes) -> str:
+        known = seat.usd or (seat.served_by or seat.model) in self.minutes.priced
+        return shown(seat.usd) if known else "n/a"
 
     def _remark(self, seat: SeatMinutes) -> Text:
         """Trouble in words; for a seat at rest, where its line comes from."""
