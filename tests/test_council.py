@@ -526,6 +526,6 @@ async def test_two_runs_in_one_store_do_not_meet(store: SqliteStore, folder: Pat
 
 
 def test_the_verbs_are_those_of_the_house() -> None:
-    verbs: set[str] = {"phase", "ask", "poll", "relay", "gather", "look", "search", "note", "shuffled"}
+    verbs: set[str] = {"phase", "ask", "poll", "relay", "gather", "look", "search", "note", "shuffled", "labelled"}
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}
     assert {name for name, value in public.items() if callable(value)} == verbs

@@ -120,7 +120,7 @@ def test_perspectives_are_split_at_commas() -> None:
     assert isinstance(options, JudgesOptions) and options.perspectives == ("security-auditor", "perf-critic")
 
 
-@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "ranking", "quick", "an-own-one"])
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "quick", "an-own-one"])
 def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 
@@ -138,11 +138,6 @@ def test_protocols_without_options_take_none(protocol: str) -> None:
 def test_general_takes_six_to_ten_calls(given: dict[str, Any], calls: tuple[int, int]) -> None:
     found = shape("general", **given)
     assert names(found) == ["generalist", "skeptic", "domain_expert"] and found.calls == calls
-
-
-@pytest.mark.behaviour("10-ranking-calls")
-def test_ranking_takes_twice_its_seats_and_one() -> None:
-    assert shape("ranking").calls == (7, 7)
 
 
 def test_a_built_protocol_has_no_planned_shape() -> None:

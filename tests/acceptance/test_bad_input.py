@@ -174,7 +174,7 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
 
 
 @pytest.mark.behaviour("00-planned-protocols")
-@pytest.mark.parametrize("protocol", ["general", "ranking"])
+@pytest.mark.parametrize("protocol", ["general"])
 def test_a_protocol_that_is_only_planned_does_not_run(table: Table, council: Terminal, protocol: str) -> None:
     refused(table, council("--protocol", protocol, QUESTION), 2, f'"{protocol}"', "planned")
 
@@ -212,7 +212,7 @@ def test_a_real_process_shows_no_traceback_either(table: Table) -> None:
     (table.data / "council.db").write_bytes(b"rubbish" * 1000)
     done = table.council(QUESTION)
     refused(table, done, 1, "damaged")
-    refused(table, table.council("--protocol", "ranking", QUESTION), 2, "planned")
+    refused(table, table.council("--protocol", "quorate", QUESTION), 2, "unknown protocol")
 
 
 @pytest.mark.behaviour("00-bare-usage")

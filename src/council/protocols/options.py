@@ -14,6 +14,7 @@ from council.errors import UsageError
 from council.rules.bench import plain_name
 from council.types import Json
 
+ROSTER_HELP = "A named roster or a file with seats of your own: 2 to 9 advisors, up to 60 for --protocol ranking."
 EARLY_HELP = "End a debate after a round in which all take the same stand with HIGH confidence."
 PRESET_HELP = "A named set of perspectives for the judges; beside a flag of general, a named roster of its seats."
 
@@ -44,7 +45,7 @@ class AdvisorsOptions(Options):
     tier: Tier | None = Field(
         default=None, description="Models: default everywhere (light), a strong referee, or strong everywhere."
     )
-    roster: str | None = Field(default=None, description="A named roster or a file with 2 to 9 advisors of your own.")
+    roster: str | None = Field(default=None, description=ROSTER_HELP)
     early_stop: bool = Field(default=False, description=EARLY_HELP)
 
     @model_validator(mode="before")
@@ -155,7 +156,7 @@ class GeneralOptions(Options):
 
 
 class RankingOptions(Options):
-    roster: str | None = Field(default=None, description="A named roster or a file with 2 to 60 seats of your own.")
+    roster: str | None = Field(default=None, description=ROSTER_HELP)
 
 
 class QuickOptions(Options):
