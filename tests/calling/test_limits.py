@@ -90,21 +90,28 @@ async def test_there_is_always_one_place(inside: Enter) -> None:
 
 
 @pytest.mark.behaviour("40-adaptive-concurrency")
-async def test_success_makes_room_up_to_the_most_and_slowly_after_a_complaint(inside: Enter) -> None:
+async def test_a_call_that_is_heard_makes_room_for_another_once(inside: Enter) -> None:
     gate = Gate(6)
-    calls = await inside(gate, 4)
-    calls[0].learn()
+    one, two, three, _ = await inside(gate, 4)
+    one.hear()
+    one.learn()
     assert gate.places == 5.0
     await inside(gate, 1)
-    for _ in range(3):
-        calls[0].learn()
-        gate.busy = int(gate.places)
-    assert gate.places == 6.0
+    two.learn()  # it came all at once
+    await inside(gate, 1)
+    three.hear()
+    assert gate.places == 6.0  # and no more than the provider may have
+
+
+@pytest.mark.behaviour("40-adaptive-concurrency")
+async def test_after_a_complaint_room_is_won_back_slowly(inside: Enter) -> None:
+    gate = Gate(16, 5)
+    calls = await inside(gate, 5)
     calls[0].learn("rate")
-    slowed = gate.places
-    gate.busy = int(slowed)
-    calls[0].learn()
-    assert slowed < gate.places < slowed + 0.5
+    assert gate.places == 4.0
+    for one in calls[1:]:
+        one.learn()
+    assert 4.9 < gate.places < 5.0
 
 
 async def test_room_that_nobody_needs_is_not_made(inside: Enter) -> None:
@@ -154,17 +161,16 @@ async def test_the_loop_tells_the_gate_what_came_of_each_call(ledger: Ledger) ->
     assert (gate.places, gate.episodes, gate.busy) == (4.0, 1, 0)
 
 
-@pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
-async def test_a_seat_that_waits_for_a_place_has_its_time_when_it_gets_one(ledger: Ledger) -> None:
+async def test_a_seat_that_waits_for_a_place_has_its_time_when_it_gets_one(ledger: Ledger, inside: Enter) -> None:
     gate = Gate(1)
-    blocking = queueing(gate, 1)
-    await settle()
+    (speaking,) = await inside(gate, 1)
+    speaking.hear()
     asked = asyncio.ensure_future(call(ledger, step(), telling("one", "Tabs."), gate=lambda name: gate))
     await settle()
-    skip(SILENT - 1)  # almost all of its ten seconds
+    skip(600.0)  # more than the ten seconds that it has
     await settle()
     assert not asked.done()
-    blocking[0].cancel()
+    speaking.give_back()
     assert (await asked).ok
 
 

@@ -1,8 +1,9 @@
 """How many calls of one provider may be under way at once: as many as it bears, found out as we go.
 
-It begins with four places. While all are taken, each success makes one more, until the provider first says "too many"; then
-four fifths are left, and as many successes as there are places win one back. An episode counts once: whoever went in before
-the places became fewer says nothing new. A call that stays silent keeps nobody out for long: it may be hung.
+It begins with four places. While all are taken, each call that is heard makes one more, until the provider first says "too
+many"; then four fifths are left, and as many good calls as there are places win one back. An episode counts once: whoever
+went in before the places became fewer says nothing new. A call without a word keeps nobody out for long: it may think, or
+be hung.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from council.calling.table import TABLE
 
 START = 4
 FEWER = 0.8
-SILENT = 10.0  # seconds without a word after which a call's place is lent to the next
+SILENT = 2.0  # seconds without a word after which a call's place is lent to the next
 
 
 @dataclass(slots=True)
@@ -93,6 +94,11 @@ class Pass:
     spoke: bool = False
     held: bool = True
 
+    def hear(self) -> None:
+        """It was let in, and speaks: the provider bears it."""
+        self.spoke = True
+        self.gate.faster()
+
     def lend(self) -> None:
         if not self.spoke:
             self.give_back()
@@ -104,9 +110,9 @@ class Pass:
 
     def learn(self, fault: str = "") -> None:
         """What came of the call: a kind of the table, or nothing if it was answered."""
-        if not fault:
-            self.gate.faster()
-        elif TABLE[fault].slows and self.episode == self.gate.episodes:
+        if not fault and not self.spoke:
+            self.hear()
+        elif fault and TABLE[fault].slows and self.episode == self.gate.episodes:
             self.gate.slower()
 
 

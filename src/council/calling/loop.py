@@ -209,7 +209,9 @@ class Series:
                     "doubt", "the process stopped before an answer was kept, and --no-resend was given"
                 )
             self.caller.journal.calls["in_doubt"] += 1
-            self.caller.journal.charge(self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was kept")))
+            self.caller.journal.charge(
+                self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was kept"))
+            )
             body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
         async with self._place(turn, ask, body) as (place, most):
             attempt = await self.caller.journal.intend(self.key, self.seat, turn.member.name, body, why, most)
@@ -237,7 +239,9 @@ class Series:
 
         def hear(piece: str) -> None:
             turn.alive(clock)
-            place.spoke = watch.spoke = True
+            watch.spoke = True
+            if not place.spoke:
+                place.hear()
             if piece:
                 self.caller.journal.murmur(self.key, self.seat, sound(piece))
                 if again := heard.hear(piece):
