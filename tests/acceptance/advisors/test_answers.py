@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.advisors.advice import ADVISORS, Advice, moved, text_of
 from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
+from tests.acceptance.test_machine_readable import fits
 from tests.fake_provider import Reply
 
 # What comes of it
@@ -53,6 +54,8 @@ def test_after_several_rounds_it_tells_how_positions_moved_and_the_shifts_come_f
     assert answer.count("Weak flip") == 1
     assert "How positions moved: for each advisor" in table.prompt("referee/referee")
     assert len(table.provider.log) == 10  # no extra call for it
+    fits(report, "report")
+    assert (report["verdict"], report["chair"]["verdict"]) == (None, None)  # those words are kept for judges
 
 
 @pytest.mark.usefixtures("cast")
