@@ -41,8 +41,8 @@ def _results(record: Record) -> Iterator[str]:
             yield f'the result "{key}" has no step'
         if told.count(key) != 1:
             yield f'the result "{key}" is told of {told.count(key)} times, not once'
-        effect = key.endswith(("/look", "/search"))
-        if not effect and not any(_answered(attempt) for attempt in record.attempts.get(key, [])):
+        free = key.endswith(("/look", "/search")) or (key not in record.attempts and record.setup.get("fork"))
+        if not free and not any(_answered(attempt) for attempt in record.attempts.get(key, [])):
             yield f'the result "{key}" has no intent with an answer'
     for key in set(told) - record.results.keys():
         yield f'the statement "{key}" has no result'

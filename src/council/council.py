@@ -219,6 +219,8 @@ class Council:
         self.ledger.claim(key)
         if known := self._known_absence(key, seat):
             return known
+        if past := self.ledger.parent and self.ledger.parent.absence(self._phase, key):
+            return self._absent(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
         if gone := self._out.get(seat.name):
             return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
         step = replace(self._step(key, seat, request, after), watch=watch)
@@ -260,7 +262,7 @@ class Council:
             step.ask.key, self._phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
         )
         self.ledger.begin(step.ask.key, print_, asked)
-        outcome = await self.carry_out(step)
+        outcome = self.ledger.inherited(step.ask.key, print_) or await self.carry_out(step)
         if outcome.ok:
             await self.ledger.accept(step.ask.key, outcome, self._told(step, seat, outcome))
         return outcome
@@ -346,8 +348,11 @@ class Council:
             )
         what = json.dumps(wanted, ensure_ascii=False)
         self.ledger.begin(key, print_)
-        found = await self.effects[kind](wanted)
-        outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
+        outcome = self.ledger.inherited(key, print_)
+        if outcome is None:
+            found = await self.effects[kind](wanted)
+            outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
+        found = json.loads(outcome.text)
         await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, sum(map(_is_found, found))))
         return outcome
 

@@ -46,6 +46,12 @@ def interrupted(council: Council) -> Ending:
     )
 
 
+def cancelled(council: Council) -> Ending:
+    return replace(
+        _cut_short(council, "Cancelled", "cancelled", "cancelled before the last step was done"), status="incomplete"
+    )
+
+
 def _cut_short(council: Council, cause: str, stopped: str, reason: str) -> Ending:
     """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer."""
     if not council.positions:
@@ -61,14 +67,13 @@ def _in_order(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
 
 
-async def until(work: asyncio.Future[Ending], stop: Stop | None) -> Ending | None:
-    """What the work came to, or None if it was stopped first."""
-    halt = asyncio.ensure_future((stop or Stop()).wait())
-    both: set[asyncio.Future[Any]] = {work, halt}
+async def until(work: asyncio.Future[Ending], stop: Stop, recalled: asyncio.Future[None]) -> Ending | None:
+    """What the work came to, or None if it was stopped or recalled first."""
+    tasks: set[asyncio.Future[Any]] = {work, recalled, asyncio.ensure_future(stop.wait())}
     try:
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
     finally:
-        for task in both:
+        for task in tasks:  # one that is done stays as it is
             task.cancel()
-        await asyncio.gather(*both, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

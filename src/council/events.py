@@ -201,7 +201,7 @@ class Closed:
     status: str  # complete | incomplete | failed
     verdict: Json  # the fields of types.Verdict
     calls: Json  # {"made", "replayed", "in_doubt"}
-    stopped: str = ""  # "" | interrupted | chair | quorum | budget
+    stopped: str = ""  # "" | interrupted | cancelled | chair | quorum | budget
     report_path: str = ""
     reason: str = ""
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from council import events as ev
@@ -18,7 +18,7 @@ from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import nanos
 from council.record import Attempt, Record, Row, Store
-from council.types import Ask, Json, Outcome
+from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 MURMUR_EVERY = 0.1  # seconds between two writes of one statement's stream
@@ -40,6 +40,28 @@ def fingerprint(ask: Ask, member: str) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """What a fork takes over from its parent: all of the phases before it, and whatever is asked in the same words."""
+
+    record: Record
+    before: frozenset[str]
+
+    def outcome(self, key: str, print_: str) -> Outcome | None:
+        """Its result there; it costs nothing here."""
+        found = self.record.results.get(key)
+        if found is None or not (self._is_before(key) or self.record.steps.get(key) == print_):
+            return None
+        return replace(found, usage=Usage(), attempts=0, seconds=0.0)
+
+    def absence(self, phase: str, key: str) -> Json | None:
+        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_before(key) else None
+        return found
+
+    def _is_before(self, key: str) -> bool:
+        return key.partition("/")[0] in self.before
+
+
 class Ledger:
     def __init__(
         self,
@@ -49,12 +71,14 @@ class Ledger:
         *,
         strict: bool = True,
         wash: Callable[[Event], Event] = lambda event: event,
+        parent: Inheritance | None = None,
     ) -> None:
         self.store = store
         self.record = record
         self.run = record.run
         self.listen = listen
         self.wash = wash  # what may be kept and shown of an event: no secret that a member wrote down
+        self.parent = parent
         self.strict = strict  # False: take results by key alone (an audit of a run made by older prompts)
         self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
         self._seq = record.entries[-1].seq if record.entries else 0
@@ -109,6 +133,12 @@ class Ledger:
         if result is not None:
             self.calls["replayed"] += 1
         return result
+
+    def inherited(self, key: str, print_: str) -> Outcome | None:
+        """What a fork need not buy, because its parent did."""
+        found = self.parent.outcome(key, print_) if self.parent else None
+        self.calls["replayed"] += found is not None
+        return found
 
     def begin(self, key: str, print_: str, event: Event | None = None) -> None:
         rows: list[Row] = [] if key in self.record.steps else [("step", (key, print_))]

@@ -72,8 +72,8 @@ class Plan:
         return {
             "schema": "council.plan/1", "task": self.question.task, "protocol": self.protocol.name, "why": self.why,
             "question": self.question.text, "target": self.question.target, "options": self.options,
-            "seats": [_seat_json(seat) for seat in self.roster.seats],
-            "chair": _seat_json(self.roster.chair) if self.roster.chair else None,
+            "seats": [seat_json(seat) for seat in self.roster.seats],
+            "chair": seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}),
@@ -87,7 +87,7 @@ class Plan:
         }  # fmt: skip
 
 
-def _seat_json(seat: Seat) -> Json:
+def seat_json(seat: Seat) -> Json:
     return {
         "name": seat.name, "role": seat.role or None, "perspective": seat.perspective or None, "model": seat.member,
         "vendor": seat.vendor, "fallbacks": list(seat.fallbacks),

@@ -17,6 +17,7 @@ NO_MATERIAL = "no material was shown to the judges: they judged the words of the
 
 STOPPED = {
     "interrupted": "interrupted before the last step; `council resume {run}` goes on from here",
+    "cancelled": "cancelled before the last step; `council resume {run}` goes on from here",
     "budget": "stopped by the budget; `council resume {run}` goes on once there is money for it",
     "chair": "no chair could be had; what stands below is a digest of the statements, ruled on by nobody",
     "quorum": "too few seats answered{where} to go on; `council resume {run}` asks the absent ones again",
@@ -116,7 +117,7 @@ def _marker(minutes: Minutes) -> list[str]:
 
 
 def _failure(minutes: Minutes) -> str:
-    if minutes.stopped in ("interrupted", "budget"):
+    if minutes.stopped in ("interrupted", "cancelled", "budget"):
         return f"{minutes.stopped} before any seat answered".replace("budget", "stopped by the budget")
     if minutes.absences or not minutes.reason:
         return "no seat answered"

@@ -10,7 +10,7 @@ COMPLETE, FAILED, USAGE, PARTIAL, NO_ACCESS, BUDGET, GATED, INTERRUPTED = 0, 1, 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
     """`stopped` is what put an end to it early; `absences` are the states of the seats that did not answer."""
-    if stopped == "interrupted":
+    if stopped in ("interrupted", "cancelled"):
         return INTERRUPTED
     if stopped == "budget":
         return BUDGET

@@ -35,4 +35,13 @@ def second(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX spending_by_day ON spending (day)")
 
 
-VERSIONS: list[Callable[[sqlite3.Connection], None]] = [first, second]
+def third(db: sqlite3.Connection) -> None:
+    """Runs that a worker owns, and what people are asked in them."""
+    db.execute("ALTER TABLE runs ADD COLUMN detached INTEGER NOT NULL DEFAULT 0")
+    db.execute(
+        """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,
+           answer TEXT, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID"""
+    )
+
+
+VERSIONS: list[Callable[[sqlite3.Connection], None]] = [first, second, third]

@@ -27,6 +27,7 @@ Job = tuple[Work, Callable[[Any, BaseException | None], None]]
 
 WRITE = {
     "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
+    "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
     "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
     "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
     "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
@@ -36,7 +37,9 @@ WRITE = {
     "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
     "hush": "DELETE FROM live WHERE run = ? AND key = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",
+    "reopen": "UPDATE runs SET status = 'running', report = '', cancel = 0 WHERE id = ?1",
+    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0 WHERE id = ?1",
+    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1",
     **spending.WRITE,
 }
 
@@ -122,6 +125,20 @@ class SqliteStore:
     async def runs(self) -> list[dict[str, Any]]:
         """Every run, newest first: id, name, folder, created, status, setup."""
         return await self._do(_runs)
+
+    async def is_cancelled(self, run: str) -> bool:
+        row = await self._do(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
+        return bool(row and row[0])
+
+    async def waiting(self) -> list[str]:
+        """Detached runs that are not over, oldest first: queued, or left behind by a worker that died."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
+        rows = await self._do(lambda db: db.execute(query).fetchall())
+        return [row[0] for row in rows]
+
+    async def since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+        """Events after `seq`, what streams now by key, and the run's status."""
+        return await self._do(lambda db: _since(db, run, seq))
 
     async def newest_unfinished(self, folder: str) -> str | None:
         unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
@@ -268,6 +285,15 @@ def _load(db: sqlite3.Connection, run: str) -> Record:
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
         record.phases[phase] = json.loads(absences)
     return record
+
+
+def _since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+    status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
+    if status is None:
+        raise UnknownRun(f'there is no run "{run}": `council runs` lists them')
+    rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
+    entries = [ev.Entry(n, at, ev.from_payload(tag, json.loads(body))) for n, at, tag, body in rows]
+    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
 
 
 def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:

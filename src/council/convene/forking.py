@@ -1,0 +1,72 @@
+"""A fork: a run that takes everything before a phase from another, and sits other members from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+from council import events as ev
+from council.convene.equipment import Equipment
+from council.errors import UsageError
+from council.ledger import Inheritance
+from council.planning import roster_from, seat_json
+from council.record import Record
+from council.rules.seating import resolve, vendor_of
+from council.settings import quoted
+from council.types import Json, Roster, Seat
+
+CHAIRS = ("chair", "referee")
+
+
+def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipment: Equipment) -> tuple[Json, Json]:
+    """The setup and the plan of a fork from that phase on (from the first, if none is named)."""
+    phases = phases_of(parent)
+    start = phase or (phases[0] if phases else "")
+    if start not in phases:
+        known = ", ".join(phases) or "none yet"
+        raise UsageError(f"run {parent.run} has no phase {quoted(start)} to fork from: it has {known}")
+    roster = _reseated(roster_from(parent.setup), seats, equipment)
+    setup = parent.setup | {"roster": asdict(roster), "fork": {"run": parent.run, "from": start}}
+    return setup, _plan(parent) | {
+        "why": f"a fork of {parent.run} from {start} on",
+        "seats": [seat_json(seat) for seat in roster.seats],
+        "chair": seat_json(roster.chair) if roster.chair else None,
+    }
+
+
+def inheritance(parent: Record, phase: str) -> Inheritance:
+    phases = phases_of(parent)
+    return Inheritance(parent, frozenset(phases[: phases.index(phase)] if phase in phases else ()))
+
+
+def phases_of(record: Record) -> list[str]:
+    """The phases of a run in the order they began; those within others are part of them."""
+    begun = [entry.event.phase for entry in record.entries if isinstance(entry.event, ev.PhaseStarted)]
+    return list(dict.fromkeys(phase.partition("/")[0] for phase in begun))
+
+
+def _plan(parent: Record) -> Json:
+    plans = [entry.event.plan for entry in parent.entries if isinstance(entry.event, ev.Convened)]
+    return dict(plans[0]) if plans else {}
+
+
+def _reseated(roster: Roster, seats: Mapping[str, str], equipment: Equipment) -> Roster:
+    names = [seat.name for seat in roster.seats]
+    for name in seats:
+        if name not in (*names, *(CHAIRS if roster.chair else ())):
+            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+            raise UsageError(f"--seat sets {quoted(name)}, and nobody of that name sits in this run: it seats {known}")
+    chair = next((seats[name] for name in CHAIRS if name in seats), None)
+    return replace(
+        roster,
+        seats=tuple(_taken(seat, seats.get(seat.name), equipment) for seat in roster.seats),
+        chair=roster.chair and _taken(roster.chair, chair, equipment),
+    )
+
+
+def _taken(seat: Seat, member: str | None, equipment: Equipment) -> Seat:
+    if member is None:
+        return seat
+    found = resolve(member, equipment.settings, equipment.env)
+    small = equipment.members(found).small
+    return replace(seat, member=found, vendor=vendor_of(found, equipment.settings), fallbacks=(), small=small)

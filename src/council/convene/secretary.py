@@ -1,0 +1,59 @@
+"""What is written down when a run ends: the report, each judge's analysis beside it, and the signals that name them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from council import events as ev
+from council import filing
+from council.events import Entry
+from council.ledger import Ledger
+from council.minutes import Minutes
+from council.planning import question_from
+from council.record import Record
+from council.render.analysis import analysis
+from council.render.markdown import document
+
+
+def file_report(record: Record, minutes: Minutes) -> None:
+    """The report, and each judge's analysis beside it."""
+    folder = Path(record.folder)
+    by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
+    for key, path in minutes.files.items():
+        filing.file(folder / path, analysis(minutes, by_key[key]))
+    filing.file(folder / minutes.report_path, document(minutes))
+
+
+def tell_verdicts(ledger: Ledger, report_dir: str) -> None:
+    """A signal for each judge who gave a verdict: what it is, and where its analysis will stand."""
+    record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
+    question = question_from(record.setup)
+    folder = filing.open_folder(Path(record.folder), report_dir)
+    for said in minutes.statements:
+        reply = said.reply or {}
+        if question.task != "validate" or "verdict" not in reply or f"{said.phase}/{said.seat}" in minutes.files:
+            continue
+        seat = f"{said.seat}-r2" if said.phase == "r2" else said.seat
+        path = filing.reserve(folder, question.target or question.text, seat, record.created, record.run)
+        shown = os.path.relpath(path, record.folder)
+        ledger.tell(ev.Voted(said.seat, said.phase, reply["verdict"], reply.get("confidence", ""), shown))
+
+
+def report_path(record: Record, report_dir: str) -> str:
+    """The name the report had before it was resumed, else a new one; as seen from the run's folder."""
+    folder = filing.open_folder(Path(record.folder), report_dir)
+    if known := _last_path(record.entries):
+        return known
+    question = question_from(record.setup)
+    kind = record.setup["protocol"] if question.task == "ask" else question.task
+    if record.setup["options"].get("quick") or record.setup["protocol"] == "quick":
+        kind = "quick"
+    path = filing.reserve(folder, kind, question.target or question.text, record.created, record.run)
+    return os.path.relpath(path, record.folder)
+
+
+def _last_path(entries: Sequence[Entry]) -> str:
+    paths = [entry.event.report_path for entry in entries if isinstance(entry.event, ev.Closed)]
+    return paths[-1] if paths else ""
