@@ -1,0 +1,255 @@
+"""The fault table on every wire, at the first attempt and at all: the seat's state, the requests, the bill, the words."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.calling.budget import Budget, Caps
+from council.calling.table import TABLE
+from council.errors import BudgetSpent, QuorumLost
+from council.members.wires.member import OnWire
+from council.money import Price, Rates
+from council.render.plain import PlainView
+from council.replies import Reply as Form
+from council.store.sqlite import SqliteStore
+from council.types import Packet, PacketFile, Roster, Seat
+from tests.fake_provider import FakeProvider, Reply
+from tests.fakes.members import KEY as SECRET
+from tests.fakes.members import WIRES, member_at, seated
+from tests.fakes.troubles import TROUBLES, Trouble
+from tests.sitting import Sitting, sit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("issue-5-fault-table")]
+every_wire = pytest.mark.parametrize("wire", WIRES)
+every_trouble = pytest.mark.parametrize("trouble", TROUBLES.values(), ids=list(TROUBLES))
+PATIENCE = {"first_byte": 0.3, "idle": 0.3}  # where silence is the trouble
+A_DOLLAR_A_TOKEN = Price(Rates(*[Decimal(1_000_000)] * 4))
+PACKET = Packet(files=(PacketFile("big.py", "x = 1\n" * 400), PacketFile("small.py", "y = 2\n")), target="big.py")
+PLACE = "draft/alpha"
+
+
+class Ballot(Form):
+    yes: bool
+
+    def prose(self) -> str:
+        return "yes" if self.yes else "no"
+
+
+@dataclass
+class Heard:
+    """How one seat's one step went."""
+
+    sitting: Sitting
+    state: str
+    lines: list[str]
+
+    @property
+    def charged(self) -> int:
+        """Dollars by the ledger, which are tokens here."""
+        return round(sum(row.counts for row in self.sitting.record.spending.values()) / 1e9)
+
+
+async def ask(member: OnWire, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = Caps()) -> Heard:  # noqa: B008
+    """One seat is asked by a council with a ledger, a purse and a view."""
+    seat = Seat("alpha", member=member.name)
+    sitting = await sit(
+        store, folder, {member.name: member}, run="r6789", roster=Roster((seat,)), context={"packet": PACKET}, timeout=30.0
+    )  # fmt: skip
+    sitting.caller.purse = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
+    sitting.council.effort = "high"  # something that can be refused
+    try:
+        with suppress(QuorumLost, BudgetSpent):
+            async with sitting.council.phase("draft"):
+                await sitting.council.poll([seat], "t/say", reply=Ballot if typed else None)
+    finally:
+        await member.close()
+    (last,) = [event for event in sitting.events if isinstance(event, ev.Stated | ev.WasAbsent)]
+    shown = io.StringIO()
+    view = PlainView(shown)
+    for entry in sitting.heard:
+        view.hear(entry)
+    return Heard(sitting, last.state, shown.getvalue().splitlines())
+
+
+def _clocks(trouble: Trouble) -> dict[str, float]:
+    return PATIENCE if trouble.kind == "stall" else {}
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> AsyncIterator[Path]:
+    yield tmp_path / "prompts"
+
+
+def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool) -> None:
+    """What was sent stands in the ledger byte for byte, and the bill is never larger than what the ledger charges."""
+    attempts = heard.sitting.ledger.attempts(PLACE)
+    assert [attempt.body for attempt in attempts] == [seen.raw for seen in provider.log]
+    assert heard.sitting.ledger.calls["made"] == len(provider.log)
+    bill = provider.bill_of(wire)
+    if counted:
+        assert heard.charged == bill["in"] + bill["out"]
+    else:
+        assert heard.charged >= bill["in"] + bill["out"]
+
+
+def check_words(heard: Heard, trouble: Trouble, wire: str, faults: int) -> None:
+    told = [line for line in heard.lines if f" fault on {wire}:m1: {trouble.kind}: " in line]
+    assert len(told) == (1 if trouble.kind == "auth" else faults)
+    assert all(trouble.words in line for line in told)
+    assert all(line.isprintable() and SECRET not in line for line in heard.lines)
+
+
+# The table
+
+
+@every_trouble
+@every_wire
+async def test_trouble_at_every_attempt(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str, trouble: Trouble
+) -> None:
+    provider.always("m1", trouble.replies[wire])
+    heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
+    row = TABLE[trouble.kind]
+    assert (heard.state, len(provider.log)) == (row.state, 1 + row.retries)
+    check_ledger(heard, provider, wire, trouble.counted)
+    check_words(heard, trouble, wire, 1 + row.retries)
+    (absent,) = [line for line in heard.lines if "draft alpha absent after " in line]
+    assert f": {row.state}: " in absent
+    assert trouble.words in absent
+
+
+@every_trouble
+@every_wire
+async def test_trouble_at_the_first_attempt_alone(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str, trouble: Trouble
+) -> None:
+    provider.script("m1", trouble.replies[wire])
+    heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
+    row = TABLE[trouble.kind]
+    heals = row.retries > 0
+    assert (heard.state, len(provider.log)) == ((trouble.heals, 2) if heals else (row.state, 1))
+    check_ledger(heard, provider, wire, trouble.counted)
+    check_words(heard, trouble, wire, 1)
+    assert any(f"draft alpha {heard.state} " in line for line in heard.lines) is heals
+
+
+# What the next attempt has changed
+
+
+@every_wire
+async def test_what_was_too_long_is_cut_and_the_receipt_says_what(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    provider.script("m1", TROUBLES["too long"].replies[wire])
+    heard = await ask(seated(provider, wire), store, folder)
+    first, second = provider.log
+    assert len(second.prompt) < len(first.prompt)
+    (stated,) = heard.sitting.told(ev.Stated)
+    assert "big.py" in stated.cut
+
+
+@every_wire
+async def test_a_refused_parameter_is_dropped_and_the_record_says_which(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    provider.script("m1", TROUBLES["bad parameter"].replies[wire])
+    heard = await ask(seated(provider, wire), store, folder)
+    first, second = provider.log
+    effort = {"openai": b"reasoning_effort", "anthropic": b"effort", "google": b"thinkingLevel"}[wire]
+    assert (effort in first.raw, effort in second.raw) == (True, False)
+    (again,) = [line for line in heard.lines if "attempt 2 on" in line]
+    (stated,) = heard.sitting.told(ev.Stated)
+    assert f"without optional parameters ({', '.join(stated.dropped)})" in again
+    named = {"openai": "reasoning_effort", "anthropic": "output_config", "google": "generationConfig"}[wire]
+    assert named in stated.dropped
+
+
+@every_wire
+async def test_an_answer_that_was_cut_at_its_limit_has_twice_the_room(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    provider.script("m1", TROUBLES["length"].replies[wire])
+    await ask(seated(provider, wire), store, folder)
+    first, second = (_cap(seen.body) for seen in provider.log)
+    assert second > (first or 8192)
+
+
+def _cap(body: Any) -> int:
+    return int(body.get("max_tokens") or (body.get("generationConfig") or {}).get("maxOutputTokens") or 0)
+
+
+@every_wire
+async def test_json_in_a_fence_is_taken_as_it_is(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    provider.always("m1", Reply(fenced=True))
+    heard = await ask(seated(provider, wire), store, folder, typed=True)
+    assert (heard.state, len(provider.log)) == ("ok", 1)
+    check_ledger(heard, provider, wire, counted=True)
+
+
+# What never leaves
+
+
+@every_wire
+async def test_without_money_nothing_is_sent(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    heard = await ask(seated(provider, wire), store, folder, caps=Caps(run=1.0))
+    assert (heard.state, provider.log, heard.charged) == ("skipped(budget)", [], 0)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One that nobody listens on."""
+    with FakeProvider() as gone:
+        free = gone.port
+    yield free
+
+
+@every_wire
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "http://nobody.invalid", "https://127.0.0.1:{busy}"])
+async def test_nobody_there_by_address_name_or_certificate(
+    provider: FakeProvider, store: SqliteStore, folder: Path, port: int, wire: str, address: str
+) -> None:
+    url = address.format(port=port, busy=provider.port) + "/v1"
+    heard = await ask(member_at(url, wire), store, folder)
+    row = TABLE["net"]
+    assert (heard.state, len(heard.sitting.ledger.attempts(PLACE))) == (row.state, 1 + row.retries)
+    assert (heard.charged, provider.bill["calls"]) == (0, 0)
+    told = [line for line in heard.lines if f" fault on {wire}:m1: net: no connection to " in line]
+    assert len(told) == 1 + row.retries
+
+
+@every_wire
+async def test_a_provider_that_comes_up_late_is_found(
+    store: SqliteStore, folder: Path, port: int, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = FakeProvider(port=port)
+    member = member_at(late.base(wire), wire)
+    send, tried = member.send, list[bytes]()
+
+    async def sent(body: bytes, hear: Any) -> Any:
+        if tried:
+            late.__enter__()
+        tried.append(body)
+        return await send(body, hear)
+
+    monkeypatch.setattr(member, "send", sent)
+    try:
+        heard = await ask(member, store, folder)
+    finally:
+        late.__exit__()
+    assert (heard.state, len(tried), len(late.log)) == ("ok", 2, 1)
+    assert heard.charged == late.bill["in"] + late.bill["out"]
+    assert json.loads(tried[0]) == json.loads(tried[1])
