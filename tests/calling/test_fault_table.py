@@ -15,6 +15,7 @@ import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
+from council.calling.keeping import from_result
 from council.calling.table import TABLE
 from council.errors import BudgetSpent, QuorumLost
 from council.members.wires.member import OnWire
@@ -22,7 +23,7 @@ from council.money import Price, Rates
 from council.render.plain import PlainView
 from council.replies import Reply as Form
 from council.store.sqlite import SqliteStore
-from council.types import Packet, PacketFile, Roster, Seat
+from council.types import Answer, Packet, PacketFile, Roster, Seat
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import KEY as SECRET
 from tests.fakes.members import WIRES, member_at, seated
@@ -196,6 +197,19 @@ async def test_json_in_a_fence_is_taken_as_it_is(
     heard = await ask(seated(provider, wire), store, folder, typed=True)
     assert (heard.state, len(provider.log)) == ("ok", 1)
     check_ledger(heard, provider, wire, counted=True)
+
+
+@pytest.mark.behaviour("issue-5-generation-ids")
+@every_wire
+async def test_the_ledger_keeps_what_the_vendor_calls_an_answer(
+    provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
+) -> None:
+    heard = await ask(seated(provider, wire), store, folder)
+    (attempt,) = heard.sitting.ledger.attempts(PLACE)
+    assert attempt.result is not None
+    kept = from_result(attempt.result)
+    assert isinstance(kept, Answer)
+    assert (kept.id, kept.model) == ("msg_fake_1" if wire == "anthropic" else "fake-1", "m1")
 
 
 # What never leaves

@@ -18,13 +18,15 @@ def as_result(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> Jso
         }
     else:
         known = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
+        known |= {"id": answer.id} if answer.id else {}
     return known | ({"given_up": True} if given_up else {}) | ({"passed_on": True} if passed_on else {})
 
 
 def from_result(result: Json) -> Answer | Fault:
     if "fault" in result:
         return Fault(result["fault"], result["detail"], said=result["said"], retry_after=result["retry_after"])
-    return Answer(result["text"], result["finish"], Usage.from_json(result["usage"]), result["model"])
+    usage = Usage.from_json(result["usage"])
+    return Answer(result["text"], result["finish"], usage, result["model"], result.get("id", ""))
 
 
 def unfinished(attempts: list[Attempt]) -> list[Attempt]:
