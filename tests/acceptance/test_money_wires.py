@@ -49,3 +49,22 @@ def test_on_every_wire_the_report_and_the_books_equal_the_providers_bill(
     ((charged,),) = table.rows("SELECT sum(charged) FROM spending")
     assert charged / 1e9 == pytest.approx(sum(map(bill, log)), abs=1e-9)
     assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("00-exit-budget")
+def test_when_one_judge_has_no_money_left_the_others_are_heard_to_the_end(table: Table, council: Terminal) -> None:
+    """Each judge works apart with its own explorers: whoever was asked before the money ran out is paid for and kept."""
+    Path("council.toml").write_text(CONFIG.format(wire="openai", url=table.provider.base_url), encoding="utf-8")
+    Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
+    table.provider.answer = lambda seen: Reply(usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}])  # $0.018
+    first = council("validate", "app.py", "--explorers=2", "--max-cost", "0.14", "--json")
+    sent = len(table.provider.log)
+    assert (first.code, first.json["status"], first.json["calls"]["made"]) == (5, "incomplete", sent)
+    assert sent == 5  # two judges with one explorer each, and one of the two verdicts
+    assert table.rows("SELECT count(*) FROM spending WHERE charged IS NULL") == [(0,)]  # nobody was cut off
+    assert first.json["cost"]["usd"] == pytest.approx(sent * 0.018)
+    assert council("runs", "fsck").code == 0
+    again = council("resume", "--max-cost", "5", "--json")
+    assert (again.json["status"], again.json["calls"]["made"] + sent) == ("complete", len(table.provider.log))
+    assert len({seen.raw for seen in table.provider.log}) == len(table.provider.log)  # nothing was bought twice
+    assert council("runs", "fsck").code == 0
