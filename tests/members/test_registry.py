@@ -62,3 +62,10 @@ def test_what_the_catalogue_knows_of_a_models_efforts_is_heeded(tmp_path: Path, 
     thinking = body.get("generationConfig", {}).get("thinkingConfig", {})
     found = [body.get("reasoning_effort"), body.get("output_config", {}).get("effort"), thinking.get("thinkingLevel")]
     assert [level for level in found if level] == ([sent] if sent else [])
+
+
+@pytest.mark.behaviour("issue-5-effort")
+def test_the_embedded_model_is_asked_for_no_effort_and_keeps_its_cap(tmp_path: Path) -> None:
+    member = Members(load_settings(tmp_path, KEYS), KEYS, tmp_path)("local:smollm2")
+    body = json.loads(member.prepare(replace(ASK, effort="high", max_tokens=100)))
+    assert (body["max_tokens"], "reasoning_effort" in body) == (100, False)

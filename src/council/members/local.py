@@ -41,7 +41,7 @@ class LocalMember(OpenAIMember):
         self.cache, self.threads = cache, _threads(env)
         self._server: Server | None = None
         super().__init__(name, base_url=NOWHERE, model=self.which, api_key=None, vendor="local", small=small, free=True,
-                         first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
+                         efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
 
     async def ready(self, progress: Progress) -> None:
         """Fetch the weights and start the server, both in a thread; a cancelled wait stops the thread too."""
