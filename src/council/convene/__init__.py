@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +19,7 @@ from council import filing, protocols
 from council.audit import audit
 from council.calling.budget import Caps, today
 from council.convene.equipment import Equipment
+from council.convene.following import Seen
 from council.convene.forking import forked, inheritance
 from council.convene.secretary import file_report, report_path, tell_verdicts
 from council.convene.washing import clear_of_secrets, washed
@@ -50,6 +51,7 @@ ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
 KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend")  # what a resumed run goes on with
+FOLLOW = 0.1  # seconds between two looks at a run that another process works on
 HEARTBEAT = 0.5  # seconds between two looks whether somebody cancelled the run
 
 
@@ -120,6 +122,8 @@ class Convener:
         for flag in (*KEPT_FLAGS, "effort"):
             if self._flags.get(flag) is None:
                 self._flags[flag] = setup.get(flag)
+        if self._config is None and setup.get("config"):
+            self._config = Path(setup["config"])
 
     # Before anything is spent
 
@@ -183,6 +187,14 @@ class Convener:
         await ledger.tell_safely(ev.Convened(record.run, record.name, plan.as_json(), record.folder), row)
         return record.run
 
+    async def requeue(self, run: str) -> str:
+        """Leave an unfinished run to the worker, which resumes it."""
+        run = await self.named(run)
+        with self.store.own(run):
+            if (await self.store.load(run)).status != "complete":
+                await self.store.write(run, [("detach", ())])
+        return run
+
     async def fork(
         self, run: str, listen: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
         stop: Stop | None = None,
@@ -202,7 +214,8 @@ class Convener:
     def _record(self, plan: Plan) -> Record:
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
-        kept = {"version": _version(), "day": _day(now)} | {flag: self._flags.get(flag) for flag in KEPT_FLAGS}
+        config = str(self._config.resolve()) if self._config else None
+        kept = {"version": _version(), "day": _day(now), "config": config} | {flag: self._flags.get(flag) for flag in KEPT_FLAGS}
         return Record(_new_run(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
 
     async def _begin(
@@ -239,7 +252,7 @@ class Convener:
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
             ledger = Ledger(self.store, record, listen, wash=washed, parent=await self._parent(record))
-            if record.status == "queued":  # nobody has worked on it before
+            if len(record.entries) == 1:  # nobody has worked on it before
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.tell_safely(ev.Resumed(run, self.caps.run), ("reopen", ()))
@@ -339,6 +352,17 @@ class Convener:
 
     async def entries(self, run: str) -> list[Entry]:
         return (await self.store.load(await self.named(run))).entries
+
+    async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
+        """The events of a run that any process works on: those that are kept, then those to come, to its end."""
+        run, seen = await self.named(run), Seen(since)
+        while True:
+            entries, live, status = await self.store.since(run, seen.seq)
+            for entry in seen.news(entries, live):
+                yield entry
+            if status not in ("queued", "running") or (not entries and seen.is_orphan(self.store.owned(run), status)):
+                return
+            await asyncio.sleep(FOLLOW)
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))

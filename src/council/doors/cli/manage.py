@@ -37,10 +37,20 @@ def management() -> click.Group:
         keys_command(),
         config_command(),
         spend_command(),
+        _worker(),
     )
     for one in (*built, *map(_planned, PLANNED)):
         group.add_command(one)
     return group
+
+
+def _worker() -> click.Command:
+    def worker(**given: Any) -> int:
+        from council.doors.worker import work
+
+        return work()
+
+    return click.Command("worker", callback=worker, help=BUILT["worker"])
 
 
 # runs
