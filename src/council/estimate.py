@@ -56,6 +56,11 @@ def call_of(step: Step, mark: Callable[[str], str], question: str) -> Call:
     )  # fmt: skip
 
 
+def harder(call: Call, effort: str | None) -> Call:
+    """The same request with more thought, or less: the rehearsal knows nothing of that."""
+    return replace(call, ask=replace(call.ask, effort=effort))
+
+
 def estimate(
     shorter: Sequence[Call], longer: Sequence[Call], question: str, price: Prices, member: Callable[[str], Member]
 ) -> Json | None:
@@ -81,7 +86,7 @@ def _usual(calls: Sequence[Call], question: int, prices: Mapping[str, Price], sh
 
 
 def _usage(call: Call, said: Mapping[str, int], question: int, share: float) -> Usage:
-    thoughts = int(THOUGHTS * share) if is_reasoning(call.chain[0]) else 0
+    thoughts = int(THOUGHTS * share) if is_reasoning(call.chain[0]) or call.ask.effort else 0
     return Usage(_read(call, said, question), _answer(call, share) + thoughts)
 
 

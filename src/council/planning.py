@@ -15,7 +15,7 @@ from council import events as ev
 from council import protocols, replies
 from council.council import Council
 from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
-from council.estimate import Call, Prices, call_of, estimate
+from council.estimate import Call, Prices, call_of, estimate, harder
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
@@ -153,7 +153,8 @@ async def make_plan(
     strangers = _strangers(roster, where.settings)
     roster = _sized(roster, member)
     packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
-    phases, calls, shorter, longer = await _rehearsed(protocol, roster, question, options, packet)
+    phases, calls, *ways = await _rehearsed(protocol, roster, question, options, packet)
+    shorter, longer = ([harder(call, where.settings.effort) for call in way] for way in ways)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort,

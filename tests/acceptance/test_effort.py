@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal, kill
+from tests.acceptance.helpers import EVERYONE, QUESTION, Table, Terminal, kill
 from tests.fake_provider import Reply
 
 pytestmark = pytest.mark.behaviour("issue-5-effort")
@@ -56,3 +56,13 @@ def test_another_word_is_refused_in_one_line(table: Table, council: Terminal) ->
     done = council("--dry-run", QUESTION)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
     assert '"effort" is "extreme", which cannot be used; it must be one of low, medium, high' in done.err
+
+
+def test_thinking_harder_is_foreseen_in_the_plans_cost(table: Table, council: Terminal) -> None:
+    priced = "".join(f'[prices."sim:{seat}"]\ninput = 1\noutput = 10\n' for seat in EVERYONE)
+    table.configure(more=priced)
+    usual, hard = (
+        council("--dry-run", "--json", *flags, QUESTION).json["cost"] for flags in ((), ("--effort", "high"))
+    )
+    assert hard["expected"] > usual["expected"]
+    assert hard["worst"] > usual["worst"]
