@@ -163,6 +163,10 @@ def test_the_schema_of_a_ballot_holds_each_label_once() -> None:
     assert all((fields[name]["minItems"], fields[name]["maxItems"]) == (3, 3) for name in ("order", "reasons"))
 
 
+def test_an_order_without_reasons_is_a_ballot_all_the_same() -> None:
+    assert read(Ballot, '{"order": ["B", "A"]}', {"label": ["A", "B"]}).order == ["B", "A"]
+
+
 def test_a_ballot_reads_as_a_list_in_order() -> None:
     said = {"dispute": "Response B is wrong.", "reasons": [{"label": "B", "why": "It errs."}], "order": ["A", "B"]}
     assert Ballot(**said).prose() == "Response B is wrong.\n\n1. Response A\n2. Response B: It errs."  # type: ignore[arg-type]

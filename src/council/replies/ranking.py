@@ -30,7 +30,9 @@ class Ballot(Reply):
     dispute: Text = Field(
         default="", description="where the responses contradict each other, and which side is right; empty if nowhere"
     )
-    reasons: list[Reason] = Field(description="each response once, as they were shown", json_schema_extra=each("label"))
+    reasons: list[Reason] = Field(
+        default_factory=list, description="each response once, as they were shown", json_schema_extra=each("label")
+    )
     order: list[str] = Field(
         description="the labels alone, the best response first, each exactly once", json_schema_extra=each("label")
     )

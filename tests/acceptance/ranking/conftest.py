@@ -1,0 +1,13 @@
+"""The readers' table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.helpers import Table
+from tests.acceptance.ranking.readers import Readers, take_seats
+
+
+@pytest.fixture
+def cast(table: Table) -> Readers:
+    return take_seats(table)

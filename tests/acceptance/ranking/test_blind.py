@@ -1,0 +1,145 @@
+"""A ranking as the endpoint and the ledger see it: who is asked what, under which labels, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended
+from tests.acceptance.ranking.readers import STONES, Readers, keys, shown
+from tests.acceptance.test_machine_readable import fits
+from tests.fake_provider import Reply
+
+RANKING = ("--json", "--protocol", "ranking")
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-ranking-calls")
+def test_each_phase_is_one_wave_of_requests(table: Table) -> None:
+    gates = {phase: table.hold(phase) for phase in ("answer", "rank", "synthesise")}
+    process = table.process(*RANKING, QUESTION)
+    expected: list[str] = []
+    for phase, gate in gates.items():
+        expected += keys(phase)
+        gate.wait(count=len(keys(phase)))
+        assert sorted(table.asked()) == sorted(expected)
+        gate.release()
+    done = ended(process)
+    assert (done.code, done.json["status"], done.json["calls"]["made"]) == (0, "complete", 7), done.err
+    assert [len(wave) for wave in table.provider.waves()] == [3, 3, 1]
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-ranking-blind", "10-prompts-name-no-vendor")
+def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_nobody_reads_its_own_answer(
+    table: Table, council: Terminal
+) -> None:
+    assert council(*RANKING, QUESTION).code == 0
+    for seen in table.provider.log:
+        seat, phase = table.cast.who(seen)
+        assert not [name for name in (*SEATS, "sim:", '"sim"') if name in seen.prompt.lower()]
+        if phase == "rank":
+            assert STONES[seat] not in seen.prompt
+            assert sorted(shown(seen.prompt).values()) == [name for name in SEATS if name != seat]
+        if phase == "answer":
+            assert not [stone for stone in STONES.values() if stone in seen.prompt]
+        if phase == "synthesise":
+            assert sorted(shown(seen.prompt).values()) == sorted(SEATS)
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-ranking-label-map", "40-fsck")
+def test_the_label_map_in_the_ledger_resolves_to_what_was_shown(table: Table, council: Terminal) -> None:
+    report = council(*RANKING, QUESTION).json
+    told = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
+    labels = {event["reader"]: event["labels"] for event in told if event["type"] == "labels"}
+    asked = {table.cast.who(seen)[0]: seen.prompt for seen in table.provider.log if shown(seen.prompt)}
+    assert labels == {reader: shown(prompt) for reader, prompt in asked.items()}
+    assert sorted(labels) == sorted((*SEATS, "chair"))
+    assert council("replay", "--json").json == report
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("10-ranking-table", "10-ranking-verbose")
+def test_the_report_has_table_and_ballots_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
+    done = council(*RANKING, QUESTION)
+    report = done.json
+    fits(report, "report")
+    assert [(row["seat"], row["place"], row["mean_rank"]) for row in report["ranking"]["table"]] == [
+        ("alpha", 1, 1.0), ("beta", 2, 1.5), ("gamma", 3, 2.0),
+    ]  # fmt: skip
+    assert report["ranking"]["ballots"]["gamma"]["order"] == [
+        {"seat": "alpha", "why": "Alpha came in as number 1."},
+        {"seat": "beta", "why": "Beta came in as number 2."},
+    ]
+    assert (report["confidence"], report["ranking"]["winner"]) == ("MEDIUM", "alpha")
+    text = (table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "## Ranking" in text and "| 1 | Alpha | 1 | 1 | 2 | 2 |" in text
+    assert "1. Alpha: Alpha came in as number 1." in text
+    plain = council("--protocol", "ranking", QUESTION)
+    assert plain.out.splitlines()[-1] == report["answer"]
+
+
+# Absences
+
+
+@pytest.mark.behaviour("10-ranking-ballot-absent")
+@pytest.mark.parametrize(
+    "said",
+    ["B, then A.", '{"dispute": "", "reasons": [], "order": ["A", "A"]}', '{"dispute": "", "reasons": []}', "[]"],
+)
+def test_an_unreadable_ballot_is_absent_and_said_so(table: Table, council: Terminal, cast: Readers, said: str) -> None:
+    cast.instead["beta/rank"] = Reply(text=said)
+    done = council(*RANKING, QUESTION)
+    report = done.json
+    assert (done.code, report["status"]) == (0, "complete")
+    assert table.asked().count("rank/beta") == 2
+    assert [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]] == [
+        ("beta", "rank", "failed(schema)")
+    ]
+    assert sorted(report["ranking"]["ballots"]) == ["alpha", "gamma"]
+    assert {row["seat"]: row["ballots"] for row in report["ranking"]["table"]} == {"alpha": 1, "beta": 2, "gamma": 1}
+    told = council("replay", "--verbose")
+    assert "beta did not answer in rank" in told.out and "Ballots: 2 of 3; absent: beta" in told.out
+
+
+@pytest.mark.behaviour("10-ranking-ballot-absent")
+def test_a_ballot_that_was_mended_counts(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead["beta/rank"] = [Reply(text='{"dispute": "", "reasons": [], "order": ["A", "A"]}')]
+    report = council(*RANKING, QUESTION).json
+    assert sorted(report["ranking"]["ballots"]) == ["alpha", "beta", "gamma"]
+    assert [seat["state"] for seat in report["seats"]] == ["ok", "ok_repaired", "ok"]
+
+
+@pytest.mark.behaviour("10-ranking-no-ballot")
+def test_without_a_ballot_it_is_said_above_the_answer(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead |= {f"{seat}/rank": Reply(text="A") for seat in SEATS}
+    done = council("--protocol", "ranking", QUESTION)
+    assert done.code == 0
+    assert done.out.index("! No reader compared two answers") < done.out.index("The last word")
+    assert council("report", "--json").json["confidence"] == "LOW"
+
+
+@pytest.mark.behaviour("10-ranking-quorum")
+def test_a_single_answer_ends_the_run_as_incomplete(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead |= {"beta": Reply(status=500), "gamma": Reply(status=500)}
+    done = council(*RANKING, QUESTION)
+    assert (done.code, done.json["status"], done.json["quorum"]) == (
+        3, "incomplete", {"needed": 2, "ok": 1, "asked": 3},
+    )  # fmt: skip
+    assert not [key for key in table.asked() if key.startswith(("rank", "synthesise"))]
+    cast.instead.clear()
+    again = council("resume", "--json")
+    assert (again.code, again.json["status"]) == (0, "complete")
+    assert len(again.json["ranking"]["ballots"]) == 3
+
+
+@pytest.mark.behaviour("10-ranking-reader-without-answer")
+def test_a_seat_without_an_answer_reads_both_of_the_others(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead["gamma/answer"] = Reply(status=500)
+    report = council(*RANKING, QUESTION).json
+    assert sorted(shown(table.prompt("rank/gamma")).values()) == ["alpha", "beta"]
+    assert [row["seat"] for row in report["ranking"]["table"]] == ["alpha", "beta"]
+    assert report["status"] == "complete"
+    assert "gamma did not answer in answer" in council("replay").out

@@ -1,0 +1,71 @@
+"""kill -9 in every phase of a ranking and at every boundary, then `council resume`: the same report, nothing bought twice."""
+
+from __future__ import annotations
+
+import shutil
+from multiprocessing.context import ForkServerContext
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
+from tests.acceptance.ranking.readers import Readers, keys
+from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
+from tests.fake_provider import Reply
+
+__all__ = ["processes"]
+RANKING = ("--json", "--protocol", "ranking")
+
+
+def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
+    """Resume, and see that of what was asked before only `again` is, with the same bytes: labels and shuffles included."""
+    first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
+    since = len(table.provider.log)
+    done = council("resume", "--json")
+    assert done.code == 0, done.err
+    sent = dict(zip(table.asked(since), (seen.raw for seen in table.provider.log[since:]), strict=True))
+    assert sorted(key for key in sent if key in first) == sorted(again)
+    assert all(first.get(key, raw) == raw for key, raw in sent.items())
+    fsck = council("runs", "fsck")
+    assert (fsck.code, fsck.err) == (0, ""), fsck.out
+    return settled(done.json)
+
+
+def undisturbed(table: Table, council: Terminal) -> Json:
+    shutil.rmtree(table.folder / ".agents" / "council")
+    return settled(council(*RANKING, QUESTION).json)
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-ranking-kill-resume")
+@pytest.mark.parametrize("phase", ["answer", "rank", "synthesise"])
+def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
+    table: Table, council: Terminal, phase: str
+) -> None:
+    gate = table.hold(phase)
+    process = table.process(*RANKING, QUESTION)
+    gate.wait(count=len(keys(phase)))
+    kill(process)
+    gate.release()
+    assert resumed(table, council, keys(phase)) == undisturbed(table, council)
+
+
+@pytest.mark.usefixtures("cast")
+@pytest.mark.behaviour("10-ranking-kill-resume", "40-committed-never-bought-again")
+def test_killed_while_one_reader_is_out_only_that_one_is_asked_again(table: Table, council: Terminal) -> None:
+    gate = table.hold("rank", "gamma")
+    process = table.process(*RANKING, QUESTION)
+    gate.wait()
+    until(lambda: len(table.rows("SELECT key FROM results")) == 5, "the other ballots are kept")
+    kill(process)
+    gate.release()
+    assert resumed(table, council, ["rank/gamma"]) == undisturbed(table, council)
+
+
+@pytest.mark.behaviour("10-ranking-kill-resume", "40-kill-resume-every-boundary")
+@pytest.mark.parametrize("every", GRAINS)
+def test_killed_at_any_boundary_and_again_while_resumed(
+    processes: ForkServerContext, table: Table, cast: Readers, every: bool
+) -> None:
+    """With a seat that gave no answer and a ballot that nobody can read."""
+    cast.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(text="A")}
+    survives(processes, table, "ranking", every=every)
