@@ -80,7 +80,7 @@ class Equipment:
         if kind == "cli":  # each call is a process of its own, and none of them is small
             return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES)
         provider = self.settings.providers.get(kind)
-        return gate_of(provider.base_url, provider.max_connections) if provider else open_gate(member)
+        return gate_of(f"{provider.name} {provider.base_url}", provider.max_connections) if provider else open_gate(member)
 
     def _deadline(self, member: str) -> float:
         return self.settings.deadline(reasoning=is_reasoning(member) or self.settings.effort is not None)
