@@ -150,6 +150,17 @@ async def test_a_call_without_a_word_lends_its_place_and_one_that_speaks_does_no
         task.cancel()
 
 
+async def test_where_places_are_not_lent_silence_keeps_others_out(inside: Enter) -> None:
+    gate = Gate(1, lends=False)
+    await inside(gate, 1)
+    (task,) = queueing(gate, 1)
+    await settle()
+    skip(600.0)
+    await settle()
+    assert (gate.busy, len(gate.waiting)) == (1, 1)
+    task.cancel()
+
+
 # In the loop
 
 

@@ -28,6 +28,7 @@ class Gate:
 
     most: int
     places: float = START
+    lends: bool = True  # whether a call without a word may give its place to another for a while
     busy: int = 0
     episodes: int = 0  # how often it was told to slow down
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
@@ -100,7 +101,7 @@ class Pass:
         self.gate.faster()
 
     def lend(self) -> None:
-        if not self.spoke:
+        if self.gate.lends and not self.spoke:
             self.give_back()
 
     def give_back(self) -> None:
@@ -119,11 +120,11 @@ class Pass:
 _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Gate]] = WeakKeyDictionary()
 
 
-def gate_of(provider: str, most: int) -> Gate:
+def gate_of(provider: str, most: int, *, lends: bool = True) -> Gate:
     """The provider's gate; all runs of the process go through the same one."""
     gates = _gates.setdefault(asyncio.get_running_loop(), {})
     if provider not in gates:
-        gates[provider] = Gate(most)
+        gates[provider] = Gate(most, lends=lends)
     return gates[provider]
 
 

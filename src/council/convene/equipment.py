@@ -78,7 +78,7 @@ class Equipment:
     def _gate(self, member: str) -> Gate:
         kind, name = split_member(member)
         if kind == "cli":  # each call is a process of its own, and none of them is small
-            return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES)
+            return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES, lends=False)
         provider = self.settings.providers.get(kind)
         return gate_of(f"{provider.name} {provider.base_url}", provider.max_connections) if provider else open_gate(member)
 
