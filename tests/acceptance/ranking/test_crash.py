@@ -66,6 +66,6 @@ def test_killed_while_one_reader_is_out_only_that_one_is_asked_again(table: Tabl
 def test_killed_at_any_boundary_and_again_while_resumed(
     processes: ForkServerContext, table: Table, cast: Readers, every: bool
 ) -> None:
-    """With a seat that gave no answer and a ballot that nobody can read."""
-    cast.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(text="A")}
+    """With a seat that gives no answer and another that gives no ballot."""
+    cast.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
     survives(processes, table, "ranking", every=every)
