@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import cycle, islice
+from itertools import count, islice
 from typing import Any
 
 from council.members.scripted import instance
@@ -82,8 +82,14 @@ def behaviour(model: str) -> tuple[float, int, bool]:
 def said(asked: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
     wanted = asked.get("response_format")
     if wanted is None:
-        return events(" ".join(islice(cycle(SENTENCE.split()), words)))
+        return events(" ".join(islice(speech(), words)))
     return events(json.dumps(instance(wanted["json_schema"]["schema"], agree, "as it is")))
+
+
+def speech() -> Iterator[str]:
+    """Word after word without end, but never the very same ones again: that would be taken for a loop."""
+    for n in count(1):
+        yield from (f"{n}.", *SENTENCE.split())
 
 
 @lru_cache
