@@ -227,6 +227,12 @@ SHOWN = (
             ),
         ),
     ),
+    Shown(
+        "ranking",
+        "For finding out which answer is good when you do not know whom to trust. The seats answer apart; then each reads the others' answers under labels, "
+        "in an order of its own and without its own answer, and puts them in order; then the chair, who knows nobody's name either, writes one answer from the disputed "
+        "points, the table and the ballots. Choose it with `--protocol ranking`; `--roster` seats up to 60. [Ranking](ranking.md) has the rest.",
+    ),
 )  # fmt: skip
 
 
