@@ -20,11 +20,13 @@ from council.types import Json
 async def stream(
     question: str, *, protocol: str | protocols.Protocol | None = None, folder: Path | None = None, verbose: bool = False,
     members: Iterable[Any] = (), seats: Mapping[str, str] | None = None, timeout: float | None = None,
-    max_cost: float | None = None, allow_unpriced: bool = False, effort: str | None = None, **options: Any,
+    max_cost: float | None = None, allow_unpriced: bool = False, effort: str | None = None,
+    grace: float | None = None, no_resend: bool = False, **options: Any,
 ) -> AsyncIterator[Entry]:  # fmt: skip
     """Convene a council and hear its events as they happen. The run is a task of its own; this only reads its queue."""
     queue: asyncio.Queue[Entry | None] = asyncio.Queue()
     said = {"timeout": timeout, "max_cost": max_cost, "allow_unpriced": allow_unpriced or None, "effort": effort}
+    said |= {"grace": grace, "no_resend": no_resend or None}
     flags = {"seats": dict(seats or {}), **{name: value for name, value in said.items() if value is not None}}
     convener = Convener(folder, flags=flags, members=members)
     run = asyncio.ensure_future(_convened(convener, question, protocol, verbose, options, queue))

@@ -167,6 +167,7 @@ def _resume() -> click.Command:
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(["--quiet"], is_flag=True, help="No progress on standard error."),
         click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time a seat has in a phase."),
+        click.Option(["--grace"], type=float, metavar="SECONDS", help="Leave a silent seat behind so long after the others."),
         click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="What the run may cost in all, from now on."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Go on although nobody knows a member's price."),
         click.Option(["--no-color"], is_flag=True, help="No colour."),
