@@ -90,8 +90,7 @@ def _convening_sections() -> list[str]:
 
 
 def _reach(protocol: str) -> str:
-    state = "" if protocols.find(protocol).built else " It is planned, not built yet: `--dry-run` shows its plan."
-    return f"One of these chooses the protocol {protocol}.{state}"
+    return f"One of these chooses the protocol {protocol}."
 
 
 def _command_sections(command: click.Command, path: str, level: int = 3) -> list[str]:
@@ -237,9 +236,6 @@ SHOWN = (
 
 
 def protocols_page() -> str:
-    planned = [
-        (f"`{name}`", protocols.find(name).summary) for name in protocols.known() if not protocols.find(name).built
-    ]
     sections = [
         "# The protocols",
         MADE,
@@ -247,11 +243,6 @@ def protocols_page() -> str:
         "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
         *(part for shown in SHOWN for part in asyncio.run(_protocol_sections(shown))),
     ]
-    if planned:
-        note = (
-            "Planned, not built yet. `--dry-run` shows their plans; a run of one is refused before anything is spent."
-        )
-        sections += ["## To come", note, _table(("protocol", "in short"), planned)]
     return "\n\n".join(sections) + "\n"
 
 

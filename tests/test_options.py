@@ -9,21 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from council.errors import EngineError, UsageError
+from council.errors import UsageError
 from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse_options
-from council.protocols.planned import Shape, shape_of
-
-
-def shape(protocol: str, task: str = "ask", **given: Any) -> Shape:
-    return shape_of(protocol, task, parse_options(protocol, task, given))
-
-
-def names(found: Shape) -> list[str]:
-    return [seat.name for seat in found.seats]
-
-
-def phases(found: Shape) -> list[tuple[str, int, bool]]:
-    return [(phase["name"], phase["calls"], phase["parallel"]) for phase in found.phases]
 
 
 @pytest.mark.behaviour("house-flags-generated")
@@ -123,26 +110,6 @@ def test_perspectives_are_split_at_commas() -> None:
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "quick", "an-own-one"])
 def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
-
-
-@pytest.mark.behaviour("30-general-calls")
-@pytest.mark.parametrize(
-    ("given", "calls"),
-    [
-        ({}, (6, 10)),
-        ({"search": "files:docs"}, (6, 10)),
-        ({"no_search": True}, (5, 9)),
-        ({"no_deliberate": True}, (6, 7)),
-    ],
-)
-def test_general_takes_six_to_ten_calls(given: dict[str, Any], calls: tuple[int, int]) -> None:
-    found = shape("general", **given)
-    assert names(found) == ["generalist", "skeptic", "domain_expert"] and found.calls == calls
-
-
-def test_a_built_protocol_has_no_planned_shape() -> None:
-    with pytest.raises(EngineError, match="collaborative"):
-        shape_of("collaborative", "ask", OPTIONS["collaborative"]())
 
 
 def test_every_option_model_refuses_what_it_does_not_know() -> None:

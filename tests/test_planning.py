@@ -159,20 +159,17 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
     assert member.calls == []
 
 
-# What is planned has a plan
-
-
-@pytest.mark.behaviour("00-planned-protocols")
-@pytest.mark.parametrize("protocol", [name for name in protocols.known() if not protocols.find(name).built])
-async def test_a_planned_protocol_has_a_plan_and_refuses_to_run(convener: Convener, protocol: str) -> None:
-    plan = await planned(convener, protocol=protocol)
-    assert sum(phase["calls"] for phase in plan.phases) <= plan.calls[1]
-    assert plan.roster.seats
-    with pytest.raises(
-        UsageError, match=f'the protocol "{protocol}" is planned, not built yet: --dry-run shows its plan'
-    ):
-        await convener.run(plan, lambda entry: None)
-    assert list(Path.cwd().iterdir()) == []
+@pytest.mark.behaviour("30-general-calls")
+@pytest.mark.parametrize(
+    ("given", "calls"),
+    [({}, (6, 10)), ({"search": "files:."}, (6, 10)), ({"no_search": True}, (5, 9)), ({"no_deliberate": True}, (6, 7))],
+)
+async def test_general_takes_six_to_ten_calls(
+    convener: Convener, given: dict[str, Any], calls: tuple[int, int]
+) -> None:
+    plan = await convener.plan(["Tabs or spaces?"], given, protocol="general")
+    assert [seat.name for seat in plan.roster.seats] == ["generalist", "skeptic", "domain_expert"]
+    assert plan.calls == calls
 
 
 # The object

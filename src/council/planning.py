@@ -1,4 +1,4 @@
-"""From what is meant to a plan. A built protocol is rehearsed with stand-ins, so that its plan cannot lie and no prompt can fail later."""
+"""From what is meant to a plan. A protocol is rehearsed with stand-ins, so that its plan cannot lie and no prompt can fail later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from council.panel import Panel, Where
 from council.prompting import Prompts, dossier
 from council.protocols import Protocol
 from council.protocols.options import parse_options
-from council.protocols.planned import shape_of
 from council.record import Record
 from council.replies import OUTPUT_SCHEMA, Reply, SubQuestions
 from council.rules.seating import Place, seat_council
@@ -34,7 +33,6 @@ from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
 
 NO_PACKET = Packet()
-NOT_BUILT = "{} is planned, not built yet: this plan can be looked at, not run"
 SMALL_PACKET = 1500  # tokens of material that a small member is shown
 WEIGHTY = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # what a single judge is not enough for
 
@@ -144,8 +142,6 @@ async def make_plan(
 ) -> Plan:  # fmt: skip
     protocol = protocols.find(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
-    if not protocol.built:
-        return _preview(intent, protocol, question, where)
     options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
     panel = _panel(protocol, question.task, options, where)
     options |= panel.options
@@ -207,17 +203,6 @@ def _about(packet: Packet) -> list[str]:
     matched = [f"taken as a target: {match}" for match in packet.matched]
     masked = [f"{packet.masked} secrets masked"] if packet.masked else []
     return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
-
-
-def _preview(intent: Intent, protocol: Protocol, question: Question, where: Where) -> Plan:
-    """The plan of a protocol that is not built yet: for looking at, not for running."""
-    options = parse_options(intent.protocol, intent.task, intent.options)
-    shape = shape_of(protocol.name, intent.task, options)
-    roster, notices, advice = _seated(protocol, Panel(shape.seats, shape.chair), where)
-    return Plan(
-        protocol, intent.why, question, options.model_dump(mode="json"), roster, shape.phases, shape.calls, shape.agents,
-        intent.verbose, warnings=(NOT_BUILT.format(protocol.name), *shape.warnings, *advice), notices=notices,
-    )  # fmt: skip
 
 
 def _seated(protocol: Protocol, panel: Panel, where: Where) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:

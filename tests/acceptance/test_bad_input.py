@@ -173,12 +173,6 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
     assert (table.provider.log, table.runs()) == ([], [])
 
 
-@pytest.mark.behaviour("00-planned-protocols")
-@pytest.mark.parametrize("protocol", ["general"])
-def test_a_protocol_that_is_only_planned_does_not_run(table: Table, council: Terminal, protocol: str) -> None:
-    refused(table, council("--protocol", protocol, QUESTION), 2, f'"{protocol}"', "planned")
-
-
 @pytest.mark.behaviour("00-planned-commands")
 @pytest.mark.parametrize("word", PLANNED)
 def test_a_command_that_is_only_planned_says_so(table: Table, council: Terminal, word: str) -> None:

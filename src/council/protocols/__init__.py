@@ -1,4 +1,4 @@
-"""The table of protocols. One that is built has a function; one that is planned has a shape, so that it can be previewed."""
+"""The table of protocols: what each is called, who sits, and where its function and its prompts are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Protocol:
     """A protocol: its function (or where to find it, "module:attr"), who sits, and where its prompts are."""
 
     name: str
-    function: Function | str | None
+    function: Function | str
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
@@ -33,19 +33,11 @@ class Protocol:
         ""  # where the seats are put together from the options ("module:attr"), if they are not always the same
     )
 
-    @property
-    def built(self) -> bool:
-        return self.function is not None
-
     def load(self) -> Function:
         if isinstance(self.function, str):
             module, _, attribute = self.function.partition(":")
             function: Function = getattr(import_module(module), attribute)
             return function
-        if self.function is None:
-            raise UsageError(
-                f'the protocol "{self.name}" is planned, not built yet: --dry-run shows its plan, nothing was spent'
-            )
         return self.function
 
 

@@ -37,7 +37,7 @@ def _upper(value: Any) -> Any:
     return value.strip().upper() if isinstance(value, str) else value
 
 
-Share = Annotated[float, BeforeValidator(_share), Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_share)]
 Numbers = Annotated[list[int], BeforeValidator(_numbers)]
 Stance = Annotated[Literal["supports", "opposes", "qualifies"], BeforeValidator(_lower)]
 Word = Annotated[Literal["MAINTAIN", "CONCEDE", "NUANCE"], BeforeValidator(_upper)]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from council.doors.cli.given import OneOf, Whole, Wish, piped
-from council.doors.cli.words import BUILT, COMMON, NOT_BUILT, owned_flags
+from council.doors.cli.words import BUILT, COMMON, owned_flags
 
 KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
 USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
@@ -53,8 +53,7 @@ class Convening(click.Command):
                 ]
             )
         for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
-            planned = " (planned, for --dry-run only)" if protocol in NOT_BUILT else ""
-            with formatter.section(f"Flags of {protocol}{planned}"):
+            with formatter.section(f"Flags of {protocol}"):
                 own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):

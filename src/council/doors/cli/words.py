@@ -33,7 +33,6 @@ PLANNED = (
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set")  # of `runs` and `keys`
-NOT_BUILT: tuple[str, ...] = ()  # protocols that can be planned, not run
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 
