@@ -36,7 +36,9 @@ BOTH = ["It is fast.", "It forgets."]
         ("Redis is fast[2], and cheap [1].", [2, 1]),
         ("Both [2, 3] and [1][2].", [2, 3, 1]),
         ("All [1-3], or [1–3], or [1; 3], or [1 and 2].", [1, 2, 3]),
-        ("Too many [1-900], backwards [9-7].", [1, 900, 9, 7]),
+        ("Too many [1-900], backwards [9-7], one [5-5].", [1, 900, 9, 7, 5]),
+        ("As many as there can be [1-30].", list(range(1, 31))),
+        ("One too many [1-31].", [1, 31]),
         ("By its name [One](https://one.example/a).", [1]),
         ("With brackets [Two](https://two.example/wiki/Redis_(store)).", [2]),
         ("By number and address [3](http://three.example/).", [3]),
@@ -75,6 +77,7 @@ def test_without_a_context_only_numbers_are_cited() -> None:
         ("[One](https://one.example/a),[Three](http://three.example)", []),
         ("https://one.example/a,http://three.example;https://one.example/a", []),
         ("HTTPS://ONE.example/a/ is the same page", []),
+        ("[see https://one.example/a], [https://one.example/a](http://three.example)", []),
         ("**https://one.example/a** and _http://three.example_ and “http://three.example”", []),
         ("| https://one.example/a|http://three.example |", []),
         ("[Two](https://two.example/wiki/Redis\\_(store))", []),
@@ -123,6 +126,7 @@ def test_a_synthesis_that_keeps_the_rules_has_no_problem() -> None:
     ("sources", "said"),
     [
         (SOURCES, "cites [7], [9], but the context has 1 to 3"),
+        ({1: SOURCES[1], 2: SOURCES[2]}, "cites [7], [9], but the context has 1 to 2"),
         ({1: SOURCES[1]}, "cites [7], [9], but the context has only 1"),
         ({1: SOURCES[1], 4: SOURCES[2]}, "cites [7], [9], but the context has 1, 4"),
         ({}, "cites [7], [9], but there is no research context: cite nothing"),
@@ -137,6 +141,12 @@ def test_a_strange_address_is_named() -> None:
     assert problems("See [this](https://made.up/x).") == [
         'gives the address "https://made.up/x", which is not in the context: leave it out'
     ]
+
+
+def test_ten_of_a_kind_are_named() -> None:
+    many = "".join(f"[{n}] https://made.up/{n} " for n in range(50, 70))
+    cites, *addresses = problems(many)
+    assert (cites.count("["), len(addresses)) == (10, 10)
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -252,6 +262,12 @@ def test_without_two_sides_the_seats_speak_for_themselves(sides: list[tuple[str,
     assert disagreement_text(REDIS, "", sides) == (
         "Experts disagree on Redis.\n\n- Generalist (supports): It is fast. [1] [2]\n- Domain expert (opposes): It forgets."
     )
+
+
+@pytest.mark.behaviour("003-persisting-told")
+def test_a_side_may_have_a_name_or_a_case_alone() -> None:
+    text = disagreement_text(REDIS, "", [("Use it", ""), ("", "It forgets.")])
+    assert text.endswith("\n- Use it\n- It forgets.")
 
 
 @pytest.mark.behaviour("003-persisting-told", "30-disputes-possible")

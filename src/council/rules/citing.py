@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 Sources = Mapping[int, Mapping[str, str]]
 
-LONGEST_RANGE = 30
+LONGEST_RANGE = 30  # sources: three searches of ten
 
 FENCED = re.compile(r"^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)(`{1,3})(?!`)[^\n]*?(?<!`)\1(?!`)")
@@ -52,7 +52,7 @@ def _each(numbers: str) -> list[int]:
 
 def _between(first: int, last: int) -> Iterable[int]:
     """A range that no context has, or that runs backwards, is its two ends."""
-    return range(first, last + 1) if 0 <= last - first <= LONGEST_RANGE else (first, last)
+    return range(first, last + 1) if 0 <= last - first < LONGEST_RANGE else (first, last)
 
 
 def _addresses(text: str) -> Iterator[tuple[int, str]]:
