@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from council.minutes import Minutes, Said
+from council.render.labels import unblind
 from council.types import WORDS_OF
 
 HOLE = "coverage_hole"  # the word a gate looks for (rules/gate.py): the judges were not shown all of it
@@ -26,19 +27,20 @@ def receipts(minutes: Minutes) -> list[Receipt]:
     judging = minutes.plan.get("task") == "validate"
     found: dict[tuple[str, str, str], Receipt] = {}
     for said in minutes.statements:
-        for one in _of(said, judging) if said.seat in names else ():
+        labels = minutes.phases[said.phase].labels.get(said.seat, {})
+        for one in _of(said, judging, labels) if said.seat in names else ():
             found.setdefault((one.seat, one.state, one.reason), one)
     return sorted(found.values(), key=lambda one: names.index(one.seat))
 
 
-def _of(said: Said, judging: bool) -> Iterator[Receipt]:
+def _of(said: Said, judging: bool, labels: Mapping[str, str]) -> Iterator[Receipt]:
     unseen = [cut for cut in said.cut if judging and not cut.startswith(WORDS_OF)]
     for cut in unseen:
         yield Receipt(
             said.seat, said.phase, HOLE, f"{cut}: too long for {said.served_by}, which spoke as {said.seat}", ""
         )
     if rest := [cut for cut in said.cut if cut not in unseen]:
-        reason = f"cut to fit {said.served_by}: {', '.join(rest)}"
+        reason = unblind(f"cut to fit {said.served_by}: {', '.join(rest)}", labels)
         yield Receipt(said.seat, said.phase, "cut", reason, f"{said.seat} was not shown all of it: {reason}.")
     if said.state == "truncated":
         reason = "cut off at its length limit, but whole as a reply: it counts with confidence LOW"

@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended
 from tests.acceptance.ranking.readers import STONES, Readers, keys, shown
 from tests.acceptance.test_machine_readable import fits
+from tests.acceptance.test_receipts import LONG, TOO_LONG
 from tests.fake_provider import Reply
 
 RANKING = ("--json", "--protocol", "ranking")
@@ -110,6 +111,19 @@ def test_a_ballot_that_was_mended_counts(table: Table, council: Terminal, cast: 
     report = council(*RANKING, QUESTION).json
     assert sorted(report["ranking"]["ballots"]) == ["alpha", "beta", "gamma"]
     assert [seat["state"] for seat in report["seats"]] == ["ok", "ok_repaired", "ok"]
+
+
+@pytest.mark.behaviour("10-ranking-verbose", "40-context-too-long")
+def test_what_a_reader_was_not_shown_all_of_is_told_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead |= {f"{seat}/answer": Reply(text=f"Build it of {STONES[seat]}. " + LONG) for seat in SEATS}
+    cast.instead["gamma/rank"] = [TOO_LONG]
+    report = council(*RANKING, QUESTION).json
+    (cut,) = [row for row in report["degraded"] if row["state"] == "cut"]
+    assert cut["reason"] in (
+        "cut to fit sim:gamma: the words of Alpha, the words of Beta",
+        "cut to fit sim:gamma: the words of Beta, the words of Alpha",
+    )
+    assert len(report["ranking"]["ballots"]) == 3
 
 
 @pytest.mark.behaviour("10-ranking-no-ballot")
