@@ -130,6 +130,16 @@ async def test_a_whole_reply_is_not_thrown_away_because_the_next_try_failed(ledg
 
 
 @pytest.mark.behaviour("40-truncated-counts-if-whole")
+async def test_a_whole_reply_is_taken_when_the_next_try_hangs(ledger: Ledger, store: SqliteStore) -> None:
+    hanging = Hanging("one", Answer(WHOLE, "length"))
+    outcome = await call(ledger, typed(), hanging, timeout=lambda name: 0.2)
+    assert (outcome.state, outcome.text) == ("truncated", WHOLE)
+    never = telling("one", "never")
+    assert (await call(await taken_up(store), typed(), never)).text == WHOLE
+    assert never.calls == []
+
+
+@pytest.mark.behaviour("40-truncated-counts-if-whole")
 async def test_half_a_typed_reply_does_not_count(ledger: Ledger) -> None:
     outcome = await call(ledger, typed(), telling("one", Answer('{"verdict": "PA', "length")))
     assert (outcome.state, outcome.ok, outcome.text) == ("truncated", False, "")

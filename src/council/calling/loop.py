@@ -69,6 +69,7 @@ class Series:
     deadline: float = 0.0
     clock: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     left_behind: str = ""
+    spare: Outcome | None = None  # a whole typed reply that was cut behind its end: taken if nothing better comes
 
     @property
     def key(self) -> str:
@@ -96,7 +97,7 @@ class Series:
             outcome = self._out_of_time()
         except BudgetSpent as spent:
             self.caller.families.leaves(self.seat)
-            outcome = Outcome("skipped(budget)", reason=str(spent))
+            outcome = self.spare or Outcome("skipped(budget)", reason=str(spent))
         journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
             outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(_now() - started, 3)
@@ -148,19 +149,19 @@ class Series:
         """One member until it answers well, or its retries or its time are used up."""
         faults: Counter[str] = Counter()
         trial = Next(self.step.ask, why)
-        spare = ""  # a whole typed reply that was cut behind its end
         while True:
             attempt, answer = await self._attempt(turn, trial)
             try:
                 said = judged(answer, self.step)
             except Fault as fault:
                 faults[fault.kind] += 1
-                spare = fault.said if fault.kind == "length" and is_whole(fault.said, self.step) else spare
+                if fault.kind == "length" and is_whole(fault.said, self.step):
+                    self.spare = self._taken(turn, trial, "truncated", fault.said)
                 known, after = attempt.result, following(self._failed(turn, trial, fault, answer))
                 wait = self._patience(turn, fault, faults[fault.kind], known) if after else None
-                self._record(attempt, answer, fault, wait, turn, taken=bool(spare))
+                self._record(attempt, answer, fault, wait, turn)
                 if wait is None or after is None:
-                    return self._given_up(turn, trial, fault, spare)
+                    return self._given_up(turn, fault)
                 trial = replace(after, cut=after.cut or trial.cut, dropped=after.dropped or trial.dropped)
                 if wait and known is None:
                     await asyncio.sleep(wait)
@@ -176,9 +177,9 @@ class Series:
         self.caller.families.answered(turn.member)
         return Outcome(state, text, served_by=turn.member.name, cut=trial.cut, dropped=trial.dropped)
 
-    def _given_up(self, turn: Turn, trial: Next, fault: Fault, spare: str) -> Outcome:
-        if spare:
-            return self._taken(turn, trial, "truncated", spare)
+    def _given_up(self, turn: Turn, fault: Fault) -> Outcome:
+        if self.spare:
+            return self.spare
         self.caller.families.gave_up(self.seat, turn.member, fault)
         return Outcome(TABLE[fault.kind].state, reason=fault.detail)
 
@@ -267,16 +268,16 @@ class Series:
         return Fault("stall", f"no sign of life within {round(share, 1):g} s")
 
     def _record(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn,
-        *, taken: bool = False,
-    ) -> None:  # fmt: skip
-        """Write down what came of the attempt, unless it is known from before. `taken`: the seat speaks all the same."""
+        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn
+    ) -> None:
+        """Write down what came of the attempt, unless it is known from before."""
         if isinstance(answer, Answer):
             self.spent += answer.usage
         if attempt.result is not None:
             return
-        over = fault is not None and wait is None and not taken
-        passed_on = fault is not None and over and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
+        over = fault is not None and wait is None
+        left_open = fault is not None and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
+        passed_on = over and (left_open or self.spare is not None)
         journal, bill = self.caller.journal, self.caller.purse.settle(self.key, attempt, answer)
         journal.settle(self.key, attempt, as_result(answer, given_up=over and not passed_on, passed_on=passed_on), bill)
         if fault:
@@ -288,8 +289,11 @@ class Series:
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
                 bill = self.caller.purse.settle(self.key, attempt, fault)
-                journal.settle(self.key, attempt, as_result(fault, given_up=True, passed_on=False), bill)
+                kept = as_result(fault, given_up=not self.spare, passed_on=bool(self.spare))
+                journal.settle(self.key, attempt, kept, bill)
                 self._tell(attempt, fault, None)
+        if self.spare:
+            return self.spare
         self.caller.families.leaves(self.seat)
         return Outcome("timed_out", reason=fault.detail)
 
