@@ -1,10 +1,27 @@
-"""What is kept of an attempt, and what a later process makes of it."""
+"""What is kept of an attempt, where, and what a later process makes of it."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from council import events as ev
 from council.errors import Fault
 from council.record import Attempt
 from council.types import Answer, Json, Usage
+
+
+class Journal(Protocol):
+    """What the loop needs of the ledger."""
+
+    calls: dict[str, int]
+
+    def attempts(self, key: str) -> list[Attempt]: ...
+    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None) -> Attempt: ...
+    def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
+    def charge(self, bill: ev.Billed | None) -> None: ...
+    def murmur(self, key: str, seat: str, piece: str) -> None: ...
+    def hush(self, key: str) -> None: ...
+    def tell(self, event: ev.Event) -> None: ...
 
 
 def as_result(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> Json:

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from council import events as ev
 from council.calling.changes import Failed, Next, following
 from council.calling.families import Families
 from council.calling.judging import is_whole, judged, looping
-from council.calling.keeping import as_result, from_result, unfinished
+from council.calling.keeping import Journal, as_result, from_result, unfinished
 from council.calling.limits import Gate, Pass, open_gate
 from council.calling.purse import NoPurse, Purse
 from council.calling.repeating import Repetition
@@ -26,20 +25,6 @@ from council.record import Attempt
 from council.types import Answer, Ask, Json, Outcome, Step, Usage, Watch, sound
 
 LONGEST_WAIT = 30.0
-
-
-class Journal(Protocol):
-    """What the loop needs of the ledger."""
-
-    calls: dict[str, int]
-
-    def attempts(self, key: str) -> list[Attempt]: ...
-    async def intend(self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None) -> Attempt: ...
-    def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
-    def charge(self, bill: ev.Billed | None) -> None: ...
-    def murmur(self, key: str, seat: str, piece: str) -> None: ...
-    def hush(self, key: str) -> None: ...
-    def tell(self, event: ev.Event) -> None: ...
 
 
 @dataclass(slots=True)
