@@ -1,4 +1,7 @@
-"""The one retry table: what each kind of fault is worth, and what the seat is called afterwards."""
+"""The one retry table: what each kind of fault is worth, and what the seat is called afterwards.
+
+Which of them cannot have been paid for stands in money.py, where reports look it up too.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,13 @@ class Row:
     change: str = ""  # what the next attempt has changed: a name in calling/changes.py
     vendors: bool = False  # it says something of the vendor, not of what was asked
     slows: bool = False  # it asks for fewer calls at once
-    paid: bool = True  # whether the attempt may have cost something
 
 
 TABLE = {
-    "net": Row(4, "failed(net)", vendors=True, paid=False),
-    "rate": Row(6, "failed(rate)", vendors=True, slows=True, paid=False),
-    "quota": Row(0, "failed(quota)", vendors=True, paid=False),
-    "overload": Row(6, "failed(overload)", vendors=True, paid=False),
+    "net": Row(4, "failed(net)", vendors=True),
+    "rate": Row(6, "failed(rate)", vendors=True, slows=True),
+    "quota": Row(0, "failed(quota)", vendors=True),
+    "overload": Row(6, "failed(overload)", vendors=True),
     "server": Row(2, "failed(server)", vendors=True),
     "cut": Row(1, "in_doubt", waits=False, vendors=True),
     "doubt": Row(0, "in_doubt"),  # a request from before a crash that may not be sent again
@@ -31,12 +33,12 @@ TABLE = {
     "length": Row(1, "truncated", waits=False, change="doubled"),
     "refused": Row(0, "refused"),
     "schema": Row(1, "failed(schema)", waits=False, change="repaired"),
-    "size": Row(1, "failed(size)", waits=False, change="shrunk", paid=False),
-    "model": Row(0, "failed(model)", paid=False),
-    "auth": Row(0, "failed(auth)", vendors=True, paid=False),
-    "endpoint": Row(0, "failed(endpoint)", vendors=True, paid=False),  # something answers there, but no model does
-    "parameter": Row(1, "failed(parameter)", waits=False, change="bare", paid=False),
-    "script": Row(0, "failed(script)", paid=False),
+    "size": Row(1, "failed(size)", waits=False, change="shrunk"),
+    "model": Row(0, "failed(model)"),
+    "auth": Row(0, "failed(auth)", vendors=True),
+    "endpoint": Row(0, "failed(endpoint)", vendors=True),  # something answers there, but no model does
+    "parameter": Row(1, "failed(parameter)", waits=False, change="bare"),
+    "script": Row(0, "failed(script)"),
     # A command-line agent that failed as a program. Silence costs its clock, so it is waited for once.
     **{
         f"cli:{why}": Row(1, f"failed(cli:{why})", waits=False) for why in ("start", "exit", "error", "output", "flood")
