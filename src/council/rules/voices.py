@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-STANCES = ("supports", "opposes", "qualifies")
-WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:
