@@ -109,7 +109,7 @@ KEYS: Mapping[str, Any] = {
         "base_url": ADDRESS,
         "folder": TEXT,
     },
-    "budget": {"max_cost": MONEY, "max_cost_per_day": MONEY},
+    "budget": {"max_cost": MONEY, "max_cost_per_day": MONEY, "confirm_above": MONEY},
     "prices": {"*": PRICE},
     "commands": {"claude": CLOCKS, "codex": CLOCKS, "gemini": CLOCKS},
     "general": {"deliberate": SWITCH},

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """One command line, from words to exit code. Every error is one line, or one object where JSON was asked for."""
-    wants_json = "--json" in _before_dashes(arguments)
+    wants_json = _wants_json(_before_dashes(arguments))
     try:
         word, rest = split(arguments)
         result = _command(word).main(rest, prog_name="council", standalone_mode=False)
@@ -90,6 +91,10 @@ def _complain(error: CouncilError, wants_json: bool) -> int:
 
 def _one_line(message: str) -> str:
     return " ".join(message.split()).rstrip(".") + "."
+
+
+def _wants_json(arguments: list[str]) -> bool:
+    return bool({"--json", "--format=json"} & set(arguments)) or ("--format", "json") in pairwise(arguments)
 
 
 def _before_dashes(arguments: list[str]) -> list[str]:

@@ -18,6 +18,8 @@ from typing import Protocol
 import click
 
 from council.convene import Convener
+from council.doors.cli.asking import agreed
+from council.doors.cli.formats import one_format, rendered
 from council.doors.cli.given import Wish, patience, print_json, seats_from, writable
 from council.endings import Stop
 from council.errors import CouncilError
@@ -26,8 +28,8 @@ from council.minutes import Minutes
 from council.planning import Material, Plan, sent
 from council.render import markdown, terminal
 from council.render.replay import replayed
-from council.render.report import dump, report
-from council.rules.exits import exit_code
+from council.render.report import report
+from council.rules.exits import INTERRUPTED, exit_code
 from council.rules.gate import verdict_code
 from council.types import Json
 
@@ -106,6 +108,8 @@ class Drive:
     color: bool = True
     ascii: bool = False
     fail_on: str | None = None
+    ask: bool = True  # whether somebody at the terminal may be asked
+    form: str = ""  # how the finished run is printed; empty: the answer
 
     @classmethod
     def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
@@ -118,6 +122,8 @@ class Drive:
             settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),
             bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
             bool(given.get("quiet")), not plain, bool(given.get("ascii")), given.get("fail_on"),
+            not (given.get("yes") or given.get("no_input")),
+            one_format(given.get("format"), bool(given.get("json")), bool(given.get("jsonl"))),
         )  # fmt: skip
 
     # The jobs
@@ -131,6 +137,9 @@ class Drive:
             plan.ready()
             convener.open()
             self._say(terminal.before(plan.as_json()))
+            if not agreed(plan.as_json(), convener.settings.budget, ask=self.ask):
+                click.echo("council: not convened, nothing was spent", err=True)
+                return INTERRUPTED
             return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))
 
         return self.with_convener(job)
@@ -215,7 +224,7 @@ class Drive:
     # What is said before and after
 
     def _show_plan(self, plan: Plan) -> int:
-        if self.json:
+        if self.form == "json":
             print_json(plan.as_json())
         else:
             click.echo("\n".join(terminal.before(plan.as_json())))
@@ -236,8 +245,8 @@ class Drive:
         return exit_of(minutes, self.fail_on)
 
     def _result(self, minutes: Minutes) -> str:
-        if self.json:
-            return dump(report(minutes)).decode()
+        if self.form:
+            return rendered(minutes, self.form)
         return shown(minutes, verbose=self.verbose, show=self.show)
 
     def _put(self, text: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from council.doors.cli.ask import packet_command
 from council.doors.cli.commands import CONFIG, JSON, command, drive_from
+from council.doors.cli.formats import FORMATS, rendered
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.keys import keys_command
@@ -200,9 +201,6 @@ def _replay() -> click.Command:
     return command("replay", replay, RUN, *flags)
 
 
-FORMATS = ("md", "json", "sarif", "junit", "github")
-
-
 def _report() -> click.Command:
     form = click.Option(
         ["--format", "form"], type=click.Choice(FORMATS), default="md", show_default=True, help="How it is printed."
@@ -211,25 +209,12 @@ def _report() -> click.Command:
     def report_(run: str | None, form: str, **given: Any) -> int:
         async def job(convener: Any) -> int:
             minutes = await convener.minutes(run or await convener.newest())
-            click.echo(_as(minutes, "json" if given["json"] else form), nl=False)
+            click.echo(rendered(minutes, "json" if given["json"] else form), nl=False)
             return 0
 
         return int(drive_from(given).with_convener(job))
 
     return command("report", report_, RUN, form)
-
-
-def _as(minutes: Any, form: str) -> str:
-    from importlib import import_module
-
-    from council.render.markdown import document
-    from council.render.report import dump, report
-
-    if form == "md":
-        return document(minutes)
-    if form == "json":
-        return dump(report(minutes)).decode()
-    return str(import_module(f"council.render.{form}").render(report(minutes)))
 
 
 def _gate() -> click.Command:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from council.doors.cli.formats import FORMATS
 from council.errors import UsageError
 
 BUILT = {
@@ -56,8 +57,11 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not seen."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Refuse to go on with less than was asked for (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 when a review comes to this or worse."},
+    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask before a council that is expected to cost more than confirm_above."},
+    {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask nothing, also at a terminal: only the cap holds."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
+    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report."},
     {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Stream the events, one object a line."},
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not the final answer alone."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: verbose, with prompts, retries and absences."},
