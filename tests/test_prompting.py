@@ -202,6 +202,15 @@ def test_a_small_member_is_shown_the_beginning_of_a_long_statement(folder: Path)
 
 
 @pytest.mark.behaviour("local-compact-template")
+def test_many_statements_under_labels_share_the_room_of_a_small_member(folder: Path) -> None:
+    write(folder, "t/say", '+++\nmaterial = ["responses"]\n+++\nA body {{ responses|length }} it never sees.')
+    responses = {f"L{n}": said(BETA, " ".join(f"w{n}-{word}" for word in range(90))) for n in range(40)}
+    user = words_for(folder, SMALL, responses=responses)
+    assert "Beta" not in user and 'L7 wrote: "w7-0 ' in user
+    assert len(user.split()) < 1400 and "w39-29 …" in user and "w39-30" not in user
+
+
+@pytest.mark.behaviour("local-compact-template")
 def test_the_requested_member_decides_and_its_fallbacks_keep_the_template(folder: Path) -> None:
     write(folder, "t/say", FRONT.replace("{words}", "80"))
     given = {**GIVEN, "drafts": Round([said(BETA, "Spaces.")])}
