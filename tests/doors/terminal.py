@@ -1,0 +1,52 @@
+"""A person at a terminal: the command on a real pseudo-terminal, what it shows and what is typed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+
+class AtTerminal:
+    """`council …` with a terminal as its standard input, output and error."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "council", *arguments],
+            env={**os.environ, "TERM": "dumb"},
+            preexec_fn=lambda: os.login_tty(slave),
+            pass_fds=(slave,),
+        )
+        os.close(slave)
+
+    def until(self, words: str, within: float = 30.0) -> str:
+        """Read until the words are shown; a program that ends or falls silent before is a failure."""
+        end = time.monotonic() + within
+        while words not in self.shown:
+            if not self._read(end - time.monotonic()):
+                raise AssertionError(f"{words!r} was not shown:\n{self.shown}")
+        return self.shown
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        while self._read(30.0):
+            pass
+        os.close(self._master)
+        return self.process.wait(30)
+
+    def _read(self, within: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], max(0.0, within))
+        try:
+            told = os.read(self._master, 65536) if ready else b""
+        except OSError:  # how a terminal says that nobody is left on its other side
+            told = b""
+        self.shown += told.decode(errors="replace").replace("\r\n", "\n")
+        return bool(told)

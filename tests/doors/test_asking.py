@@ -1,0 +1,83 @@
+"""The question before a dear council, at a real terminal and off it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from council.doors.cli.asking import dear
+from tests.acceptance.helpers import QUESTION, Table
+from tests.doors.terminal import AtTerminal
+from tests.fake_provider import FakeProvider
+
+PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
+ASKS = "convene it? [y/N]"
+
+
+@pytest.fixture
+def table(provider: FakeProvider) -> Table:
+    """A council that is expected to cost some cents, where a cent is worth a question."""
+    table = Table(Path.cwd(), provider)
+    table.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    return table
+
+
+@pytest.mark.behaviour("50-confirm-above")
+def test_above_the_limit_it_asks_and_goes_on_with_a_yes(table: Table) -> None:
+    terminal = AtTerminal("--protocol", "triad", QUESTION)
+    before = terminal.until(ASKS)
+    assert "this council is expected to cost $0." in before
+    assert "confirm_above is $0.01" in before
+    assert table.provider.log == []
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    assert len(table.provider.log) == 4
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize("keys", ["n\n", "\n", "\x03", "\x04"], ids=["no", "nothing", "Ctrl-C", "Ctrl-D"])
+def test_anything_but_a_yes_spends_nothing(table: Table, keys: str) -> None:
+    terminal = AtTerminal("--protocol", "triad", QUESTION)
+    terminal.until(ASKS)
+    terminal.type(keys)
+    assert terminal.end() == 130
+    assert table.provider.log == []
+    assert table.runs() == []
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize("flag", ["--yes", "--no-input"])
+def test_a_flag_answers_before_it_is_asked(table: Table, flag: str) -> None:
+    terminal = AtTerminal("--protocol", "triad", flag, QUESTION)
+    assert terminal.end() == 0
+    assert ASKS not in terminal.shown
+    assert len(table.provider.log) == 4
+
+
+@pytest.mark.behaviour("50-confirm-above")
+def test_off_a_terminal_nobody_is_asked_and_the_cap_alone_decides(table: Table) -> None:
+    done = table.council("--protocol", "triad", QUESTION)
+    assert (done.code, len(table.provider.log)) == (0, 4)
+    stopped = table.council("--protocol", "triad", "--max-cost", "0.0001", QUESTION)
+    assert (stopped.code, len(table.provider.log)) == (5, 4)
+    assert ASKS not in done.err + stopped.err
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize(
+    ("cost", "unpriced", "limit", "asks"),
+    [
+        ({"low": 0.1, "expected": 0.3, "worst": 0.9}, [], 0.3, False),
+        ({"low": 0.1, "expected": 0.31, "worst": 0.9}, [], 0.3, True),
+        ({"low": 0.0, "expected": 0.0, "worst": 0.0}, [], 0, False),
+        (None, ["sim:m1"], 5.0, True),
+        (None, ["sim:m1"], None, False),
+        (None, [], 0, False),
+    ],
+    ids=["at the limit", "above it", "free", "nobody knows", "no limit", "nothing to pay"],
+)
+def test_what_is_worth_a_question(
+    cost: dict[str, float] | None, unpriced: list[str], limit: float | None, asks: bool
+) -> None:
+    assert bool(dear({"cost": cost, "unpriced": unpriced}, limit)) is asks
