@@ -1,7 +1,8 @@
 """Write the documentation that is made from the code: python scripts/make_docs.py. With --check: say what is stale.
 
-docs/cli.md comes from the click commands, docs/events.md from the event classes, docs/protocols.md from scripted runs of
-the protocols themselves, and the file tree of README.md from the first sentence of every module.
+docs/cli.md comes from the click commands, docs/events.md from the event classes, docs/faults.md from the retry table,
+docs/protocols.md from scripted runs of the protocols themselves, and the file tree of README.md from the first sentence of
+every module.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ import click
 
 from council import events as ev
 from council import protocols
+from council.calling.changes import CHANGES
+from council.calling.limits import FEWER, START
+from council.calling.table import CHAIR, TABLE
 from council.convene import Convener
 from council.doors.cli.ask import convening
 from council.doors.cli.manage import management
@@ -29,8 +33,10 @@ from council.doors.cli.words import BUILT, COMMON, PLANNED, owned_flags
 from council.errors import UsageError
 from council.members.scripted import Scripted
 from council.minutes import Minutes
+from council.money import UNPAID
 from council.planning import Plan
 from council.render.mermaid import mermaid
+from council.render.states import in_words
 from council.rules import exits
 from council.types import Json
 
@@ -341,6 +347,62 @@ def readme() -> str:
     return f"{before}{start}\n{tree()}\n{end}{after}"
 
 
+# When members fail
+
+FAULTS = {
+    "net": "no connection: address, name, TLS", "rate": "429: too many requests", "quota": "429 or 402: no money left",
+    "overload": "503, 529 and the like", "server": "500",
+    "cut": "502, 504, an error or the end of the stream before its terminator",
+    "doubt": "a request in flight when the process stopped, and `--no-resend`",
+    "stall": "no first byte in time, or no content for a while; comments are none",
+    "empty": "an answer without a word", "loop": "the same words again and again; the stream is stopped early",
+    "stub": "a placeholder in the place of an answer", "length": "cut at the length limit",
+    "refused": "a refusal, a content filter", "schema": "a reply that does not fit its form", "size": "too long for the member",
+    "model": "no such model", "auth": "401, 403", "endpoint": "something answers there, but no model does",
+    "parameter": "a parameter is refused", "script": "a `scripted:` member was told to fail",
+    "cli:start": "a command-line agent does not start", "cli:exit": "it ends with an error", "cli:error": "it reports an error",
+    "cli:output": "its output is none", "cli:flood": "it never stops writing", "cli:silent": "it never writes",
+}  # fmt: skip
+CHANGED = {
+    "warmer": "at another temperature", "doubled": "at twice the output", "repaired": "one turn with the validator's words",
+    "shrunk": "once the material is cut to fit, which is told", "bare": "without any optional parameter, which is told",
+}  # fmt: skip
+
+
+def faults_page() -> str:
+    rows = [
+        (FAULTS[kind], str(row.retries), CHANGED.get(row.change, "as it was" if row.retries else ""), "no" if kind in UNPAID else "maybe", in_words(row.state))
+        for kind, row in TABLE.items()
+    ]  # fmt: skip
+    assert CHANGED.keys() == CHANGES.keys()
+    return (
+        "\n\n".join(
+            [
+                "# When members fail",
+                MADE,
+                "One loop calls every member. What happens after a fault is decided by its kind, not by a vendor's prose:",
+                _table(("what happened", "retries", "asked again", "may be paid", "the seat afterwards"), rows),
+                f"The chair has {CHAIR} retries where others have one, silence excepted. When a member is used up, its fallbacks are asked, "
+                "those first whose family no other seat speaks through; a family that is down comes last. The report shows who was asked "
+                "for and who answered. A member that was silent, or cannot be called, is not asked again by its seat in that run.",
+                "Only answers in an ok state count. One that was cut at its length limit counts, with confidence LOW, if its typed reply is "
+                "whole. What a seat was not shown, because it did not fit, stands above the answer; in `validate` it is a coverage hole, and "
+                "the verdict can be no better than WARN.",
+                "## Clocks",
+                "`[providers.X]` sets `connect` (10 s), `first_byte` (120 s; 300 s for models that think first) and `idle` (90 s without "
+                "content). `--timeout` is the time a seat has in a phase, with all retries and fallbacks. While fallbacks are left, a member "
+                "without a sign of life has half of it. Waiting for a free place at a provider does not count. `--grace N` leaves a seat that "
+                "has not said a word behind, N seconds after the others of its phase are done.",
+                "## How many calls at once",
+                f"A provider begins with {START} calls at once. While all are under way, each that begins to answer makes room for one more, up to "
+                f"`max_connections`. A 429 leaves {FEWER:.0%} of the places, once an episode; from then on room is won back slowly. All runs of "
+                "a process share this.",
+            ]
+        )
+        + "\n"
+    )
+
+
 # All of it
 
 
@@ -354,6 +416,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": cli_page,
     "docs/events.md": events_page,
+    "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
     "README.md": readme,
 }
