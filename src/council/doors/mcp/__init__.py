@@ -1,0 +1,61 @@
+"""`council mcp`: the council as tools of a coding agent or any other client of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from council.errors import UsageError
+from council.settings import quoted
+
+if TYPE_CHECKING:
+    from council.doors.mcp.desk import Desk
+
+
+def serve(
+    folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
+    http: bool = False, port: int = 0,
+) -> int:  # fmt: skip
+    """Serve until the client goes. The SDK is loaded here and nowhere before."""
+    if find_spec("mcp") is None:
+        raise UsageError(
+            "`council mcp` speaks through the official SDK, which is not installed: pip install 'council[mcp]'"
+        )
+    from council.doors.mcp.bounds import Owner
+    from council.doors.mcp.desk import Desk
+
+    place = Path(folder or ".").expanduser().resolve()
+    if not place.is_dir():
+        raise UsageError(f"--folder names {quoted(folder)}, and there is no such folder: check the name")
+    desk = Desk(Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced))
+    if not http:
+        _expect_a_client()
+    asyncio.run(_served(desk, http, port))
+    return 0
+
+
+def _expect_a_client() -> None:
+    """Whoever starts it by hand is told so, and Ctrl-C ends it at once: its runs are the worker's, nothing is lost."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        print(
+            "council mcp waits for a client on standard input: docs/mcp.md tells how to add it to one", file=sys.stderr
+        )
+
+
+async def _served(desk: Desk, http: bool, port: int) -> None:
+    from council.doors.mcp.speaking import over_stdio
+
+    try:
+        if not http:
+            return await over_stdio(desk)
+        from council.doors.mcp.http import over_http
+
+        await over_http(desk, port)
+    finally:
+        await desk.close()

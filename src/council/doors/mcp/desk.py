@@ -1,0 +1,159 @@
+"""What the tools do. A run belongs to the local worker from its first moment: whoever asked for it may go and come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from council.convene import Convener, working
+from council.doors.listing import row
+from council.doors.mcp import bounds
+from council.doors.mcp.bounds import Caps, Owner
+from council.doors.mcp.standing import line, standing
+from council.doors.mcp.tools import LONGEST_WAIT, Asked, Estimated, Listed, Named, Waited, common_of
+from council.errors import UnknownRun, UsageError
+from council.minutes import Minutes
+from council.planning import Material, Plan
+from council.render.clean import one_line
+from council.render.report import report
+from council.types import Json
+
+TICK = 1.0  # seconds between two words about how far a run has come
+UNFINISHED = ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Who is at the door: where they may look, and how they are told how it goes."""
+
+    roots: tuple[Path, ...]
+    tell: Callable[[str], Awaitable[None]]
+
+
+class Desk:
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._caps = Caps.of(owner.settings(owner.folder))
+        self._keeper = Convener(owner.folder, owner.env, config=owner.config)  # it keeps the store for all others
+        self._tools: dict[str, Callable[[Any, Guest], Awaitable[Json]]] = {
+            "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
+            "council_estimate": self.estimate, "council_list": self.list,
+        }  # fmt: skip
+
+    async def serve(self, tool: str, given: Any, guest: Guest) -> Json:
+        return await self._tools[tool](given, guest)
+
+    async def close(self) -> None:
+        await self._keeper.close()
+
+    # Convening
+
+    async def start(self, given: Asked, guest: Guest) -> Json:
+        async with self._planned(given, guest) as (convener, plan):
+            with anyio.CancelScope(shield=True):  # whoever leaves in between leaves no run that nobody takes up
+                run = await convener.enqueue(plan)
+                await working.call(run, convener.env)
+        return {"run": run}
+
+    async def estimate(self, given: Estimated, guest: Guest) -> Json:
+        async with self._planned(given, guest) as (_, plan):
+            return plan.as_json()
+
+    @asynccontextmanager
+    async def _planned(self, given: Asked | Estimated, guest: Guest) -> AsyncIterator[tuple[Convener, Plan]]:
+        """The plan of what a caller asks, within what the owner allows; and who can carry it out."""
+        folder = bounds.folder_within(given.folder, guest.roots)
+        bounds.refuse_owners(given.options)
+        common, options = common_of(given.options)
+        bounds.check_files(options, folder, guest.roots)
+        settings = self.owner.settings(folder)
+        bounds.check_members([*common.seats.values(), *_texts(options.get("explorer_model"))], settings)
+        flags = bounds.flags_from(common, options, self._caps.cap(Caps.of(settings), common.max_cost), self.owner)
+        convener = self._convener(folder, flags)
+        material = Material(
+            common.spec, common.decisions, common.base, redact=common.redact, skip_secrets=common.skip_secrets
+        )
+        try:
+            plan = await convener.plan([given.question], options, protocol=given.protocol, material=material)
+            bounds.check_members(plan.roster.everybody, settings)
+            bounds.check_search(plan.options.get("search"), options.get("search"), folder, guest.roots, settings)
+            yield convener, plan
+        finally:
+            await convener.close()
+
+    def _convener(self, folder: Path, flags: Json) -> Convener:
+        return Convener(folder, self.owner.env, flags=flags, config=self.owner.config, store=self._keeper.store)
+
+    # Waiting
+
+    async def wait(self, given: Waited, guest: Guest) -> Json:
+        run = await self._known(given.run, guest.roots)
+        minutes, status = await self._minutes(run)
+        if status in UNFINISHED:
+            with anyio.move_on_after(min(given.seconds, LONGEST_WAIT)):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_keep_telling, minutes, guest)
+                    await self._hear_out(run, minutes)
+                    group.cancel_scope.cancel()
+        return standing(*await self._minutes(run))
+
+    async def _hear_out(self, run: str, minutes: Minutes) -> None:
+        """Follow a run to its end, and see to it that somebody works on it."""
+        while True:
+            if await self._is_queued(run) and not self._keeper.store.owned(run):
+                await working.call(run, self._keeper.env)
+            async for entry in self._keeper.follow(run, minutes.seq):
+                minutes.hear(entry)
+            if not await self._is_queued(run):
+                return
+
+    async def _is_queued(self, run: str) -> bool:
+        """Whether it is the worker's, and not over."""
+        return run in await self._keeper.store.waiting()
+
+    async def _minutes(self, run: str) -> tuple[Minutes, str]:
+        entries, _, status = await self._keeper.store.since(run, 0)
+        dead = status == "running" and not self._keeper.store.owned(run) and not await self._is_queued(run)
+        return Minutes.fold(entries), "stopped" if dead else status
+
+    # Looking back
+
+    async def result(self, given: Named, guest: Guest) -> Json:
+        run = await self._known(given.run, guest.roots)
+        minutes, status = await self._minutes(run)
+        if status in UNFINISHED:
+            raise UsageError(
+                f'run {run} has not ended ({line(minutes, status)}): council_wait {{"run": "{run}"}} first'
+            )
+        return report(minutes)
+
+    async def list(self, given: Listed, guest: Guest) -> Json:
+        runs = [run for run in await self._keeper.runs() if bounds.within(Path(run["folder"]), guest.roots)]
+        rows = [row(run) for run in runs if not given.unfinished or run["status"] != "complete"]
+        return {"runs": [one | {"question": one_line(one["question"])} for one in rows[: given.limit]]}
+
+    async def _known(self, said: str, roots: Sequence[Path]) -> str:
+        """The run of that name, if it belongs to a folder that this client may use."""
+        unknown = UnknownRun(f'there is no run "{said}" of a folder that this client may use: council_list lists them')
+        try:
+            record = await self._keeper.store.load(await self._keeper.named(said))
+        except UnknownRun:
+            raise unknown from None
+        if not bounds.within(Path(record.folder), roots):
+            raise unknown
+        return record.run
+
+
+async def _keep_telling(minutes: Minutes, guest: Guest) -> None:
+    while True:
+        await guest.tell(line(minutes, "running"))
+        await anyio.sleep(TICK)
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else []

@@ -1,0 +1,97 @@
+"""The protocol: the SDK's server with our five tools. Every error is one line that a model can read, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from council.doors.mcp.asking import Context, Needed, declared_roots
+from council.doors.mcp.bounds import own_root, roots_from
+from council.doors.mcp.desk import Desk, Guest
+from council.doors.mcp.tools import tool_list, tool_named
+from council.errors import CouncilError
+from council.render.clean import clean
+from council.types import Json
+
+Answer = types.CallToolResult | types.InputRequiredResult
+INSTRUCTIONS = (
+    "A council of several language models deliberates on one question and says how far to trust its answer. "
+    "It takes a minute or more and costs money: council_estimate tells how much. council_start, then council_wait "
+    "until done, then council_result."
+)
+
+
+def server_of(desk: Desk) -> Server[Any]:
+    tools = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tool_list()])
+
+    async def listed(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return tools
+
+    async def called(context: Context, params: types.CallToolRequestParams) -> Answer:
+        return await _answer(desk, context, params)
+
+    return Server(
+        "council", version=_version(), title="Council", instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called
+    )  # fmt: skip
+
+
+async def over_stdio(desk: Desk) -> None:
+    """Until the client closes the line. What goes over standard output is the protocol and nothing else."""
+    server = server_of(desk)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+async def _answer(desk: Desk, context: Context, params: types.CallToolRequestParams) -> Answer:
+    try:
+        tool = tool_named(params.name)
+        given = tool.read(params.name, params.arguments or {})
+        guest = await _met(desk, context, params.input_responses or {})
+        return _done(await desk.serve(params.name, given, guest))
+    except Needed as needed:
+        return types.InputRequiredResult(input_requests=needed.requests)
+    except CouncilError as error:
+        return _failed(str(error))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        return _failed(f"this is a fault of council itself ({what}), nothing else is lost: report it")
+
+
+async def _met(desk: Desk, context: Context, answers: Mapping[str, types.InputResponse]) -> Guest:
+    began = time.monotonic()
+
+    async def tell(line: str) -> None:
+        await context.session.report_progress(time.monotonic() - began, None, clean(line))
+
+    return Guest(await _roots(desk, context, answers), tell)
+
+
+async def _roots(desk: Desk, context: Context, answers: Mapping[str, types.InputResponse]) -> tuple[Path, ...]:
+    """What the client declares; a client without roots stays where the server was started."""
+    declared = await declared_roots(context, answers)
+    return (roots_from(declared) if declared else ()) or own_root(desk.owner)
+
+
+def _done(value: Json) -> types.CallToolResult:
+    text = json.dumps(value, ensure_ascii=False)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
+
+
+def _failed(line: str) -> types.CallToolResult:
+    said = " ".join(clean(line).split())
+    return types.CallToolResult(content=[types.TextContent(type="text", text=said)], is_error=True)
+
+
+def _version() -> str:
+    try:
+        return version("council")
+    except PackageNotFoundError:  # run from its sources, not installed
+        return ""

@@ -1,0 +1,191 @@
+"""The five tools as a client sees them: names, descriptions, schemas, examples. Every word of it is read by a model each time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from council import protocols
+from council.errors import UsageError
+from council.protocols.options import OPTIONS, flags_table, parse_options
+from council.types import Json
+
+LONGEST_WAIT = 45.0  # seconds; clients give up on a call after a minute
+MOST_LISTED = 100
+EXAMPLE_RUN = "r2abcd"
+
+
+class Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Common(Arguments):
+    """What a caller may say about any council."""
+
+    max_cost: float | None = Field(default=None, ge=0)
+    effort: Literal["low", "medium", "high"] | None = None
+    timeout: float | None = None
+    seats: dict[str, str] = Field(default_factory=dict)
+    spec: str | None = None
+    base: str | None = None
+    decisions: tuple[str, ...] = ()
+    redact: bool = False
+    skip_secrets: bool = False
+
+
+ANY = "max_cost, effort low|medium|high, timeout, seats {seat: member}, spec FILE, base REF, decisions [], redact, skip_secrets"
+
+
+def _options_help() -> str:
+    """The options in few words, made from the table that the flags are made from."""
+    own = {name: ", ".join(_said(row) for row in flags_table() if name in row["owners"]) for name in OPTIONS}
+    return ". ".join([f"Any: {ANY}", *(f"{name}: {said}" for name, said in own.items() if said)])
+
+
+def _said(row: Json) -> str:
+    return f"{row['name']} {'|'.join(row['choices'])}".strip()
+
+
+class Asked(Arguments):
+    question: str = Field(
+        description='Self-contained: the members see nothing of this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
+    )
+    protocol: str | None = Field(
+        default=None,
+        description="collaborative (usual): one built answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; general: web research; ranking: blind vote; triad, quick: cheap. Usually left out: the words choose.",
+        json_schema_extra={"enum": list(protocols.known())},
+    )
+    options: Json = Field(default_factory=dict, description=_options_help())
+    folder: str | None = Field(default=None, description="Whose files may be read; usually the project's root.")
+
+
+class Estimated(Arguments):
+    """Takes what council_start takes, where it is described."""
+
+    question: str
+    protocol: str | None = None
+    options: Json = Field(default_factory=dict)
+    folder: str | None = None
+
+
+class Waited(Arguments):
+    run: str
+    seconds: float = Field(default=LONGEST_WAIT, ge=0, json_schema_extra={"maximum": LONGEST_WAIT})
+
+
+class Named(Arguments):
+    run: str
+
+
+class Listed(Arguments):
+    limit: int = Field(default=10, ge=1, le=MOST_LISTED)
+    unfinished: bool = Field(default=False, description="Only those that have not ended.")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    description: str
+    model: type[Arguments]
+    example: Json
+    hints: Json = field(default_factory=lambda: {"readOnlyHint": True})
+
+    @property
+    def schema(self) -> Json:
+        plain: Json = _plain(self.model.model_json_schema())
+        return plain | {"examples": [self.example]}
+
+    def read(self, name: str, given: Mapping[str, Any]) -> Any:
+        """The arguments, or the one line that says what is wrong with them."""
+        try:
+            return self.model.model_validate(dict(given))
+        except ValidationError as error:
+            raise UsageError(_one_line(name, self, error.errors()[0])) from None
+
+
+TOOLS: dict[str, Tool] = {
+    "council_start": Tool(
+        "Convene several language models on one question; returns {run} at once, it goes on in the background and costs money. "
+        "For real trade-offs, architecture, research, security- or correctness-sensitive review, or when the user asks for a "
+        "council or second opinions. NOT for lookups, arithmetic, command syntax, one-line rewrites, narrow yes/no or anything "
+        "with one obvious path: answer those yourself. Then council_wait until done, then council_result.",
+        Asked,
+        {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"},
+        {"readOnlyHint": False, "destructiveHint": False},
+    ),
+    "council_wait": Tool(
+        f"Wait up to {LONGEST_WAIT:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. Giving up loses nothing.",
+        Waited,
+        {"run": EXAMPLE_RUN, "seconds": 30},
+    ),
+    "council_result": Tool(
+        "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Tell the user what `degraded` and `dissent` say too.",
+        Named,
+        {"run": EXAMPLE_RUN},
+    ),
+    "council_estimate": Tool(
+        "What a council would do: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Takes what council_start takes, spends nothing.",
+        Estimated,
+        {"question": "Which queue fits us?", "protocol": "advisors", "options": {"flow": "debate", "rounds": 2}},
+    ),
+    "council_list": Tool(
+        "Recent runs, the unfinished first: find one again by its question.",
+        Listed,
+        {"limit": 5, "unfinished": True},
+    ),
+}
+
+
+def tool_list() -> list[Json]:
+    """What tools/list sends."""
+    return [
+        {"name": name, "description": tool.description, "inputSchema": tool.schema, "annotations": tool.hints}
+        for name, tool in TOOLS.items()
+    ]
+
+
+def tool_named(name: str) -> Tool:
+    if name not in TOOLS:
+        near = get_close_matches(name, TOOLS, n=1)
+        hint = f'did you mean "{near[0]}"? ' if near else ""
+        raise UsageError(f'there is no tool "{name}": {hint}there are {", ".join(TOOLS)}')
+    return TOOLS[name]
+
+
+def common_of(options: Json) -> tuple[Common, Json]:
+    """What is said about any council, and what is left for the protocol to check."""
+    said = {name: value for name, value in options.items() if name in Common.model_fields}
+    common = parse_options("council_start", "ask", said, Common)
+    assert isinstance(common, Common)
+    return common, {name: value for name, value in options.items() if name not in said}
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without what nobody needs to read: titles, nulls, defaults that are empty."""
+    if isinstance(schema, list):
+        return [_plain(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "anyOf" in schema:
+        [only] = [part for part in schema["anyOf"] if part.get("type") != "null"]
+        schema = only | {key: value for key, value in schema.items() if key != "anyOf"}
+    return {key: _plain(value) for key, value in schema.items() if not _idle(key, value)}
+
+
+def _idle(key: str, value: Any) -> bool:
+    return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, False))
+
+
+def _one_line(name: str, tool: Tool, error: ErrorDetails) -> str:
+    where, given = ".".join(map(str, error["loc"])), error["input"]
+    example = f"{name} {json.dumps(tool.example, ensure_ascii=False)}"
+    if error["type"] == "missing":
+        return f'{name} needs "{where}", nothing was done: call it as in {example}'
+    if error["type"] == "extra_forbidden":
+        return f'{name} takes no "{where}", nothing was done: it takes {", ".join(tool.model.model_fields)}'
+    return f'{name} cannot use "{given}" as {where}: it {error["msg"].removeprefix("Input ")}, as in {example}'
