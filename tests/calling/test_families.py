@@ -144,3 +144,39 @@ async def test_a_resumed_series_goes_on_with_whoever_was_asked_before(ledger: Le
     one, two, three = of("a", "never"), of("b", "never"), of("d", "D.")
     outcome = await call(await taken_up(store), chain, one, two, three)  # a table that knows nothing of families
     assert (outcome.served_by, one.calls, two.calls, len(three.calls)) == ("d:m", [], [], 1)
+
+
+@pytest.mark.behaviour("40-fallback-families")
+async def test_whoever_stood_in_for_a_seat_goes_on_for_it(ledger: Ledger) -> None:
+    one = of("a", *[fault("server")] * 3, "A.", *[fault("server")] * 3)
+    carry_out = caller(ledger, one, of("d", "D."), of("e", "E."))
+    carry_out.families.sitting["beta"] = "d"  # for now somebody else has d
+    first = await carry_out(asked("alpha", "a", "d", "e"))
+    carry_out.families.sitting["beta"] = "b"
+    one.answer = lambda key: fault("server")
+    later = await carry_out(asked("alpha", "a", "d", "e", phase="improve"))
+    assert (first.served_by, later.served_by) == ("e:m", "e:m")
+
+
+@pytest.mark.behaviour("40-fallback-families", "40-hung-seat-costs-its-clock-once")
+async def test_a_run_that_is_taken_up_remembers_who_stood_in_and_who_is_out(ledger: Ledger, store: SqliteStore) -> None:
+    carry_out = caller(ledger, of("a", fault("quota")), of("d", "D."))
+    drafted = asked("alpha", "a", "d")
+    outcome = await carry_out(drafted)
+    ledger.begin(drafted.ask.key, "print")
+    await ledger.accept(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
+    again = await taken_up(store)
+    families = Families.recalled(VOTERS, again.record)
+    assert families.gone("alpha", "a:m") == "failed(quota)"
+    one, stands_in = of("a", "never"), of("d", "D.")
+    by_name = {"a:m": one, "d:m": stands_in}
+    later = await Caller(by_name.__getitem__, again, families=families)(asked("alpha", "a", "d", phase="improve"))
+    assert (later.served_by, one.calls) == ("d:m", [])
+
+
+async def test_a_seat_that_was_absent_is_asked_anew_when_the_run_is_taken_up(
+    ledger: Ledger, store: SqliteStore
+) -> None:
+    await caller(ledger, of("a", fault("auth")), of("d", fault("auth")))(asked("alpha", "a", "d"))
+    families = Families.recalled(VOTERS, (await taken_up(store)).record)
+    assert (families.out, families.spoke) == ({}, {})

@@ -159,7 +159,7 @@ class Series:
         return Failed(self.step, turn.member, trial.ask, fault, written)
 
     def _taken(self, turn: Turn, trial: Next, state: str, text: str) -> Outcome:
-        self.caller.families.answered(turn.member)
+        self.caller.families.answered(self.seat, turn.member)
         return Outcome(state, text, served_by=turn.member.name, cut=trial.cut, dropped=trial.dropped)
 
     def _given_up(self, turn: Turn, fault: Fault) -> Outcome:
