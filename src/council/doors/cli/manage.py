@@ -14,6 +14,7 @@ from council.doors.cli.formats import FORMATS, rendered
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.keys import keys_command
+from council.doors.cli.serve import serve_command
 from council.doors.cli.spend import spend_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.errors import UsageError
@@ -38,6 +39,7 @@ def management() -> click.Group:
         keys_command(),
         config_command(),
         spend_command(),
+        serve_command(),
         _worker(),
     )
     for one in (*built, *map(_planned, PLANNED)):

@@ -1,0 +1,57 @@
+"""`council serve`: the page and the HTTP API on this machine."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.commands import CONFIG
+from council.doors.cli.words import BUILT
+from council.errors import UsageError
+
+NEEDED = ("fastapi", "uvicorn")
+FLAGS = (
+    click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
+    click.Option(
+        ["--port"], type=click.IntRange(0, 65535), metavar="N", help="Listen there; 0: on any port that is free."
+    ),
+    click.Option(
+        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be seen; repeatable."
+    ),
+    click.Option(
+        ["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="What a run may cost at the most."
+    ),
+    click.Option(
+        ["--unsafe-host"],
+        metavar="ADDRESS",
+        help="Listen on this address, where others reach this machine; they need only the token.",
+    ),
+    CONFIG,
+)
+
+
+def serve_command() -> click.Command:
+    return click.Command("serve", callback=_serve, params=list(FLAGS), help=BUILT["serve"])
+
+
+def _serve(
+    open_page: bool,
+    port: int | None,
+    root: tuple[str, ...],
+    max_cost: float | None,
+    unsafe_host: str | None,
+    **given: Any,
+) -> int:
+    if missing := next((name for name in NEEDED if find_spec(name) is None), None):
+        raise UsageError(f"council serve needs {missing}, which is not installed: run `pip install 'council[web]'`")
+    from council.doors.web.hall import Hall, roots_from
+    from council.doors.web.serving import address, serve
+
+    where = address(unsafe_host, port)
+    config = Path(given["config"]).absolute() if given.get("config") else None
+    hall = Hall(roots_from([Path.cwd(), *map(Path, root)]), dict(os.environ), config, max_cost)
+    return serve(hall, where, open_page=open_page, say=click.echo)

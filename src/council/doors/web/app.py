@@ -1,0 +1,47 @@
+"""The app: every route behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from council.doors.web import answers
+from council.doors.web.guard import Guard
+from council.doors.web.hall import Hall
+from council.doors.web.routes import page, starting, streams
+from council.errors import CouncilError
+
+ROUTERS = (starting.router, streams.router, page.router)
+SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False}
+
+
+def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Guard:
+    """Everything that `council serve` answers. `hosts` are the names it may be called by, `port` what it listens on."""
+    app = FastAPI(
+        title="Council", description="Convene councils, listen to them, and read what they said.",
+        openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
+        telemetry=SILENT, lifespan=_lifespan,
+    )  # fmt: skip
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/page", StaticFiles(directory=page.FOLDER, check_dir=False))
+    app.add_exception_handler(CouncilError, answers.on_council_error)
+    app.add_exception_handler(HTTPException, answers.on_http_error)
+    app.add_exception_handler(RequestValidationError, answers.on_invalid)
+    app.add_exception_handler(Exception, answers.on_fault)
+    app.state.hall = hall
+    app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts), f"council-{port}")
+    guard: Guard = app.state.guard
+    return guard
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    await app.state.hall.close()

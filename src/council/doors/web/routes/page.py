@@ -1,0 +1,34 @@
+"""The page itself, and the session it opens with the token from its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from council.doors.web.answers import Answer, error
+from council.doors.web.bodies import Token
+
+FOLDER = Path(__file__).parents[1] / "page"
+router = APIRouter()
+
+
+@router.get("/", include_in_schema=False)
+async def page() -> Response:
+    index = FOLDER / "index.html"
+    return (
+        FileResponse(index) if index.is_file() else PlainTextResponse("The page is not here; the API is under /api/.\n")
+    )
+
+
+@router.post("/api/session", tags=["session"])
+async def session(told: Token, request: Request) -> Answer:
+    """Change the token for a cookie that no script can read."""
+    guard = request.app.state.guard
+    if not guard.knows(told.token):
+        return error(401, "that is not the token of this server: open the address it printed when it started")
+    answer = Answer({"session": "open"})
+    answer.set_cookie(guard.cookie, guard.token, path="/", httponly=True, samesite="strict")
+    return answer

@@ -1,0 +1,51 @@
+"""Listening to runs as they happen, whichever process holds them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+
+from council.doors.web.bodies import InHall
+from council.doors.web.sse import EventStream
+from council.errors import UsageError
+from council.settings import quoted
+
+router = APIRouter(prefix="/api", tags=["listening"])
+LastSeen = Annotated[str | None, Header(alias="Last-Event-ID")]
+FARTHEST = 1 << 53
+
+
+@router.get("/runs/{run}/events")
+async def events(
+    run: str, hall: InHall, since: Annotated[int, Query(ge=0, le=FARTHEST)] = 0, last_seen: LastSeen = None
+) -> EventStream:
+    """What is kept of the run after `since`, then what happens, to its end."""
+    return EventStream(hall.feeds, [(await hall.known(run), _number(last_seen) if last_seen else since)])
+
+
+@router.get("/stream")
+async def stream(
+    hall: InHall,
+    run: Annotated[list[str], Query(min_length=1, max_length=100)],
+    since: str = "",
+    last_seen: LastSeen = None,
+) -> EventStream:
+    """The same of several runs in one stream; everything says which run it is of."""
+    known = {one: await hall.known(one) for one in run}
+    places = {known.get(name, name): seq for name, seq in _places(last_seen or since)}
+    return EventStream(
+        hall.feeds, [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())], several=True
+    )
+
+
+def _places(said: str) -> list[tuple[str, int]]:
+    """`A:12,B:3`"""
+    parts = [part.strip().rpartition(":") for part in said.split(",") if part.strip()]
+    return [(run, _number(seq)) for run, _, seq in parts]
+
+
+def _number(said: str) -> int:
+    if not (said.isascii() and said.isdigit() and len(said) < 16):
+        raise UsageError(f"{quoted(said[:40])} is no place in a stream: send what the last `id:` said, or leave it out")
+    return int(said)
