@@ -10,6 +10,7 @@ import click
 
 from council.doors.cli.ask import packet_command
 from council.doors.cli.commands import CONFIG, JSON, command, drive_from
+from council.doors.cli.completion import completion_command
 from council.doors.cli.formats import FORMATS, rendered
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
@@ -41,6 +42,7 @@ def management() -> click.Group:
         spend_command(),
         serve_command(),
         _worker(),
+        completion_command(),
     )
     for one in (*built, *map(_planned, PLANNED)):
         group.add_command(one)

@@ -28,10 +28,11 @@ BUILT = {
     "worker": "work on detached runs until none is left; called when one is queued",
     "config": "the settings in force and where each comes from",
     "spend": "what was spent by day, member and run, and what is left of today",
+    "completion": "print the completion script of bash, zsh or fish",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "outcome", "eval", "batch", "mcp",
-    "skill", "completion",
+    "fork", "watch", "cancel", "outcome", "eval", "batch",
+    "skill",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set")  # of `runs` and `keys`
