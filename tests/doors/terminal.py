@@ -8,16 +8,17 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 
 class AtTerminal:
-    """`council …` with a terminal as its standard input, output and error."""
+    """`council …`, or another program, with a terminal as its standard input, output and error."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m", "council")) -> None:
         self._master, slave = pty.openpty()
         self.shown = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "council", *arguments],
+            [*program, *arguments],
             env={**os.environ, "TERM": "dumb"},
             preexec_fn=lambda: os.login_tty(slave),
             pass_fds=(slave,),

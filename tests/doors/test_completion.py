@@ -1,0 +1,142 @@
+"""Completion, asked for in the shells themselves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from council.doors.cli.ask import convening
+from council.doors.cli.completion import SHELLS, script
+from council.doors.cli.formats import FORMATS
+from council.doors.cli.manage import management
+from council.doors.cli.words import BUILT, VERBS
+from council.rules.perspectives import presets
+from tests.doors.terminal import AtTerminal
+
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
+ONE_WORD = {flag for option in convening().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
+
+
+def shell(name: str, text: str, *arguments: str) -> str:
+    if not shutil.which(name):
+        pytest.skip(f"{name} is not installed")
+    quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
+    done = subprocess.run(
+        [name, *quiet, "-c", text, name, *arguments], env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def in_bash(line: str) -> set[str]:
+    """What bash would offer behind this line, which readline cuts at blanks and at `=`."""
+    words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
+    Path("council.bash").write_text(script("bash"), encoding="utf-8")
+    asked = (
+        'source ./council.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return set(shell("bash", asked, *words).split())
+
+
+def in_fish(line: str) -> set[str]:
+    Path("council.fish").write_text(script("fish"), encoding="utf-8")
+    said = shell("fish", f"source ./council.fish; complete -C '{line}'")
+    return {offered.partition("\t")[0].rpartition("=")[2] for offered in said.splitlines()}
+
+
+OFFERED = [
+    ("council ", {*VERBS, *BUILT}),
+    ("council ru", {"runs"}),
+    ("council runs ", {"list", "show", "fsck"}),
+    ("council --quiet runs s", {"show"}),
+    ("council --config council.toml presets ", {"show"}),
+    ("council presets show ", set(presets())),
+    ("council completion ", set(SHELLS)),
+    ("council validate recent --fail-on ", FAIL_ON),
+    ("council validate recent --fail-on=", FAIL_ON),
+    ("council gate --fail-on=wa", {"warn"}),
+    ("council --format ", set(FORMATS)),
+    ("council --preset sec", {"security-audit"}),
+    ("council validate --fo", {"--format"}),
+    ("council report --f", {"--format"}),
+    ("council runs show --sh", {"--show"}),
+]
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize(("line", "offered"), OFFERED, ids=[line for line, _ in OFFERED])
+@pytest.mark.parametrize("ask", [in_bash, in_fish])
+def test_words_flags_and_values_are_offered_where_they_fit(ask: object, line: str, offered: set[str]) -> None:
+    assert callable(ask)
+    assert offered <= ask(line)
+    if ask is in_bash:  # fish offers files beside them
+        assert ask(line) == offered
+
+
+@pytest.mark.behaviour("50-completion")
+def test_every_flag_of_every_command_is_offered_in_bash() -> None:
+    assert in_bash("council -") == ONE_WORD
+    for name in BUILT:
+        command = management().commands[name]
+        flags = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+        assert in_bash(f"council {name} -") == flags | {"-h", "--help"}
+
+
+@pytest.mark.behaviour("50-completion")
+def test_runs_are_offered_by_name() -> None:
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
+    council = [sys.executable, "-m", "council"]
+    subprocess.run([*council, "--quick", "validate", "council.toml"], check=False, capture_output=True)
+    listed = subprocess.run([*council, "runs", "list"], check=True, capture_output=True, text=True).stdout
+    run = listed.split()[0]
+    assert in_bash("council resume ") == {run}
+    assert run in in_fish("council runs show ")
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize("line", ["council validate ", "council why does ", "council --spec ", "council --decision "])
+def test_where_a_path_or_a_word_of_ones_own_fits_no_command_is_offered(line: str) -> None:
+    assert in_bash(line) <= {"council.bash"}  # a file of this folder
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize(
+    ("start", "load"),
+    [
+        (["bash", "--norc"], "source <(council completion bash)"),
+        (["zsh", "-f"], "autoload -Uz compinit; compinit -u -D; source <(council completion zsh)"),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_the_tab_key_completes_in_the_shell_itself(
+    start: list[str], load: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which(start[0]):
+        pytest.skip(f"{start[0]} is not installed")
+    monkeypatch.setenv("PATH", PATH)
+    terminal = AtTerminal(program=[*start, "-i"])
+    terminal.type(f"PS1=; {load}; echo load''ed\n")
+    terminal.until("loaded")
+    terminal.type("council comp\tba\t\n")
+    terminal.until("complete -o bashdefault -o default -F _council council")
+    terminal.type("exit\n")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_every_shell_reads_its_script_without_a_word(name: str) -> None:
+    Path("script").write_text(script(name), encoding="utf-8")
+    assert shell(name, f"{name} -n script") == ""
+
+
+def test_the_script_needs_neither_pydantic_nor_aiohttp_nor_rich() -> None:
+    code = "import sys; from council.doors.cli.completion import script; script('bash'); print([m for m in ('pydantic', 'aiohttp', 'jinja2', 'rich') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"  # fmt: skip
