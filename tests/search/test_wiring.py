@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def searching(convener: Convener, meant: str) -> Any:
-    return convener._effects({"options": {"search": meant}}, convener.folder)["search"]
+    return convener.equipment.effects({"options": {"search": meant}}, convener.folder)["search"]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def convener(fake: FakeSearch) -> AsyncIterator[Convener]:
 
 
 def test_without_a_word_there_is_nothing_to_search_in() -> None:
-    assert set(Convener()._effects({"options": {}}, Path())) == {"look"}
+    assert set(Convener().equipment.effects({"options": {}}, Path())) == {"look"}
 
 
 @pytest.mark.behaviour("30-search-files")

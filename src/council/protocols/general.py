@@ -8,10 +8,11 @@ from council.council import Council
 from council.errors import ChairAbsent, UsageError
 from council.protocols.options import GeneralOptions
 from council.protocols.reconciling import Table, written
-from council.protocols.researching import Research, researched
+from council.protocols.researching import researched
 from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
 from council.rules.claims import aligned
 from council.rules.disputes import disputing, find_disputes
+from council.rules.synthesis import numbered
 from council.rules.voices import Dispute, Voice
 from council.types import Round, Statement, Verdict
 
@@ -65,11 +66,11 @@ async def reconsidered(
     if chosen.no_deliberate:
         council.note("second round skipped", why="deliberation is off: what is disputed stays disputed")
         return Round()
-    numbered = {f"D{n}": one for n, one in enumerate((one for one in disputes if not one.possible), 1)}
+    put = numbered([one for one in disputes if not one.possible])
     async with council.phase("r2"):
         return await council.poll(
             [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,
-            choices={"topic": list(numbered)}, disputes=numbered, facing={name: _against(name, numbered) for name in seats},
+            choices={"topic": list(put)}, disputes=put, facing={name: _against(name, put) for name in seats},
         )  # fmt: skip
 
 
@@ -108,6 +109,3 @@ async def synthesised(council: Council, chosen: GeneralOptions, table: Table) ->
                 else:
                     said, problems = again, table.problems(again.reply)
     return written(table, said.reply, problems, asked=len(council.members), question=council.question)
-
-
-__all__ = ["Research", "general"]

@@ -10,7 +10,7 @@ from council.rules.claims import claim_ledger, consensus_points
 from council.rules.confidence import general_confidence
 from council.rules.disputes import settle
 from council.rules.queries import is_timely
-from council.rules.synthesis import cited, disagreement_text, problems_of
+from council.rules.synthesis import cited, disagreement_text, numbered, problems_of
 from council.rules.voices import Dispute, Move, Voice
 from council.types import Json, Question, Round, Statement, Verdict
 
@@ -39,14 +39,14 @@ class Table:
     @property
     def numbered(self) -> dict[str, Dispute]:
         """What the synthesis has to tell, by the names it is told them under."""
-        return {f"D{n}": one for n, one in enumerate((one for one in self.persisting if not one.possible), 1)}
+        return numbered([one for one in self.persisting if not one.possible])
 
     @property
     def consensus(self) -> list[Json]:
         return consensus_points(self.voices, len(self.first))
 
     def _moves(self) -> list[Move]:
-        put = {f"D{n}": one for n, one in enumerate((one for one in self.disputes if not one.possible), 1)}
+        put = numbered([one for one in self.disputes if not one.possible])
         return [
             Move(name, put[one.topic].topic, one.word, one.paragraph, one.confidence)
             for name, said in self.second.items()
@@ -66,7 +66,9 @@ class Table:
 
     def problems(self, reply: Synthesis) -> list[str]:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
-        return problems_of(_whole(reply), told, self.found.numbered, list(self.numbered.values()))
+        changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
+        answer = "\n\n".join([reply.answer, *changes])
+        return problems_of(answer, told, self.found.numbered, list(self.numbered.values()))
 
     def struck(self) -> dict[str, list[str]]:
         strange = {name: self.found.strange(said.reply) for name, said in self.first.items()}
