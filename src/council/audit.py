@@ -120,10 +120,10 @@ def _events(record: Record) -> Iterator[ev.Event]:
 def _report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
-        if record.status != "running":
+        if record.status not in ("queued", "running"):
             yield f"the run is called {record.status}, but its last event is not its end"
         return
     if report(record.entries) != record.report:
         yield "the report rebuilt from the ledger is not the one that was kept"
-    if record.status != last.status:
+    if record.status not in ("queued", last.status):  # queued again after it had ended
         yield f"the run is called {record.status}, but its end says {last.status}"

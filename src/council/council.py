@@ -291,7 +291,7 @@ class Council:
     def _known_absence(self, key: str, seat: Seat) -> Absence | None:
         for phase in (self._phase, *self._phases):
             if found := self.ledger.absence(phase, key):
-                return self._remember(Absence(seat, found["state"], found["reason"]))
+                return self._remember(key, Absence(seat, found["state"], found["reason"]))
         return None
 
     def _absent(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
@@ -299,10 +299,12 @@ class Council:
         self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
         spent = outcome.usage.as_json()
         self.ledger.tell(ev.WasAbsent(key, self._phase, seat, absence.state, absence.reason, outcome.attempts, spent))
-        return self._remember(absence)
+        return self._remember(key, absence)
 
-    def _remember(self, absence: Absence) -> Absence:
-        if absence.state in OUT_FOR_THE_RUN:
+    def _remember(self, key: str, absence: Absence) -> Absence:
+        parent, seat = self.ledger.parent, absence.seat
+        its_own = parent is None or parent.sat_there(key, seat.name, seat.member)
+        if absence.state in OUT_FOR_THE_RUN and its_own:
             why = f"was {absence.state} in {self._phase}"
             self._out.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence

@@ -58,6 +58,13 @@ class Inheritance:
         found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_before(key) else None
         return found
 
+    def sat_there(self, key: str, seat: str, member: str) -> bool:
+        """Whether that member sat there in this step, or another one did, whose absence says nothing of it."""
+        roster = self.record.setup.get("roster") or {}
+        seats = [*roster.get("seats", ()), *filter(None, [roster.get("chair")])]
+        before = next((one["member"] for one in seats if one["name"] == seat), member)
+        return before == member or not self._is_before(key)
+
     def _is_before(self, key: str) -> bool:
         return key.partition("/")[0] in self.before
 

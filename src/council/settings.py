@@ -19,11 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 BUILT_IN = "built-in"
-TIMEOUT, REASONING_TIMEOUT = 120.0, 300.0
+TIMEOUT, REASONING_TIMEOUT, PERSON_TIMEOUT = 120.0, 300.0, 3600.0
 DEFAULTS: Mapping[str, Any] = {
     "report_dir": ".agents/council",
     "search": {"max_results": 5},
     "general": {"deliberate": True},
+    "human": {"timeout": PERSON_TIMEOUT},
 }
 # A flag that is a setting: how it is written, and where it stands among the keys.
 FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
@@ -91,6 +92,7 @@ class Settings:
     origins: Mapping[str, str]  # dotted key → where its value comes from
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars for a million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → its clocks
+    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": PERSON_TIMEOUT})  # the clock of people
     effort: str | None = None  # how hard reasoning members should think; None: as their vendors think best
 
     def given(self, key: str) -> bool:
@@ -197,7 +199,7 @@ def _as_number(text: str) -> Any:
 
 def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
     tree = _nested(values)
-    tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "commands")}
+    tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")}
     return Settings(
         providers={name: _provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},

@@ -113,6 +113,7 @@ KEYS: Mapping[str, Any] = {
     "prices": {"*": PRICE},
     "commands": {"claude": CLOCKS, "codex": CLOCKS, "gemini": CLOCKS},
     "general": {"deliberate": SWITCH},
+    "human": {"timeout": SECONDS},
 }
 # The variables of the judges: what they must be once read as a number, and the default.
 VARIABLES: Mapping[str, tuple[Kind, str | None]] = {

@@ -229,7 +229,7 @@ class Answer:
     """What a member sent back, before anyone has judged it."""
 
     text: str
-    finish: str = "stop"  # stop | length | refused
+    finish: str = "stop"  # stop | length | refused | spoken: by a person
     usage: Usage = Usage()
     model: str = ""
     id: str = ""  # what the vendor calls this answer

@@ -28,6 +28,9 @@ def judged(answer: Answer | Fault, step: Step) -> Answer:
     """The answer as it is taken; raises the fault that it is."""
     if isinstance(answer, Fault):
         raise answer
+    if answer.finish == "spoken":  # a person's words are what they are; only the form is asked for again
+        step.read(answer.text)
+        return answer
     if answer.finish == "refused":
         raise Fault("refused", "the member declined to answer", said=answer.text)
     if piece := repeats(answer.text):

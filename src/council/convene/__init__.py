@@ -7,7 +7,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,13 +20,13 @@ from council import filing, protocols
 from council.audit import audit
 from council.calling.budget import Caps, today
 from council.convene.equipment import Equipment
-from council.convene.following import Seen
 from council.convene.forking import forked, inheritance
-from council.convene.secretary import file_report, report_path, tell_verdicts
+from council.convene.records import OPEN, Records
+from council.convene.secretary import file_report, give_up, report_path, tell_verdicts
 from council.convene.washing import clear_of_secrets, washed
 from council.council import Council
 from council.endings import Ending, Stop, cancelled, deliberate, interrupted, until
-from council.errors import CouncilError, EngineError, RunOwned, UnknownRun, UsageError
+from council.errors import CouncilError, EngineError, RunOwned, UsageError
 from council.events import Entry
 from council.intent import Intent, read_intent
 from council.ledger import Inheritance, Ledger, Listener, NullStore
@@ -42,7 +43,7 @@ from council.record import Record
 from council.render.report import dump, report
 from council.rules.lending import lent_keys
 from council.rules.spending import summed
-from council.settings import Settings, data_folder
+from council.settings import Settings
 from council.settings_keyring import with_kept
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, sound
@@ -50,12 +51,11 @@ from council.types import Json, Outcome, Roster, Step, sound
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
-KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend")  # what a resumed run goes on with
-FOLLOW = 0.1  # seconds between two looks at a run that another process works on
+KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile")  # what a resumed run goes on with
 HEARTBEAT = 0.5  # seconds between two looks whether somebody cancelled the run
 
 
-class Convener:
+class Convener(Records):
     """Everything one process needs to convene councils in one folder."""
 
     def __init__(
@@ -63,10 +63,9 @@ class Convener:
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
         store: SqliteStore | None = None,
     ) -> None:  # fmt: skip
-        self.env = with_kept(os.environ if env is None else env)
+        super().__init__((folder or Path.cwd()).resolve(), with_kept(os.environ if env is None else env), store)
         self._flags, self._config, self._own = dict(flags or {}), config, tuple(members)
-        self._sit_in((folder or Path.cwd()).resolve())
-        self._store, self._lent = store, store is not None
+        self._sit_in(self.folder)
 
     def _sit_in(self, folder: Path) -> None:
         """Take over the settings of a folder: its own, or that of a run which was convened elsewhere."""
@@ -81,12 +80,6 @@ class Convener:
     def members(self) -> Members:
         return self.equipment.members
 
-    @property
-    def store(self) -> SqliteStore:
-        if self._store is None:
-            self._store = SqliteStore(data_folder(self.env))
-        return self._store
-
     def open(self) -> SqliteStore:
         """Find out whether a run and its report can be kept, before anything is said or spent."""
         store = self.store
@@ -95,9 +88,7 @@ class Convener:
 
     async def close(self) -> None:
         await self.members.close()
-        if self._store and not self._lent:
-            self._store.close()
-            self._store = None
+        await super().close()
 
     # Money
 
@@ -125,6 +116,13 @@ class Convener:
         if self._config is None and setup.get("config"):
             self._config = Path(setup["config"])
 
+    def _take_over(self, record: Record) -> None:
+        """Sit where a run was convened, with what was said there."""
+        if not Path(record.folder).is_dir():
+            raise UsageError(f'the folder "{record.folder}" of run {record.run} is gone: put it back to go on with the run')
+        self._as_before(record.setup)
+        self._sit_in(Path(record.folder))
+
     # Before anything is spent
 
     async def plan(
@@ -151,6 +149,8 @@ class Convener:
             intent = replace(intent, question=WORK_TREE)
         if material.selection:
             intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE)
+        if material.targets:
+            intent = replace(intent, target=" ".join(map(sound, material.targets)))
         intent = replace(intent, options=options)
         where = Where(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
@@ -181,35 +181,56 @@ class Convener:
         """Write the run down and leave it to the worker, which `council.doors.worker` calls."""
         plan.ready()
         self.equipment.refuse_unpriced(plan.roster)
-        record = self._record(plan)
-        row = ("queue", _run_row(record))
+        return await self._enqueued(self._record(plan), plan.as_json())
+
+    async def _enqueued(self, record: Record, plan: Json) -> str:
         ledger = Ledger(self.open(), record, wash=washed)
-        await ledger.tell_safely(ev.Convened(record.run, record.name, plan.as_json(), record.folder), row)
+        convened = ev.Convened(record.run, record.name, plan, record.folder)
+        await ledger.tell_safely(convened, ("queue", _run_row(record)))
         return record.run
 
     async def requeue(self, run: str) -> str:
-        """Leave an unfinished run to the worker, which resumes it."""
+        """Leave an unfinished run to the worker, which resumes it; what is said now holds there too."""
         run = await self.named(run)
         with self.store.own(run):
-            if (await self.store.load(run)).status != "complete":
-                await self.store.write(run, [("detach", ())])
+            record = await self.store.load(run)
+            if record.status != "complete":
+                said = {flag: self._flags[flag] for flag in KEPT_FLAGS if self._flags.get(flag) is not None}
+                await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
         return run
+
+    def lacking(self, record: Record) -> list[str]:
+        """The variables of keys that a run needs and that are not set here."""
+        self._take_over(record)
+        return self.equipment.lacking(roster_from(record.setup))
 
     async def fork(
         self, run: str, listen: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
-        stop: Stop | None = None,
+        before: Callable[[Json], None] = lambda plan: None, stop: Stop | None = None,
     ) -> Minutes:  # fmt: skip
-        """A run of its own that takes everything before a phase from another, and after it whatever is asked in the same words."""
-        parent = await self.store.load(await self.named(run))
-        self._as_before(parent.setup)
-        self._sit_in(Path(parent.folder))
-        setup, plan = forked(parent, phase, seats or {}, self.equipment)
-        roster = roster_from(setup)
-        self.equipment.refuse_unpriced(roster)
-        store = self.open()
+        """A run of its own that takes everything before a phase from another, and after it whatever is asked in the same words.
+
+        `before` gets the plan before anything is sent."""
+        record, plan = await self._forked(run, phase, seats or {})
+        store, roster = self.open(), roster_from(record.setup)
+        before(plan)
         await self._make_ready(roster, listen)
-        record = Record(_new_run(), parent.name, parent.folder, time.time(), parent.seed, setup)
         return await self._begin(store, record, plan, listen, stop)
+
+    async def enqueue_fork(
+        self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None
+    ) -> str:
+        """A fork that is left to the worker."""
+        record, plan = await self._forked(run, phase, seats or {})
+        return await self._enqueued(record, plan)
+
+    async def _forked(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
+        parent = await self.store.load(await self.named(run))
+        self._take_over(parent)
+        setup, plan = forked(parent, phase, seats, self.equipment)
+        setup |= {"version": _version()} | {flag: self._flags.get(flag) for flag in KEPT_FLAGS}
+        self.equipment.refuse_unpriced(roster_from(setup))
+        return Record(_new_run(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
 
     def _record(self, plan: Plan) -> Record:
         now = time.time()
@@ -237,16 +258,13 @@ class Convener:
         resend: bool = True,
     ) -> Minutes:
         """Take a run up where it stopped: what was answered is not asked again. `catch_up` gets what happened before."""
-        run = await self.named(run) if run else await self.store.newest_unfinished(str(self.folder))
-        if run is None:
-            raise UnknownRun("there is no unfinished run of this folder: `council runs` lists all of them")
+        run = await self.named(run) if run else await self.newest_unfinished()
         with self.store.own(run):
             record = await self.store.load(run)
             if record.status == "complete":
                 return self._again(record)
             self._flags["no_resend"] = not resend or None
-            self._as_before(record.setup)
-            self._sit_in(Path(record.folder))
+            self._take_over(record)
             self.equipment.refuse_unpriced(roster_from(record.setup))
             filing.open_folder(Path(record.folder), self.settings.report_dir)
             await self._make_ready(roster_from(record.setup), listen)
@@ -275,20 +293,22 @@ class Convener:
     async def cancel(self, run: str) -> bool:
         """Ask whoever works on a run to stop. Whether there was anything to stop."""
         run = await self.named(run)
-        record = await self.store.load(run)
-        if record.status not in ("queued", "running"):
+        if (await self.store.standing(run))[0] not in OPEN:
             return False
         await self.store.write(run, [("cancel", ())])
-        try:
-            with self.store.own(run):  # nobody works on it: it is closed here
-                record = await self.store.load(run)
-                if record.status in ("queued", "running"):
-                    ledger = Ledger(self.store, record, wash=washed)
-                    self._sit_in(Path(record.folder))
-                    await self._close(ledger, cancelled(self._council(ledger)))
-        except RunOwned:
-            pass
+        with suppress(RunOwned), self.store.own(run):  # nobody works on it: it is closed here
+            record = await self.store.load(run)
+            if record.status in OPEN:
+                await self._close_cancelled(record)
         return True
+
+    async def _close_cancelled(self, record: Record) -> None:
+        try:
+            self._take_over(record)
+            ledger = Ledger(self.store, record, wash=washed)
+            await self._close(ledger, cancelled(self._council(ledger)))
+        except UsageError as error:  # its folder or its settings are gone; it ends all the same
+            await give_up(self.store, record, f"cancelled; {error}", "cancelled")
 
     async def _work(self, ledger: Ledger, stop: Stop | None) -> Minutes:
         council = self._council(ledger)
@@ -305,9 +325,9 @@ class Convener:
     async def _recalled(self, run: str) -> None:
         """Returns when somebody has cancelled the run."""
         while True:
-            await asyncio.sleep(HEARTBEAT)
             if await self.store.is_cancelled(run):
                 return
+            await asyncio.sleep(HEARTBEAT)
 
     def _council(self, ledger: Ledger) -> Council:
         setup = ledger.record.setup
@@ -344,29 +364,6 @@ class Convener:
 
     # Looking back
 
-    async def named(self, run: str) -> str:
-        """The run of that name, or the only one whose name begins so."""
-        names = [row["id"] for row in await self.store.runs()]
-        near = [name for name in names if name.startswith(run)]
-        return near[0] if run not in names and len(near) == 1 else run
-
-    async def entries(self, run: str) -> list[Entry]:
-        return (await self.store.load(await self.named(run))).entries
-
-    async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
-        """The events of a run that any process works on: those that are kept, then those to come, to its end."""
-        run, seen = await self.named(run), Seen(since)
-        while True:
-            entries, live, status = await self.store.since(run, seen.seq)
-            for entry in seen.news(entries, live):
-                yield entry
-            if status not in ("queued", "running") or (not entries and seen.is_orphan(self.store.owned(run), status)):
-                return
-            await asyncio.sleep(FOLLOW)
-
-    async def minutes(self, run: str) -> Minutes:
-        return Minutes.fold(await self.entries(run))
-
     async def audit(self, run: str) -> list[str]:
         """What is wrong with a run's record; nothing, if all is well."""
         record = await self.store.load(await self.named(run))
@@ -393,21 +390,6 @@ class Convener:
     def rosters(self, name: str | None = None) -> list[Json]:
         """The rosters that have a name, or the one that is asked for, with where each comes from."""
         return described(Where(self.settings, self.env, self.folder), name)
-
-    async def newest(self) -> str:
-        """The newest run of this folder."""
-        for run in await self.store.runs():
-            if run["folder"] == str(self.folder):
-                return str(run["id"])
-        raise UnknownRun('there is no run of this folder yet: `council "…"` makes one')
-
-    async def runs(self) -> list[Json]:
-        """Every run, the unfinished first, then the newest."""
-        rows = [
-            run | {"running": run["status"] == "running" and self.store.owned(run["id"])}
-            for run in await self.store.runs()
-        ]
-        return sorted(rows, key=lambda run: run["status"] == "complete")
 
 
 def _new_run() -> str:

@@ -13,10 +13,12 @@ from council.calling.limits import Gate, gate_of, open_gate
 from council.calling.loop import Caller
 from council.calling.prices import price_of
 from council.calling.windows import window_of
+from council.convene.people import Desk, patient
 from council.council import Effect
 from council.errors import ConfigError, UsageError
 from council.ledger import Ledger
 from council.members.base import Member
+from council.members.human import HUMAN
 from council.members.registry import Members
 from council.money import FREE, Price
 from council.packet import look, scrub
@@ -24,7 +26,7 @@ from council.packet.admitting import admitting
 from council.search import finder, research, searched_folder
 from council.settings import cache_folder, is_reasoning, load_settings, split_member
 from council.store.sqlite import SqliteStore
-from council.types import Json, Roster
+from council.types import CarryOut, Json, Roster
 
 PROCESSES = 4  # of one command-line agent at once
 LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
@@ -68,21 +70,35 @@ class Equipment:
                 f'tell its price in [prices."{unknown[0]}"], or pass --allow-unpriced'
             )
 
+    def lacking(self, roster: Roster) -> list[str]:
+        """The variables of keys that somebody here needs and that are not set."""
+        kinds = {split_member(name)[0] for name in roster.everybody}
+        wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
+        return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
+
     # Calls
 
-    def caller(self, ledger: Ledger, roster: Roster, store: SqliteStore) -> Caller:
-        families, resend = Families({seat.name: seat.vendor for seat in roster.seats}), not self.flags.get("no_resend")
+    def caller(self, ledger: Ledger, roster: Roster, store: SqliteStore) -> CarryOut:
+        families = Families.recalled({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
+        resend = not self.flags.get("no_resend")
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
-        return Caller(self.members, ledger, self._deadline, resend, self._gate, families, purse)
+        members = self.members.at(Desk(store, ledger.run))
+        return patient(Caller(members, ledger, self._deadline, resend, self._gate, families, purse))
 
     def _gate(self, member: str) -> Gate:
         kind, name = split_member(member)
         if kind == "cli":  # each call is a process of its own, and none of them is small
             return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES, lends=False)
+        if kind == "local":  # one loaded model for all runs: whoever waits for it is on no clock
+            return gate_of(member, getattr(self.members(member), "seats", PROCESSES))
         provider = self.settings.providers.get(kind)
-        return gate_of(f"{provider.name} {provider.base_url}", provider.max_connections) if provider else open_gate(member)
+        return (
+            gate_of(f"{provider.name} {provider.base_url}", provider.max_connections) if provider else open_gate(member)
+        )
 
     def _deadline(self, member: str) -> float:
+        if member == HUMAN:
+            return float(self.settings.human["timeout"])
         return self.settings.deadline(reasoning=is_reasoning(member) or self.settings.effort is not None)
 
     def limits(self) -> dict[str, float]:

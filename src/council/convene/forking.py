@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from council import events as ev
+from council import protocols
 from council.convene.equipment import Equipment
 from council.errors import UsageError
 from council.ledger import Inheritance
 from council.planning import roster_from, seat_json
 from council.record import Record
-from council.rules.seating import resolve, vendor_of
+from council.rules.reach import seatable, vendor_of
+from council.rules.seating import lenses
 from council.settings import quoted
 from council.types import Json, Roster, Seat
 
@@ -21,17 +23,30 @@ CHAIRS = ("chair", "referee")
 def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipment: Equipment) -> tuple[Json, Json]:
     """The setup and the plan of a fork from that phase on (from the first, if none is named)."""
     phases = phases_of(parent)
-    start = phase or (phases[0] if phases else "")
+    if not phases:
+        raise UsageError(f"run {parent.run} has not begun, so nothing can be taken from it: ask anew, or wait for it")
+    start = phase or phases[0]
     if start not in phases:
-        known = ", ".join(phases) or "none yet"
-        raise UsageError(f"run {parent.run} has no phase {quoted(start)} to fork from: it has {known}")
+        raise UsageError(f"run {parent.run} has no phase {quoted(start)} to fork from: it has {', '.join(phases)}")
     roster = _reseated(roster_from(parent.setup), seats, equipment)
     setup = parent.setup | {"roster": asdict(roster), "fork": {"run": parent.run, "from": start}}
-    return setup, _plan(parent) | {
+    return setup, _renewed(_plan(parent), roster_from(parent.setup), roster) | {
         "why": f"a fork of {parent.run} from {start} on",
+        "fork": setup["fork"],
         "seats": [seat_json(seat) for seat in roster.seats],
         "chair": seat_json(roster.chair) if roster.chair else None,
+        "cap": equipment.caps.run,
+        "unpriced": [name for name in roster.everybody if equipment.price(name) is None],
     }
+
+
+def _renewed(plan: Json, before: Roster, now: Roster) -> Json:
+    """What the plan says of seats that share a family, as they sit now."""
+    stale = lenses([(seat.name, seat.vendor) for seat in before.seats])
+    spread = protocols.find(plan["protocol"]).spread
+    fresh = lenses([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
+    said = {part: [line for line in plan[part] if line not in stale] for part in ("notices", "warnings")}
+    return plan | {part: [*fresh, *lines] for part, lines in said.items()}
 
 
 def inheritance(parent: Record, phase: str) -> Inheritance:
@@ -67,6 +82,6 @@ def _reseated(roster: Roster, seats: Mapping[str, str], equipment: Equipment) ->
 def _taken(seat: Seat, member: str | None, equipment: Equipment) -> Seat:
     if member is None:
         return seat
-    found = resolve(member, equipment.settings, equipment.env)
+    found = seatable(member, equipment.settings, equipment.env)
     small = equipment.members(found).small
     return replace(seat, member=found, vendor=vendor_of(found, equipment.settings), fallbacks=(), small=small)

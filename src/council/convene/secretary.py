@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from council import events as ev
 from council import filing
+from council.convene.washing import washed
 from council.events import Entry
 from council.ledger import Ledger
 from council.minutes import Minutes
 from council.planning import question_from
-from council.record import Record
+from council.record import Record, Store
 from council.render.analysis import analysis
 from council.render.markdown import document
+from council.render.report import dump, report
+from council.types import Verdict
+
+
+async def give_up(store: Store, record: Record, reason: str, stopped: str = "") -> None:
+    """Close a run that cannot be worked on, with the reason; there may be no place left to file a report in."""
+    ledger = Ledger(store, record, wash=washed)
+    ending = ev.Closed(
+        "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
+    )
+    await ledger.close(ending, lambda entries: dump(report(Minutes.fold(entries))).decode())
 
 
 def file_report(record: Record, minutes: Minutes) -> None:

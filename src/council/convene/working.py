@@ -7,28 +7,26 @@ socket that only this user can open: keys pass from process to process and never
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
-import subprocess
-import sys
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from council.convene import Convener
-from council.errors import CouncilError, RunOwned
+from council.convene.secretary import give_up
+from council.convene.summoning import LOCK_VARIABLE, call, listening, lock_given, locked, start
+from council.errors import CouncilError, RunOwned, UnknownRun
 from council.settings import data_folder
 from council.store.sqlite import SqliteStore
+
+__all__ = ["Worker", "call", "start"]
 
 LOOK = 0.2  # seconds between two looks at the queue
 IDLE = 10.0  # seconds without work after which it goes; IDLE_VARIABLE overrides
 IDLE_VARIABLE = "COUNCIL_WORKER_IDLE"
+PATIENCE = 5.0  # seconds that a run without an environment of its own waits for whoever queued it
 KEPT = 16  # conveners kept open after their runs, so that a loaded model stays loaded for the next
-LONGEST = 1 << 20  # bytes of one message
-COMMAND = (sys.executable, "-m", "council", "worker")
 
 
 class Worker:
@@ -36,163 +34,133 @@ class Worker:
         self.env = dict(env)
         self.folder = data_folder(env)
         self.store = SqliteStore(self.folder)
-        self.idle = float(env.get(IDLE_VARIABLE) or IDLE)
+        self.idle = _seconds(env.get(IDLE_VARIABLE), IDLE)
         self._envs: dict[str, dict[str, str]] = {}  # by run, as whoever queued it sent them
+        self._seen: dict[str, float] = {}  # when a run was first seen in the queue
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._done: deque[Convener] = deque()
+        self._conveners: dict[str, Convener] = {}  # by run, the oldest first
+        self._left: set[str] = set()  # runs that this process cannot work on
         self._called = asyncio.Event()
+        self._leaving = False
 
     async def serve(self) -> None:
         """Work until nothing has been left to do for a while. Returns at once if another worker is there."""
+        given = lock_given(self.env, self.folder)
+        self.env.pop(LOCK_VARIABLE, None)
         try:
             while True:
-                with locked(self.folder) as mine:
-                    if not mine:
+                with locked(self.folder, given) as mine:
+                    if mine is None:
                         return
-                    await self._work()
-                if not await self.store.waiting():  # what was queued while the lock was given back
+                    async with listening(self.folder, self._hear):
+                        await self._until_idle()
+                given = None
+                if self._leaving or not await self._waiting():  # what was queued while the lock was given back
                     return
         finally:
-            for convener in self._done:
-                await convener.close()
+            await self._put_down()
             self.store.close()
 
-    async def _work(self) -> None:
-        with reachable(self.folder) as address:
-            server = await asyncio.start_unix_server(self._hear, address, limit=LONGEST)
-            async with server:
-                await self._until_idle()
+    def leave(self) -> None:
+        """Go now; what is under way is left to the next one."""
+        self._leaving = True
+        self._called.set()
 
     async def _until_idle(self) -> None:
         last = time.monotonic()
-        while time.monotonic() - last < self.idle:
-            await self._take_up()
-            if self._tasks:
+        while time.monotonic() - last < self.idle and not self._leaving:
+            if await self._take_up():
                 last = time.monotonic()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._called.wait(), LOOK)
             self._called.clear()
 
-    async def _take_up(self) -> None:
-        """Every run that waits and that nobody works on; those that are done are let go."""
+    async def _put_down(self) -> None:
+        """What is under way is put back into the queue, and everything that was opened is closed."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for run, task in self._tasks.items():
+            if task.cancelled():
+                with suppress(CouncilError):
+                    await self._conveners[run].requeue(run)
+        for convener in self._conveners.values():
+            await convener.close()
+
+    # Runs
+
+    async def _waiting(self) -> list[str]:
+        """Every run that waits, that nobody works on and that this process could work on."""
+        waiting = [run for run in await self.store.waiting() if run not in self._left]
+        return [run for run in waiting if run not in self._tasks and not self.store.owned(run)]
+
+    async def _take_up(self) -> bool:
+        """Begin what is due. Whether there is anything to do or to wait for."""
         self._tasks = {run: task for run, task in self._tasks.items() if not task.done()}
-        for run in await self.store.waiting():
-            if run not in self._tasks and not self.store.owned(run):
+        waiting = await self._waiting()
+        for run in waiting:
+            if self._is_due(run):
                 self._tasks[run] = asyncio.create_task(self._take(run))
+        await self._tidy()
+        return bool(self._tasks or waiting)
+
+    def _is_due(self, run: str) -> bool:
+        """A row is seen before whoever wrote it has sent its environment."""
+        return run in self._envs or time.monotonic() - self._seen.setdefault(run, time.monotonic()) >= PATIENCE
 
     async def _take(self, run: str) -> None:
         try:
             record = await self.store.load(run)
-            env = self._envs.pop(run, self.env)
-            convener = Convener(Path(record.folder), env, store=self.store)
-            await self._let_go(convener)
-            await convener.resume(run, lambda entry: None)
-        except RunOwned:
+            env = self._envs.pop(run, None)
+            await self._close(run)
+            convener = self._conveners[run] = Convener(Path(record.folder), env or self.env, store=self.store)
+            if env is None and convener.lacking(record):
+                self._left.add(run)  # it waits for somebody who has the keys: `council watch` sends them
+            else:
+                await convener.resume(run, lambda entry: None)
+        except (RunOwned, UnknownRun):
             pass
         except Exception as error:  # whatever it is, it must not be tried again for ever
+            self._left.add(run)
             reason = str(error) if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
-            await give_up(self.store, run, reason)
+            with suppress(CouncilError), self.store.own(run):
+                await self._give_up(run, reason)
 
-    async def _let_go(self, convener: Convener) -> None:
-        self._done.append(convener)
-        if len(self._done) > KEPT + len(self._tasks):
-            await self._done.popleft().close()
+    async def _give_up(self, run: str, reason: str) -> None:
+        record = await self.store.load(run)
+        if record.status in ("queued", "running"):
+            await give_up(self.store, record, reason)
+
+    async def _tidy(self) -> None:
+        """Close the oldest conveners, but none that is at work."""
+        idle = [run for run in self._conveners if run not in self._tasks]
+        for run in idle[: max(0, len(idle) - KEPT)]:
+            await self._close(run)
+            self._seen.pop(run, None)
+
+    async def _close(self, run: str) -> None:
+        if known := self._conveners.pop(run, None):
+            await known.close()
 
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One message: which run was queued, and the environment it was queued in."""
         try:
             told = json.loads(await reader.readline())
-            self._envs[str(told["run"])] = {str(name): str(value) for name, value in told["env"].items()}
+            run, env = str(told["run"]), {str(name): str(value) for name, value in told["env"].items()}
+            if run not in self._tasks or self._tasks[run].done():
+                self._envs[run] = env
+                self._left.discard(run)
             writer.write(b"heard\n")
             await writer.drain()
-        except (ValueError, KeyError, AttributeError, OSError):
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):
             pass
         finally:
             writer.close()
             self._called.set()
 
 
-async def give_up(store: SqliteStore, run: str, reason: str) -> None:
-    """Close a run that cannot be worked on, with the reason."""
-    from council import events as ev
-    from council.ledger import Ledger
-
-    with store.own(run):
-        record = await store.load(run)
-        if record.status in ("queued", "running"):
-            ledger = Ledger(store, record)
-            await ledger.close(ev.Closed("failed", {}, dict(ledger.calls), "", "", reason), lambda entries: "")
-
-
-# Calling it
-
-
-async def call(run: str, env: Mapping[str, str]) -> None:
-    """See to it that a worker knows of a queued run: tell the one that is there, or start one."""
-    for _ in range(50):
-        if await _told(run, env):
-            return
-        with locked(data_folder(env)) as free:
-            pass
-        if free:
-            start(env)
-        await asyncio.sleep(0.1)
-
-
-async def _told(run: str, env: Mapping[str, str]) -> bool:
-    with reachable(data_folder(env), unlink=False) as address:
-        try:
-            reader, writer = await asyncio.open_unix_connection(address)
-        except OSError:
-            return False
-        try:
-            writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
-            await writer.drain()
-            return await asyncio.wait_for(reader.readline(), 5) == b"heard\n"
-        except (OSError, TimeoutError):
-            return False
-        finally:
-            writer.close()
-
-
-def start(env: Mapping[str, str]) -> None:
-    """A process of its own that outlives this one."""
-    folder = data_folder(env)
-    log = os.open(folder / "worker.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+def _seconds(said: str | None, default: float) -> float:
     try:
-        subprocess.Popen(
-            COMMAND, env=dict(env), cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    finally:
-        os.close(log)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[bool]:
-    """Whether this process may be the worker. kill -9 gives the lock back at once."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def reachable(folder: Path, *, unlink: bool = True) -> Iterator[str]:
-    """The socket's address. Seen through the open folder, because such addresses may only be short."""
-    path = folder / "worker.sock"
-    if unlink:
-        path.unlink(missing_ok=True)
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield f"/proc/self/fd/{here}/{path.name}" if Path("/proc/self/fd").is_dir() else str(path)
-    finally:
-        os.close(here)
-        if unlink:
-            path.unlink(missing_ok=True)
+        return max(0.0, float(said or default))
+    except ValueError:
+        return default

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from council.errors import ConfigError
 from council.members.base import Member
+from council.members.human import HUMAN, Desk, Human
 from council.settings import Provider, Settings, catalogue, is_reasoning, model_id, split_member
 from council.types import Json
 
@@ -43,6 +44,11 @@ class Members:
         """A member of the caller's own, under its own name."""
         self._known[member.name] = member
 
+    def at(self, desk: Desk) -> Callable[[str], Member]:
+        """The same members in one run, whose people are asked at its own desk."""
+        person = Human(desk)
+        return lambda name: person if name == HUMAN else self(name)
+
     async def close(self) -> None:
         for member in self._known.values():
             await member.close()
@@ -52,6 +58,8 @@ class Members:
         kind, _ = split_member(name)
         if kind == "local":
             return _load(SPECIAL[kind])(name, cache=self.cache, env=self.env)  # type: ignore[no-any-return]
+        if kind == HUMAN:
+            return Human()
         if kind == "scripted":
             return _load(SPECIAL[kind])(name)  # type: ignore[no-any-return]
         if kind == "cli":
@@ -64,7 +72,7 @@ class Members:
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
         raise ConfigError(
-            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, pai:…, local:… or scripted:…'
+            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, pai:…, local:…, human or scripted:…'
         )
 
     def _on_command(self, name: str) -> Member:

@@ -17,7 +17,7 @@ from council.types import Json
 
 __all__ = ["answer_text", "degraded_lines", "dump", "report"]
 
-FREE = ("local", "scripted")
+FREE = ("local", "scripted", "human")
 IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
 LISTS = (
     "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",

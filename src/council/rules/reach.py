@@ -19,7 +19,7 @@ from council.settings import (
 )
 
 LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
-SEATED = ("local", "scripted", "cli", "pai")  # of the special members those that can sit today
+SEATED = ("local", "scripted", "cli", "pai", "human")  # of the special members those that can sit today
 NAMELESS = ("scripted", "human")  # no model has to be named
 MODEL_ORDER = ("default", "other", "strong", "fast")
 

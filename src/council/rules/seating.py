@@ -11,7 +11,9 @@ from council.rules import reach
 from council.rules.reach import Candidate, available, reached, resolve, seatable, vendor_of
 from council.settings import SeatSetting, Settings, catalogue, split_member
 
-__all__ = ["LOCAL", "Candidate", "Place", "Seating", "available", "resolve", "seat_council", "tier_member", "vendor_of"]
+__all__ = [
+    "LOCAL", "Candidate", "Place", "Seating", "available", "lenses", "resolve", "seat_council", "tier_member", "vendor_of",
+]  # fmt: skip
 
 LOCAL = Candidate(reach.LOCAL, "local")
 LOCAL_ONLY = f"The council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement."
@@ -75,7 +77,8 @@ def seat_council(
     head = table.chair(chair, everyone, spread, seated)
     places = tuple(table.place(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.notice((*places, head))
-    return Seating(places, head, (*alone, *(_shared_notices(places) if spread else ())), (BETTER,) if alone else ())
+    shared = lenses((place.name, place.vendor) for place in places) if spread else ()
+    return Seating(places, head, (*alone, *shared), (BETTER,) if alone else ())
 
 
 def _local(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
@@ -207,10 +210,11 @@ def _but(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candid
     return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
 
 
-def _shared_notices(places: Sequence[Place]) -> list[str]:
+def lenses(seats: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each family that several seats share; people are of one family and no lenses."""
     families: dict[str, list[str]] = {}
-    for place in places:
-        families.setdefault(place.vendor, []).append(place.name)
+    for name, vendor in seats:
+        families.setdefault(vendor, []).append(name)
     return [_lenses(names, vendor) for vendor, names in families.items() if len(names) > 1 and vendor != "human"]
 
 

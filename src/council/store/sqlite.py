@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +15,9 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.record import Attempt, Hold, Record, Refused, Row
-from council.store import spending
+from council.store import archive, asks, history, spending
 from council.store.migrations import VERSIONS
+from council.store.owning import is_owned, owning
 from council.types import Json, Outcome
 
 R = TypeVar("R")
@@ -36,11 +35,12 @@ WRITE = {
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
     "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
     "hush": "DELETE FROM live WHERE run = ? AND key = ?",
-    "close": "UPDATE runs SET status = ?2, report = ?3 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '', cancel = 0 WHERE id = ?1",
-    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0 WHERE id = ?1",
-    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1",
+    "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
+    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # whoever cancelled it meanwhile is heard
+    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
+    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
     **spending.WRITE,
+    **asks.WRITE,
 }
 
 
@@ -123,8 +123,24 @@ class SqliteStore:
         return await self._do(lambda db: _load(db, run))
 
     async def runs(self) -> list[dict[str, Any]]:
-        """Every run, newest first: id, name, folder, created, status, setup."""
+        """Every run, newest first: id, name, folder, created, status, whether it is detached, setup."""
         return await self._do(_runs)
+
+    async def names(self, run: str) -> list[str]:
+        """The run of that name, or all whose names begin so."""
+        query = "SELECT id FROM runs WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
+        return [row[0] for row in await self._do(lambda db: db.execute(query, (run,)).fetchall())]
+
+    async def standing(self, run: str) -> tuple[str, bool]:
+        """A run's status, and whether it is detached."""
+        row = await self._do(lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone())
+        if row is None:
+            raise _unknown(run)
+        return row[0], bool(row[1])
+
+    async def history(self, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
+        """Runs that fit, in few words, the unfinished first; `before` is the last one of the page before."""
+        return await self._do(lambda db: history.page(db, wanted, before, limit))
 
     async def is_cancelled(self, run: str) -> bool:
         row = await self._do(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
@@ -139,6 +155,30 @@ class SqliteStore:
     async def since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
         """Events after `seq`, what streams now by key, and the run's status."""
         return await self._do(lambda db: _since(db, run, seq))
+
+    async def open_asks(self, run: str | None = None) -> list[Json]:
+        """What people are asked and have not answered, of one run or of all, oldest first."""
+        return await self._do(lambda db: asks.still_open(db, run))
+
+    async def answer(self, run: str, key: str, text: str) -> bool:
+        """Whether the question was still open: the first answer counts."""
+        return await self._do(lambda db: asks.answer(db, run, key, text))
+
+    async def answered(self, run: str, key: str, prompt: str) -> str | None:
+        return await self._do(lambda db: asks.answered(db, run, key, prompt))
+
+    async def search(self, words: Sequence[str]) -> list[str]:
+        """The runs in which all of these words were said."""
+        return await self._do(lambda db: archive.search(db, words))
+
+    async def forks_of(self, run: str) -> list[str]:
+        """The unfinished runs that still take answers from this one."""
+        return await self._do(lambda db: archive.forks_of(db, run))
+
+    async def remove(self, run: str) -> None:
+        """Take a run out, and its lock; whoever calls owns it. What it cost stays in the books."""
+        await self._do(lambda db: archive.remove(db, run))
+        self._lock(run).unlink(missing_ok=True)
 
     async def newest_unfinished(self, folder: str) -> str | None:
         unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
@@ -161,25 +201,18 @@ class SqliteStore:
     @contextmanager
     def own(self, run: str) -> Iterator[None]:
         """One process at a time works on a run. kill -9 frees the lock at once."""
-        path = self.folder / "locks" / f"{run}.lock"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        with owning(self._lock(run)) as mine:
+            if not mine:
                 raise RunOwned(
-                    f"run {run} is at work in another process: wait for it, or stop it with Ctrl-C there"
-                ) from None
+                    f"run {run} is at work in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
+                )
             yield
-        finally:
-            os.close(handle)
 
     def owned(self, run: str) -> bool:
-        try:
-            with self.own(run):
-                return False
-        except RunOwned:
-            return True
+        return is_owned(self._lock(run))
+
+    def _lock(self, run: str) -> Path:
+        return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
         self._jobs.put(None)
@@ -261,10 +294,10 @@ def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | No
 
 def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     rows = db.execute(
-        "SELECT id, name, folder, created, status, setup FROM runs ORDER BY created DESC, rowid DESC"
+        "SELECT id, name, folder, created, status, detached, setup FROM runs ORDER BY created DESC, rowid DESC"
     ).fetchall()
-    names = ("id", "name", "folder", "created", "status", "setup")
-    return [dict(zip(names, (*row[:5], json.loads(row[5])), strict=True)) for row in rows]
+    names = ("id", "name", "folder", "created", "status", "detached", "setup")
+    return [dict(zip(names, (*row[:5], bool(row[5]), json.loads(row[6])), strict=True)) for row in rows]
 
 
 def _load(db: sqlite3.Connection, run: str) -> Record:
@@ -272,7 +305,7 @@ def _load(db: sqlite3.Connection, run: str) -> Record:
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
     if row is None:
-        raise UnknownRun(f'there is no run "{run}": `council runs` lists them')
+        raise _unknown(run)
     id_, name, folder, created, seed, setup, status, report = row
     record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
@@ -287,10 +320,14 @@ def _load(db: sqlite3.Connection, run: str) -> Record:
     return record
 
 
+def _unknown(run: str) -> UnknownRun:
+    return UnknownRun(f'there is no run "{run}": `council runs` lists them')
+
+
 def _since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
     status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
     if status is None:
-        raise UnknownRun(f'there is no run "{run}": `council runs` lists them')
+        raise _unknown(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
     entries = [ev.Entry(n, at, ev.from_payload(tag, json.loads(body))) for n, at, tag, body in rows]
     return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]

@@ -1,0 +1,44 @@
+"""People at the table: a question lies in the store until somebody answers it, at whichever door."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, replace
+
+from council.members.human import HUMAN
+from council.store.sqlite import SqliteStore
+from council.types import CarryOut, Json, Outcome, Step
+
+LOOK = 0.2  # seconds between two looks whether somebody has answered
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The questions of one run. What was answered before a crash is not asked again."""
+
+    store: SqliteStore
+    run: str
+
+    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+        answer = await self.store.answered(self.run, key, prompt)
+        if answer is not None:
+            return answer
+        await self.store.write(self.run, [("ask", (key, seat, prompt, json.dumps(schema), time.time()))])
+        try:
+            while True:
+                if (answer := await self.store.answered(self.run, key, prompt)) is not None:
+                    return answer
+                await asyncio.sleep(LOOK)
+        finally:
+            self.store.post(self.run, [("withdraw", (key,))])
+
+
+def patient(carry_out: CarryOut) -> CarryOut:
+    """A person has the time that was set for people, whatever a phase allows its members."""
+
+    async def carried_out(step: Step) -> Outcome:
+        return await carry_out(replace(step, timeout=None) if step.chain[0] == HUMAN else step)
+
+    return carried_out

@@ -1,0 +1,156 @@
+"""What the store knows of runs, and what may be done with them without convening: found, followed, answered, taken out."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from council.convene.following import Seen
+from council.errors import UnknownRun, UsageError
+from council.events import Entry
+from council.minutes import Minutes
+from council.record import Record
+from council.rules.forms import fields, filled
+from council.settings import data_folder, quoted
+from council.store.sqlite import SqliteStore
+from council.types import Json
+
+FOLLOW = 0.1  # seconds between two looks at a run that another process works on
+OPEN = ("queued", "running")
+
+
+class Records:
+    """The runs of one user, as any process sees them."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
+        self.folder, self.env = folder, env
+        self._store, self._lent = store, store is not None
+
+    @property
+    def store(self) -> SqliteStore:
+        if self._store is None:
+            self._store = SqliteStore(data_folder(self.env))
+        return self._store
+
+    async def close(self) -> None:
+        if self._store and not self._lent:
+            self._store.close()
+            self._store = None
+
+    # Found
+
+    async def named(self, run: str) -> str:
+        """The run of that name, or the only one whose name begins so."""
+        names = await self.store.names(run)
+        return names[0] if run not in names and len(names) == 1 else run
+
+    async def newest(self) -> str:
+        """The newest run of this folder."""
+        for run in await self.store.runs():
+            if run["folder"] == str(self.folder):
+                return str(run["id"])
+        raise UnknownRun('there is no run of this folder yet: `council "…"` makes one')
+
+    async def newest_unfinished(self) -> str:
+        run = await self.store.newest_unfinished(str(self.folder))
+        if run is None:
+            raise UnknownRun("there is no unfinished run of this folder: `council runs` lists all of them")
+        return run
+
+    async def runs(self) -> list[Json]:
+        """Every run, the unfinished first, then the newest. `running`: somebody works on it now."""
+        rows = [
+            run | {"running": run["status"] == "running" and self.store.owned(run["id"])}
+            for run in await self.store.runs()
+        ]
+        return sorted(rows, key=lambda run: run["status"] == "complete")
+
+    async def search(self, words: Sequence[str]) -> list[Json]:
+        """The runs in whose question, statements and answer all of the words stand."""
+        found = set(await self.store.search(words))
+        return [run for run in await self.runs() if run["id"] in found]
+
+    # Read
+
+    async def entries(self, run: str) -> list[Entry]:
+        return (await self.store.load(await self.named(run))).entries
+
+    async def minutes(self, run: str) -> Minutes:
+        return Minutes.fold(await self.entries(run))
+
+    async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
+        """The events of a run that any process works on: those that are kept, then those to come, to its end."""
+        run, seen = await self.named(run), Seen(since)
+        while True:
+            entries, live, status = await self.store.since(run, seen.seq)
+            for entry in seen.news(entries, live):
+                yield entry
+            if status not in OPEN or (not entries and seen.is_orphan(self.store.owned(run), status)):
+                return
+            await asyncio.sleep(FOLLOW)
+
+    async def standing(self, run: str) -> Json:
+        """How a run stands now: `run`, `status`, whether it is `detached` and whether somebody `owned` it this moment."""
+        run = await self.named(run)
+        status, detached = await self.store.standing(run)
+        return {"run": run, "status": status, "detached": detached, "owned": self.store.owned(run)}
+
+    async def exported(self, run: str) -> Json:
+        """All that is kept of a run, as one object; requests as base64."""
+        return as_export(await self.store.load(await self.named(run)))
+
+    async def remove(self, run: str) -> str:
+        """Take a run out of the store. Its report and what it cost stay."""
+        run = await self.named(run)
+        with self.store.own(run):
+            status, _ = await self.store.standing(run)
+            if status == "queued":
+                raise UsageError(f"run {run} is queued, so it was not removed: `council cancel {run}` first")
+            if forks := await self.store.forks_of(run):
+                raise UsageError(
+                    f"run {run} was not removed, the unfinished fork {forks[0]} takes answers from it: "
+                    f"`council resume {forks[0]}` or `council runs rm {forks[0]}` first"
+                )
+            await self.store.remove(run)
+        return run
+
+    # People at the table
+
+    async def open_asks(self, run: str | None = None) -> list[Json]:
+        """What people are asked now, of one run or of all: run, key, seat, prompt, schema, at, and the fields to fill in."""
+        rows = await self.store.open_asks(await self.named(run) if run else None)
+        return [row | {"fields": fields(row["schema"])} for row in rows]
+
+    async def answer(self, run: str, key: str, text: str) -> bool:
+        """A person's answer: words, or JSON where fields are asked for; nothing abstains. Whether it came in time."""
+        run = await self.named(run)
+        asked = [row for row in await self.store.open_asks(run) if row["key"] == key]
+        if not asked:
+            raise UsageError(f"nobody is asked {quoted(key)} in run {run} now: it was answered, or the run has ended")
+        return await self.store.answer(run, key, filled(asked[0]["schema"], text))
+
+
+def as_export(record: Record) -> Json:
+    whole = {name: getattr(record, name) for name in ("run", "name", "folder", "created", "seed", "status", "setup")}
+    return {
+        "schema": "council.run/1",
+        **whole,
+        "report": record.report,
+        "events": [entry.as_json() for entry in record.entries],
+        "steps": record.steps,
+        "results": {key: outcome.as_json() for key, outcome in record.results.items()},
+        "attempts": [
+            {"key": key, "n": one.n, "member": one.member, "request": _bytes(one.body), "result": one.result}
+            for key, attempts in record.attempts.items()
+            for one in attempts
+        ],
+        "phases": record.phases,
+        "spending": [{"key": key, "n": n, **asdict(spent)} for (key, n), spent in record.spending.items()],
+    }
+
+
+def _bytes(body: bytes) -> str:
+    return base64.b64encode(body).decode()

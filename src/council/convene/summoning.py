@@ -1,0 +1,147 @@
+"""Calling the local worker: tell the one that is there which run waits, or start one."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from council.errors import CouncilError
+from council.settings import cache_folder, data_folder
+
+COMMAND = (sys.executable, "-m", "council", "worker")
+LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # the number under which a worker that was started finds its lock
+LONGEST = 8 << 20  # bytes of one message
+LOG = 1 << 20  # bytes from which on the log is begun anew
+STEP = 0.1  # seconds between two tries
+ENOUGH = 30.0  # seconds after which no worker is expected to come any more
+Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def call(run: str, env: Mapping[str, str]) -> None:
+    """See to it that a worker knows of a queued run, and has the environment it was queued in."""
+    env, end = at_home(env), time.monotonic() + ENOUGH
+    while not await _told(run, env):
+        with locked(data_folder(env)) as lock:
+            if lock is not None:
+                start(env, lock)
+        if time.monotonic() > end:
+            raise CouncilError(
+                f'no worker could be called for run {run}, which stays queued (see "{_log(env)}"): `council watch {run}` tries again'
+            )
+        await asyncio.sleep(STEP)
+
+
+def at_home(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment with our folders written out, so that it means the same wherever it is read."""
+    folders = {"COUNCIL_DATA": data_folder(env), "COUNCIL_CACHE": cache_folder(env)}
+    return {**env, **{name: str(folder.absolute()) for name, folder in folders.items()}}
+
+
+async def _told(run: str, env: Mapping[str, str]) -> bool:
+    with _address(data_folder(env)) as address:
+        try:
+            reader, writer = await asyncio.open_unix_connection(address)
+        except OSError:
+            return False
+    try:
+        writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
+        await writer.drain()
+        return await asyncio.wait_for(reader.readline(), 5) == b"heard\n"
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
+
+
+def start(env: Mapping[str, str], lock: int | None = None) -> None:
+    """A process of its own that outlives this one. It is given the lock, so that nobody starts a second one meanwhile."""
+    log = os.open(_log(env), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        if os.fstat(log).st_size > LOG:
+            os.ftruncate(log, 0)
+        process = subprocess.Popen(
+            COMMAND, env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)}, cwd="/", stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log, start_new_session=True, pass_fds=() if lock is None else (lock,),
+        )  # fmt: skip
+    finally:
+        os.close(log)
+    threading.Thread(target=process.wait, daemon=True).start()  # so that it leaves nothing behind when it ends
+
+
+def _log(env: Mapping[str, str]) -> Path:
+    return data_folder(env) / "worker.log"
+
+
+# The lock and the socket
+
+
+@contextmanager
+def locked(folder: Path, given: int | None = None) -> Iterator[int | None]:
+    """The lock of the one worker there may be, new or as it was given; None if another has it. kill -9 gives it back."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600) if given is None else given
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield handle
+    finally:
+        os.close(handle)
+
+
+def lock_given(env: Mapping[str, str], folder: Path) -> int | None:
+    """The lock that whoever started this process took for it, if it did."""
+    number = env.get(LOCK_VARIABLE, "")
+    if not number.isdigit():
+        return None
+    try:
+        same = os.path.samestat(os.fstat(int(number)), (folder / "worker.lock").stat())
+    except OSError:
+        return None
+    if same:
+        os.set_inheritable(int(number), False)
+    return int(number) if same else None
+
+
+@asynccontextmanager
+async def listening(folder: Path, hear: Hear) -> AsyncIterator[None]:
+    """Reachable by this user's processes, and by nobody else's."""
+    path = folder / "worker.sock"
+    path.unlink(missing_ok=True)
+    mask = os.umask(0o177)
+    try:
+        with _address(folder) as address:
+            server = await asyncio.start_unix_server(hear, address, limit=LONGEST)
+    finally:
+        os.umask(mask)
+    try:
+        yield
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _address(folder: Path) -> Iterator[str]:
+    """Of the socket. Seen through the open folder, because such addresses may only be short."""
+    try:
+        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield str(folder / "worker.sock")
+        return
+    try:
+        seen = Path(f"/proc/self/fd/{here}")
+        yield f"{seen if seen.is_dir() else folder}/worker.sock"
+    finally:
+        os.close(here)

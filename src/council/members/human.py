@@ -1,0 +1,60 @@
+"""A person at the table: asked like any member, answered at whichever door somebody sits."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from council.errors import Fault
+from council.members.base import Hear, Progress
+from council.types import Answer, Ask, Json
+
+HUMAN = "human"
+
+
+class Desk(Protocol):
+    """Where a question lies until somebody answers it."""
+
+    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+        """The person's answer; nothing if they abstain."""
+        ...
+
+
+class NoDesk:
+    """Outside a run there is nobody to ask."""
+
+    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+        raise Fault("model", "a person can only be asked in a run")
+
+
+class Human:
+    name = HUMAN
+    vendor = "human"
+    small = False
+    free = True
+    backoff = 0.0
+
+    def __init__(self, desk: Desk | None = None) -> None:
+        self.desk = desk or NoDesk()
+
+    def prepare(self, ask: Ask) -> bytes:
+        asked = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        return json.dumps(asked, ensure_ascii=False).encode()
+
+    async def ready(self, progress: Progress) -> None:
+        pass
+
+    async def send(self, body: bytes, hear: Hear) -> Answer:
+        asked = json.loads(body)
+        hear("")  # a person thinks, and is not taken for silent
+        prompt = "\n\n".join(message["content"] for message in asked["messages"] if message["role"] != "system")
+        text = await self.desk.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
+        if not text.strip():
+            raise Fault("refused", "the person abstained")
+        return Answer(text, finish="spoken", model=HUMAN)
+
+    async def probe(self) -> str:
+        return "asked when its turn comes"
+
+    async def close(self) -> None:
+        pass

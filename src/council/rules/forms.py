@@ -1,0 +1,191 @@
+"""A typed question put to a person: what is to be filled in, and what a person's words come to. No vote is ever invented."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from council.errors import UsageError
+from council.types import Json
+
+MAIN = (
+    "answer", "response", "statement", "text", "paragraph", "view", "key_insight", "recommendation", "reason", "case",
+)  # fmt: skip
+SCALARS = {"string": "text", "boolean": "yes or no", "integer": "whole number", "number": "number"}
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def fields(schema: Json | None) -> list[Json]:
+    """What a form shows: name, kind, help, choices, whether it may stay empty; of rows and groups their own fields. What
+    the schema leaves no choice in is not asked."""
+    shown = (schema or {}).get("properties", {}).items()
+    return [_field(name, of) for name, of in shown if not _fixed(of)]
+
+
+def _field(name: str, schema: Json) -> Json:
+    inner, optional = plain(schema)
+    field = {"name": name, "kind": _kind(inner), "help": schema.get("description") or inner.get("description") or ""}
+    field |= {"optional": optional} if optional else {}
+    if inner.get("enum"):
+        field["choices"] = list(inner["enum"])
+    field |= {bound: inner[bound] for bound in ("minimum", "maximum", "minItems", "maxItems") if bound in inner}
+    if field["kind"] in ("rows", "group"):
+        field["fields"] = fields(inner["items"] if field["kind"] == "rows" else inner)
+    elif field["kind"] == "list":
+        field |= {"choices": list(inner["items"]["enum"])} if inner["items"].get("enum") else {}
+    return field
+
+
+def _kind(schema: Json) -> str:
+    if schema.get("enum"):
+        return "choice"
+    if schema.get("type") == "object":
+        return "group"
+    if schema.get("type") == "array":
+        return "rows" if plain(schema["items"])[0].get("type") == "object" else "list"
+    return SCALARS.get(str(schema.get("type")), "text")
+
+
+def plain(schema: Json) -> tuple[Json, bool]:
+    """The schema without its empty choice, and whether it has one."""
+    options = schema.get("anyOf")
+    if not options:
+        return schema, False
+    filled_in = [option for option in options if option.get("type") != "null"]
+    return filled_in[0], len(filled_in) < len(options)
+
+
+def main_field(schema: Json) -> str | None:
+    """Where free words belong: the field that holds the answer itself."""
+    texts = [field["name"] for field in fields(schema) if field["kind"] == "text"]
+    return next((name for name in MAIN if name in texts), texts[0] if texts else None)
+
+
+def filled(schema: Json | None, text: str) -> str:
+    """The answer as the protocol reads it: JSON, or words for the main field; what need not be decided is left empty."""
+    if schema is None or not text.strip():
+        return text
+    value = _completed(schema, _as_object(text) or _worded(schema, text))
+    if missing := [_asked(field) for field in fields(schema) if field["name"] not in value]:
+        raise UsageError(
+            f"the answer was not taken, it leaves open {', '.join(missing)}: give JSON with all of its fields"
+        )
+    if wrong := problem(schema, value):
+        raise UsageError(f"the answer was not taken, {wrong}: give JSON with all of its fields")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _as_object(text: str) -> Json | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _worded(schema: Json, text: str) -> Json:
+    """Words in their field, or line by line in the only list there is; with the choices that they name."""
+    main, asked = main_field(schema), fields(schema)
+    if main is None and [field["kind"] for field in asked] != ["list"]:
+        raise UsageError(
+            f"words alone do not answer this, nothing was taken: give JSON with {', '.join(map(_asked, asked))}"
+        )
+    said = (
+        {main: text.strip()}
+        if main
+        else {asked[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
+    )
+    return said | {field["name"]: told for field in asked if (told := _named(field, text))}
+
+
+def _named(field: Json, text: str) -> Any:
+    """A choice that the words themselves name, one and no other, as `FAIL: the check is gone` does."""
+    if field["kind"] != "choice":
+        return None
+    named = [one for one in field["choices"] if re.search(rf"(?<!\w){re.escape(str(one))}(?!\w)", text)]
+    return named[0] if len(named) == 1 else None
+
+
+def _completed(schema: Json, said: Json) -> Json:
+    """With what the schema fixes, and with nothing where nothing may stand; in the schema's order, strangers last."""
+    fixed = {name: one for name, of in schema["properties"].items() if (one := _fixed(of))}
+    empty = {
+        field["name"]: blank for field in fields(schema) if (blank := _blank(field, main_field(schema))) is not ...
+    }
+    whole = {**empty, **fixed, **said}
+    return {name: whole[name] for name in (*schema["properties"], *said) if name in whole}
+
+
+def _fixed(schema: Json) -> Any:
+    """The only value there is, where there is only one."""
+    return schema.get("const") or (schema["enum"][0] if len(schema.get("enum") or ()) == 1 else None)
+
+
+def _blank(field: Json, main: str | None) -> Any:
+    """What stands for having said nothing there; `...` where something has to be said."""
+    if field["name"] == "confidence":
+        return "MEDIUM" if "MEDIUM" in field.get("choices", ()) else 0.5 if field["kind"] == "number" else ...
+    if field.get("optional"):
+        return None
+    if field["kind"] in ("list", "rows"):
+        return ... if field.get("minItems") else []
+    return "" if field["kind"] == "text" and field["name"] != main else ...
+
+
+def _asked(field: Json) -> str:
+    return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else str(field["name"])
+
+
+def problem(schema: Json, value: Any, where: str = "") -> str:
+    """What does not fit, in a few words; nothing if all does."""
+    options = schema.get("anyOf") or [schema]
+    found = [_mismatch(option, value, where) for option in options]
+    return "" if "" in found else found[0]
+
+
+def _mismatch(schema: Json, value: Any, where: str) -> str:
+    kind = schema.get("type")
+    at = where or "it"
+    if "const" in schema:
+        return "" if value == schema["const"] else f"{at} must be {schema['const']}"
+    if kind and (not isinstance(value, TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+        return f"{at} must be {SCALARS.get(kind, kind)}"
+    if schema.get("enum") and value not in schema["enum"]:
+        return f"{at} must be one of {', '.join(map(str, schema['enum']))}"
+    inner = _inside(schema, value, where) if kind in ("object", "array") else [_bounds(schema, value, at)]
+    return next(filter(None, inner), "")
+
+
+def _inside(schema: Json, value: Any, where: str) -> list[str]:
+    if schema["type"] == "array":
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        count = f"{where or 'it'} needs {least}{'' if most == least else ' or more'}" if len(value) < least else ""
+        over = f"{where or 'it'} takes {most} at most" if most is not None and len(value) > most else ""
+        return [count, over, *(problem(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1))]
+    known = schema.get("properties", {})
+    gone = [f"{_within(where, name)} is missing" for name in schema.get("required") or known if name not in value]
+    strange = [f"{_within(where, name)} is not asked for" for name in value if name not in known]
+    return [
+        *gone,
+        *strange,
+        *(problem(known[name], item, _within(where, name)) for name, item in value.items() if name in known),
+    ]
+
+
+def _bounds(schema: Json, value: Any, at: str) -> str:
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"{at} must be {schema['minimum']:g} or more"
+    return f"{at} must be {schema['maximum']:g} or less" if "maximum" in schema and value > schema["maximum"] else ""
+
+
+def _within(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name

@@ -1,0 +1,34 @@
+"""Past runs as a whole: found by their words, and taken out of the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+# The money rows stay: what was spent was spent, whatever becomes of the answers.
+OF_A_RUN = ("events", "steps", "results", "intents", "settled", "phases", "live", "asks")
+SAID = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
+          UNION ALL SELECT run, json_extract(body, '$.verdict.answer') FROM events WHERE type = 'closed'
+          UNION ALL SELECT id, json_extract(setup, '$.question.text') FROM runs"""
+
+
+def remove(db: sqlite3.Connection, run: str) -> None:
+    for table in OF_A_RUN:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+    db.execute("DELETE FROM runs WHERE id = ?", (run,))
+
+
+def search(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
+    """The runs in whose question, statements and answer all of the words stand, in any case."""
+    wanted = [word.casefold() for word in words]
+    missing: dict[str, set[str]] = {}
+    for run, text in db.execute(SAID):
+        left, said = missing.setdefault(run, set(wanted)), (text or "").casefold()
+        left -= {word for word in left if word in said}
+    return [run for run, left in missing.items() if not left]
+
+
+def forks_of(db: sqlite3.Connection, run: str) -> list[str]:
+    """The unfinished runs that still take answers from this one."""
+    query = "SELECT id FROM runs WHERE json_extract(setup, '$.fork.run') = ? AND status != 'complete'"
+    return [row[0] for row in db.execute(query, (run,))]
