@@ -134,6 +134,7 @@ class Material:
     redact: bool = False
     skip_secrets: bool = False
     selection: Selection | None = None  # what was chosen already, in place of what the words name
+    targets: tuple[str, ...] = ()  # paths of the folder, in place of what the words name
 
 
 async def make_plan(
@@ -188,7 +189,7 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
     return build(
-        material.selection or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, said=question.text,
     )  # fmt: skip
 

@@ -48,10 +48,12 @@ def _serve(
 ) -> int:
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
         raise UsageError(f"council serve needs {missing}, which is not installed: run `pip install 'council[web]'`")
+    from council.doors.mcp.bounds import Owner
     from council.doors.web.hall import Hall, roots_from
     from council.doors.web.serving import address, serve
 
     where = address(unsafe_host, port)
     config = Path(given["config"]).absolute() if given.get("config") else None
-    hall = Hall(roots_from([Path.cwd(), *map(Path, root)]), dict(os.environ), config, max_cost)
+    roots = roots_from([Path.cwd(), *map(Path, root)])
+    hall = Hall(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
     return serve(hall, where, open_page=open_page, say=click.echo)

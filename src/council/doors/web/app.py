@@ -14,11 +14,17 @@ from starlette.staticfiles import StaticFiles
 from council.doors.web import answers
 from council.doors.web.guard import Guard
 from council.doors.web.hall import Hall
-from council.doors.web.routes import page, starting, streams
+from council.doors.web.routes import acting, page, runs, starting, streams
 from council.errors import CouncilError
 
-ROUTERS = (starting.router, streams.router, page.router)
-SILENT: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False}
+ROUTERS = (starting.router, streams.router, runs.router, acting.router, page.router)
+SILENT: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 
 
 def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Guard:

@@ -242,6 +242,8 @@ class EventStream(Response):
             if text := reading.news():
                 yield text
             elif reading.done:
+                if self.several:  # a browser that is not told would ask again for ever
+                    yield 'event: end\ndata: {"status":"over"}\n\n'
                 return
             elif not await _woken(wake):
                 yield ": still here\n\n"

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from council.doors.web.answers import Answer, error
 from council.doors.web.bodies import Token
+from council.doors.web.examples import shown
 
 FOLDER = Path(__file__).parents[1] / "page"
 router = APIRouter()
@@ -23,7 +24,7 @@ async def page() -> Response:
     )
 
 
-@router.post("/api/session", tags=["session"])
+@router.post("/api/session", tags=["session"], responses=shown({"session": "open"}, 415))
 async def session(told: Token, request: Request) -> Answer:
     """Change the token for a cookie that no script can read."""
     guard = request.app.state.guard

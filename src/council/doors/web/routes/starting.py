@@ -1,39 +1,110 @@
-"""Before and at the start of a run: what it would be, and that it is."""
+"""Before and at the start of a run: who could sit, on what, what it would cost, and that it begins."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
+from council import protocols
 from council.convene import Convener
+from council.convene.browsing import listed
+from council.doctor import members, seating, warnings
+from council.doors.web import examples
 from council.doors.web.answers import Answer
-from council.doors.web.bodies import InHall, Wish
-from council.doors.web.hall import Hall
+from council.doors.web.bodies import EXAMPLE_RUN, InHall, Wish
+from council.doors.web.examples import shown
+from council.doors.web.wishes import planned
+from council.errors import CouncilError
 from council.planning import Material, Plan
+from council.protocols import Protocol
+from council.protocols.options import OPTIONS, DualOptions
+from council.types import Json
 
 router = APIRouter(prefix="/api", tags=["starting"])
+SPOKEN_OF = "Which way should it be done?"  # a question that names nothing, to see what a protocol would do
+FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
+PROTOCOL = {
+    "name": "adversarial", "summary": "draft apart, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
+    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
+}  # fmt: skip
+MEMBERS = {
+    "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
+    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
+    "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
+}  # fmt: skip
 
 
-@router.post("/estimate")
+@router.get("/protocols", responses=shown([PROTOCOL]))
+async def known_protocols(hall: InHall) -> Answer:
+    """Every protocol: who sits, what it can be told, and the phases it would go through here."""
+    async with hall.convener() as convener:
+        return Answer([await _described(protocols.find(name), convener) for name in protocols.known()])
+
+
+async def _described(protocol: Protocol, convener: Convener) -> Json:
+    options = (protocol.options or OPTIONS.get(protocol.name, DualOptions)).model_json_schema()
+    told: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
+    plan, note = await _example(protocol, convener)
+    if plan is None:
+        return told | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
+    return told | {
+        "seats": [seat.name for seat in plan.roster.seats],
+        "phases": list(plan.phases),
+        "note": plan.refusal,
+    }
+
+
+async def _example(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
+    """What it would do with a plain question; where it could do nothing, why."""
+    try:
+        return await convener.plan([SPOKEN_OF], protocol=protocol.name, material=Material(match=False)), ""
+    except CouncilError as error:
+        return None, str(error)
+
+
+@router.get("/members", responses=shown(MEMBERS))
+async def who_can_sit(hall: InHall) -> Answer:
+    """Who can be seated, with what each charges, who would sit now, and the rosters that have a name."""
+    async with hall.convener() as convener:
+        rows = members(convener, prices=True)
+        rosters = [_roster(row) for row in convener.rosters()]
+        return Answer({"members": rows, **seating(convener), "warnings": warnings(convener), "rosters": rosters})
+
+
+def _roster(row: Json) -> Json:
+    return {
+        "name": row["name"],
+        "about": row["about"],
+        "seats": [seat["name"] for seat in row["seats"]],
+        "error": row["error"],
+    }
+
+
+@router.get("/roots", responses=shown([{"name": "shop", "path": "/srv/shop"}]))
+async def roots(hall: InHall) -> Answer:
+    """The folders whose files may be named; a council sits in the first, unless another is chosen."""
+    return Answer([{"name": name, "path": str(path)} for name, path in hall.roots.items()])
+
+
+@router.get("/files", responses=shown([FILE]))
+async def files(hall: InHall, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = "") -> Answer:
+    """The folders and files in a folder of a root. What stands for secrets is left out."""
+    return Answer(await asyncio.to_thread(listed, hall.root(root), path))
+
+
+@router.post("/estimate", responses=shown(examples.PLAN, 415))
 async def estimate(wish: Wish, hall: InHall) -> Answer:
     """What a council would do and cost: the plan object. Spends nothing."""
-    async with _planned(wish, hall) as (_, plan):
+    async with planned(wish, hall) as (_, plan):
         return Answer(plan.as_json())
 
 
-@router.post("/runs", status_code=201)
+@router.post("/runs", status_code=201, responses=shown({"run": EXAMPLE_RUN, "plan": examples.PLAN}, 415, status=201))
 async def start(wish: Wish, hall: InHall) -> Answer:
     """Convene a council. It is queued at once, and the local worker holds it, whoever goes away."""
-    async with _planned(wish, hall) as (convener, plan):
+    async with planned(wish, hall) as (convener, plan):
         run = await convener.enqueue(plan)
     hall.call_worker(run)
     return Answer({"run": run, "plan": plan.as_json()}, 201)
-
-
-@asynccontextmanager
-async def _planned(wish: Wish, hall: Hall) -> AsyncIterator[tuple[Convener, Plan]]:
-    folder = hall.root(wish.root)
-    async with hall.convener(folder) as convener:
-        yield convener, await convener.plan([wish.question], wish.options, protocol=wish.protocol, material=Material())

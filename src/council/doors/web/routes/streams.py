@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 
 from council.doors.web.bodies import InHall
+from council.doors.web.examples import streamed
+from council.doors.web.hall import Hall
 from council.doors.web.sse import EventStream
 from council.errors import UsageError
 from council.settings import quoted
@@ -16,15 +18,15 @@ LastSeen = Annotated[str | None, Header(alias="Last-Event-ID")]
 FARTHEST = 1 << 53
 
 
-@router.get("/runs/{run}/events")
+@router.get("/runs/{run}/events", response_class=EventStream, responses=streamed(404))
 async def events(
     run: str, hall: InHall, since: Annotated[int, Query(ge=0, le=FARTHEST)] = 0, last_seen: LastSeen = None
 ) -> EventStream:
     """What is kept of the run after `since`, then what happens, to its end."""
-    return EventStream(hall.feeds, [(await hall.known(run), _number(last_seen) if last_seen else since)])
+    return EventStream(hall.feeds, [(await _heard(run, hall), _number(last_seen) if last_seen else since)])
 
 
-@router.get("/stream")
+@router.get("/stream", response_class=EventStream, responses=streamed(404))
 async def stream(
     hall: InHall,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
@@ -32,11 +34,18 @@ async def stream(
     last_seen: LastSeen = None,
 ) -> EventStream:
     """The same of several runs in one stream; everything says which run it is of."""
-    known = {one: await hall.known(one) for one in run}
+    known = {one: await _heard(one, hall) for one in run}
     places = {known.get(name, name): seq for name, seq in _places(last_seen or since)}
     return EventStream(
         hall.feeds, [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())], several=True
     )
+
+
+async def _heard(run: str, hall: Hall) -> str:
+    """The run that is meant; one that waits for a worker is not listened to in vain."""
+    run = await hall.known(run)
+    await hall.see_to(run)
+    return run
 
 
 def _places(said: str) -> list[tuple[str, int]]:

@@ -1,0 +1,63 @@
+"""The runs of the past as any door lists them, and what of one run may be looked at: its requests, its packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from council import events as ev
+from council.convene.washing import clear_of_secrets
+from council.planning import packet_from, question_from, roster_from
+from council.prompting import dossier
+from council.record import Attempt, Record
+from council.replies import OUTPUT_SCHEMA
+from council.store.sqlite import SqliteStore
+from council.types import Json
+
+ALL = 1_000_000  # how many may run at once is not known, but few do
+
+
+async def history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
+    """{runs, more}: those that fit, the unfinished first. `stopped` is a run that nobody works on and that never ended."""
+    status = wanted.get("status")
+    kept = dict(wanted) | ({"status": "running"} if status == "stopped" else {})
+    rows = await store.history(kept, before, ALL if status in ("running", "stopped") else limit + 1)
+    runs = [_standing(store, row) for row in rows]
+    if status:
+        runs = [run for run in runs if run["status"] == status]
+    return {"runs": runs[:limit], "more": len(runs) > limit}
+
+
+def _standing(store: SqliteStore, row: Json) -> Json:
+    running = row["status"] == "running" and store.owned(row["id"])
+    status = "stopped" if row["status"] == "running" and not running else row["status"]
+    return row | {"status": status, "running": running, "unfinished": row["status"] != "complete"}
+
+
+def attempts_of(record: Record, only: str = "") -> list[Json]:
+    """Every request of a run, or of one step, as the text of its bytes, and what came of it. Secrets are masked."""
+    told = {(one.key, one.n): one for one in _attempted(record)}
+    return [
+        _attempt(key, attempt, told.get((key, attempt.n)))
+        for key, attempts in record.attempts.items()
+        for attempt in attempts
+        if only in ("", key)
+    ]
+
+
+def _attempted(record: Record) -> Iterator[ev.Attempted]:
+    return (entry.event for entry in record.entries if isinstance(entry.event, ev.Attempted))
+
+
+def _attempt(key: str, attempt: Attempt, told: ev.Attempted | None) -> Json:
+    about: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": told.seat if told else None}
+    about |= {"why": told.why if told else "", "most": told.most if told else None}
+    washed: Json = clear_of_secrets({"request": attempt.body.decode("utf-8", "replace"), "result": attempt.result})
+    return about | washed
+
+
+def packet_of(record: Record) -> Json:
+    """The receipt of what left the machine, and the dossier as the first seat was shown it."""
+    packet, question = packet_from(record.setup), question_from(record.setup)
+    schema = OUTPUT_SCHEMA if question.task == "validate" else None
+    shown = dossier(packet, question, roster_from(record.setup).seats[0], schema)
+    return {"receipt": packet.as_json(), "dossier": shown}

@@ -1,0 +1,85 @@
+"""What answers look like, for the OpenAPI description: one example each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council.doors.web.bodies import EXAMPLE_RUN
+from council.types import Json
+
+Responses = dict[int | str, dict[str, Any]]
+ERRORS = {
+    400: "the Host is wrong, or what was asked cannot be done; the line says why",
+    401: "the token is missing or wrong",
+    403: "another page or site asked",
+    422: "the request does not fit this description",
+}
+SEAT = {
+    "name": "alpha", "role": "Drafter & Red Teamer", "perspective": None, "model": "anthropic:claude-opus-4.6",
+    "vendor": "anthropic", "fallbacks": ["openai:gpt-5.2"],
+}  # fmt: skip
+PLAN = {
+    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "--protocol", "question": "Shard or scale up?",
+    "target": None, "options": {}, "seats": [SEAT], "chair": {**SEAT, "name": "chair", "role": "Orchestrator"},
+    "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
+    "packet": {"files": 0, "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
+    "warnings": [], "cap": 1.0,
+}  # fmt: skip
+REPORT = {
+    "schema": "council.report/1", "run": EXAMPLE_RUN, "status": "complete", "task": "ask", "protocol": "adversarial",
+    "verdict": None, "outcome": "MODIFIED", "confidence": "MEDIUM", "answer": "Buy the bigger machine first.",
+}  # fmt: skip
+ROW = {
+    "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
+    "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
+    "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
+}  # fmt: skip
+SAID = {
+    "key": "draft/alpha", "seat": "alpha", "state": "ok", "said": "Scale up.", "reply": None, "attempts": 1, "seconds": 12.4,
+    "served_by": "anthropic:claude-opus-4.6", "tokens": {"in": 812, "out": 240, "cached": 0},
+}  # fmt: skip
+PHASE = {
+    "name": "draft",
+    "started": 1794742800.0,
+    "ended": 1794742841.2,
+    "asked": ["alpha"],
+    "said": [SAID],
+    "absent": [],
+}
+WHOLE = {
+    "run": EXAMPLE_RUN, "status": "complete", "running": False, "report": REPORT, "plan": PLAN,
+    "minutes": {"phases": [PHASE], "notes": [], "labels": {}}, "cap": 1.0, "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
+}  # fmt: skip
+ATTEMPT = {
+    "key": "draft/alpha", "n": 1, "member": "anthropic:claude-opus-4.6", "seat": "alpha", "why": "", "request": "{…}",
+    "result": {"text": "Scale up."},
+}  # fmt: skip
+STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
+
+
+def shown(example: Any, *more: int, status: int = 200, said: str = "As asked.") -> Responses:
+    """The answer with its example, and the errors that any request can meet, besides those of this one."""
+    words = ERRORS | {code: MORE[code] for code in more}
+    errors: Responses = {code: {"description": line, **_json(_error(line))} for code, line in words.items()}
+    return {status: {"description": said, **_json(example)}} | errors
+
+
+def streamed(*more: int) -> Responses:
+    told = {"schema": {"type": "string"}, "example": STREAM}
+    return shown(None, *more) | {200: {"description": "Events, to the end.", "content": {"text/event-stream": told}}}
+
+
+MORE = {
+    404: "there is no such run",
+    409: "the run is at work in another process, or cannot go on as it is",
+    415: "the body is not JSON",
+    501: "this is not built yet",
+}
+
+
+def _json(example: Any) -> dict[str, Any]:
+    return {"content": {"application/json": {"example": example}}}
+
+
+def _error(line: str) -> Json:
+    return {"schema": "council.error/1", "error": line, "exit": 2}

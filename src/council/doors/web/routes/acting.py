@@ -1,0 +1,74 @@
+"""What can be done to a run: stopped, taken up, forked, and answered where it asks a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from council.doors.mcp import bounds
+from council.doors.web.answers import Answer
+from council.doors.web.bodies import EXAMPLE_RUN, Fork, InHall, Nothing, Reply
+from council.doors.web.examples import shown
+from council.doors.web.hall import Hall
+from council.record import Record
+from council.types import Json
+
+router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
+STANDS = {"run": EXAMPLE_RUN, "status": "queued"}
+ASK: Json = {
+    "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
+}  # fmt: skip
+
+
+@router.post("/cancel", status_code=202, responses=shown(STANDS, 404, 415, status=202))
+async def cancel(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
+    """Ask whoever works on it to stop. What was said is kept, and it can be taken up again."""
+    run = await hall.known(run)
+    async with hall.convener() as convener:
+        await convener.cancel(run)
+    return await _stands(run, hall)
+
+
+@router.post("/resume", status_code=202, responses=shown(STANDS, 404, 409, 415, status=202))
+async def resume(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
+    """Leave an unfinished run to the local worker, which goes on where it stopped."""
+    record = await hall.main.store.load(await hall.known(run))
+    async with hall.convener(max_cost=_cap(record, hall)) as convener:
+        await convener.requeue(record.run)
+    await hall.see_to(record.run)
+    return await _stands(record.run, hall)
+
+
+@router.post("/fork", status_code=202, responses=shown({"run": EXAMPLE_RUN}, 404, 409, 415, status=202))
+async def fork(run: str, wish: Fork, hall: InHall) -> Answer:
+    """A run of its own that takes everything before a phase from this one for free, with other members from there on."""
+    record = await hall.main.store.load(await hall.known(run))
+    bounds.check_members(wish.seats.values(), hall.owner.settings(Path(record.folder)))
+    async with hall.convener(max_cost=_cap(record, hall)) as convener:
+        made = await convener.enqueue_fork(record.run, phase=wish.from_, seats=wish.seats)
+    hall.call_worker(made)
+    return Answer({"run": made}, 202)
+
+
+@router.get("/asks", responses=shown([ASK], 404))
+async def asks(run: str, hall: InHall) -> Answer:
+    """What people are asked now, with the fields to fill in."""
+    return Answer(await hall.main.open_asks(await hall.known(run)))
+
+
+@router.post("/asks/{key:path}", responses=shown({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415))
+async def answer(run: str, key: str, reply: Reply, hall: InHall) -> Answer:
+    """A person's answer: words, or JSON where fields are asked for. The first one counts."""
+    run = await hall.known(run)
+    return Answer({"run": run, "key": key, "taken": await hall.main.answer(run, key, reply.answer)})
+
+
+def _cap(record: Record, hall: Hall) -> float | None:
+    """What the run was allowed when it began, and no more than callers of this server are."""
+    said = [cap for cap in (record.setup.get("max_cost"), hall.owner.max_cost) if cap is not None]
+    return min(said, default=None)
+
+
+async def _stands(run: str, hall: Hall) -> Answer:
+    return Answer({"run": run, "status": (await hall.standing(run))["status"]}, 202)

@@ -1,0 +1,104 @@
+"""Looking back: the list of runs, one run, its report, its requests, its packet, and what all of them cost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from council.convene.history import attempts_of, history, packet_of
+from council.doors.cli.formats import rendered
+from council.doors.cli.spend import first_day
+from council.doors.web import examples
+from council.doors.web.answers import Answer, error
+from council.doors.web.bodies import InHall
+from council.doors.web.examples import shown
+from council.doors.web.views import whole
+from council.events import Entry
+from council.minutes import Minutes
+from council.render.mermaid import mermaid
+
+router = APIRouter(prefix="/api", tags=["looking back"])
+Word = Annotated[str | None, Query(max_length=200)]
+Format = Literal["md", "json", "sarif", "junit", "github", "html", "mermaid"]
+TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}  # all else is plain text
+REPORT = examples.shown(examples.REPORT, 404) | {
+    200: {"description": "The report.", "content": {"text/plain": {"example": "## Council Verdict"}, "application/json": {"example": examples.REPORT}}}
+}  # fmt: skip
+PACKET = {
+    "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
+    "dossier": {"files": [{"path": "core.py"}]},
+}
+SPEND = {
+    "schema": "council.spend/1",
+    "since": "2026-11-15",
+    "total": {"usd": 0.29},
+    "days": [],
+    "members": [],
+    "runs": [],
+}
+
+
+@router.get("/runs", responses=shown({"runs": [examples.ROW], "more": False}))
+async def runs(
+    hall: InHall, task: Word = None, verdict: Word = None, protocol: Word = None, status: Word = None, q: Word = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[Word, Query(description="The last run of the page before.")] = None,
+) -> Answer:  # fmt: skip
+    """Past runs, the unfinished first, then the newest."""
+    said = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q}
+    wanted = {name: value for name, value in said.items() if value}
+    return Answer(await history(hall.main.store, wanted, await hall.known(before) if before else None, limit))
+
+
+@router.get("/runs/{run}", responses=shown(examples.WHOLE, 404))
+async def one_run(run: str, hall: InHall) -> Answer:
+    """A run as it is now: report, plan, minutes, money."""
+    standing = await hall.standing(run)
+    return Answer(whole(await hall.main.minutes(run), standing))
+
+
+@router.get("/runs/{run}/report", responses=REPORT)
+async def report(run: str, hall: InHall, format: Format = "md") -> Response:
+    """The report in one of the formats. HTML comes as a file of its own: no page of a model's words opens here."""
+    entries = await hall.main.entries(run)
+    if format == "html" and find_spec("council.render.html") is None:
+        return error(501, "the HTML export is not built yet: take md, json, sarif, junit, github or mermaid")
+    minutes = Minutes.fold(entries)
+    text = await asyncio.to_thread(_as, minutes, entries, format)
+    headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
+    return Response(text.encode("utf-8", "replace"), media_type=TYPES.get(format, "text/plain"), headers=headers)
+
+
+def _as(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
+    if form == "mermaid":
+        return mermaid(minutes)
+    if form == "html":
+        return str(import_module("council.render.html").html(minutes, entries))
+    return rendered(minutes, form)
+
+
+@router.get("/runs/{run}/attempts", responses=shown([examples.ATTEMPT], 404))
+async def attempts(
+    run: str, hall: InHall, key: Annotated[str, Query(max_length=400, description="Only those of this step.")] = ""
+) -> Answer:
+    """Every request as it left, and what came of it."""
+    record = await hall.main.store.load(await hall.known(run))
+    return Answer(await asyncio.to_thread(attempts_of, record, key))
+
+
+@router.get("/runs/{run}/packet", responses=shown(PACKET, 404))
+async def packet(run: str, hall: InHall) -> Answer:
+    """What left the machine with the question: the receipt, and the dossier as the first seat was shown it."""
+    return Answer(packet_of(await hall.main.store.load(await hall.known(run))))
+
+
+@router.get("/spend", responses=shown(SPEND))
+async def spend(hall: InHall, since: Annotated[str, Query(max_length=40)] = "30d") -> Answer:
+    """What was spent by day, member and run since a day (2026-11-15, today, 7d, all), and what is left of today."""
+    return Answer(await hall.main.spending(first_day(since, time.time())))

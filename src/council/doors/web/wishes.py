@@ -1,0 +1,64 @@
+"""From what a caller wishes to a plan, within what the owner of the server allows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from council.convene import Convener
+from council.doors.mcp import bounds
+from council.doors.mcp.bounds import Caps
+from council.doors.web.bodies import Wish
+from council.doors.web.hall import Hall
+from council.planning import Material, Plan
+from council.types import Json
+
+VERBS = ("validate", "brainstorm", "research")
+
+
+@asynccontextmanager
+async def planned(wish: Wish, hall: Hall) -> AsyncIterator[tuple[Convener, Plan]]:
+    """The plan, and who can carry it out."""
+    folder, roots = hall.root(wish.root), list(hall.roots.values())
+    options = {name: value for name, value in wish.options.items() if _was_said(value)}
+    settings = hall.owner.settings(folder)
+    bounds.refuse_owners(wish.options)
+    bounds.check_files(options, folder, roots)
+    bounds.check_members([*wish.seats.values(), *_texts(options.get("explorer_model"))], settings)
+    cap = hall.caps.cap(Caps.of(settings), wish.max_cost)
+    async with hall.convener(folder, **_flags(wish, options, cap)) as convener:
+        plan = await convener.plan(_words(wish), options, protocol=wish.protocol, material=_material(wish))
+        bounds.check_members(plan.roster.everybody, settings)
+        bounds.check_search(plan.options.get("search"), options.get("search"), folder, roots, settings)
+        yield convener, plan
+
+
+def _words(wish: Wish) -> list[str]:
+    """The question; where it is only a task, or nothing, what was chosen belongs to it."""
+    question = wish.question.strip()
+    if question and question not in VERBS:
+        return [question]
+    return [*([question] if question else []), *wish.targets]
+
+
+def _material(wish: Wish) -> Material:
+    return Material(
+        decisions=tuple(wish.decisions), redact=wish.redact, skip_secrets=wish.skip_secrets, targets=tuple(wish.targets)
+    )
+
+
+def _flags(wish: Wish, options: Json, cap: float | None) -> Json:
+    profile = options.get("profile")
+    said: Json = {"max_cost": cap, "effort": wish.effort, "seats": dict(wish.seats) or None}
+    said["profile"] = profile if isinstance(profile, str) else None  # anything else is refused with the options
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _was_said(value: Any) -> bool:
+    """A form sends null, false or nothing of a field that nobody filled in; 0 was said."""
+    return bool(value) or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else []
