@@ -15,9 +15,11 @@ from council.doors.cli.formats import FORMATS, rendered
 from council.doors.cli.given import print_json
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.keys import keys_command
+from council.doors.cli.mcp import mcp_command
 from council.doors.cli.serve import serve_command
 from council.doors.cli.spend import spend_command
 from council.doors.cli.words import BUILT, PLANNED
+from council.doors.listing import row, status_of
 from council.errors import UsageError
 from council.types import Json
 
@@ -40,9 +42,10 @@ def management() -> click.Group:
         keys_command(),
         config_command(),
         spend_command(),
+        completion_command(),
         serve_command(),
         _worker(),
-        completion_command(),
+        mcp_command(),
     )
     for one in (*built, *map(_planned, PLANNED)):
         group.add_command(one)
@@ -86,7 +89,7 @@ def list_runs(**given: Any) -> int:
     async def job(convener: Any) -> int:
         rows = await convener.runs()
         if given["json"]:
-            print_json([_row(run) for run in rows])
+            print_json([row(run) for run in rows])
         elif not rows:
             click.echo('no runs yet: council "…" makes one')
         else:
@@ -96,26 +99,13 @@ def list_runs(**given: Any) -> int:
     return int(drive_from(given).with_convener(job))
 
 
-def _row(run: Json) -> Json:
-    setup = run["setup"]
-    return {
-        "run": run["id"], "name": run["name"], "status": _status(run), "protocol": setup["protocol"], "task": setup["question"]["task"],
-        "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
-    }  # fmt: skip
-
-
-def _status(run: Json) -> str:
-    """A run that nobody is at work on and that never ended was stopped by something that did not ask."""
-    return "stopped" if run["status"] == "running" and not run["running"] else str(run["status"])
-
-
 def _line(run: Json) -> str:
     from council.render.clean import one_line
 
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
     question = one_line(run["setup"]["question"]["text"], 60)
     elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
-    return f"{run['id']}  {when}  {_status(run):<10}  {run['setup']['protocol']:<13}  {question}{elsewhere}"
+    return f"{run['id']}  {when}  {status_of(run):<10}  {run['setup']['protocol']:<13}  {question}{elsewhere}"
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
@@ -129,7 +119,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> 
             print_json(report(minutes))
             return 0
         rows = {row["id"]: row for row in await convener.runs()}
-        status = f"run {minutes.run} · {_status(rows[minutes.run])} · {minutes.plan['protocol']}"
+        status = f"run {minutes.run} · {status_of(rows[minutes.run])} · {minutes.plan['protocol']}"
         lines = [
             status,
             *terminal.before(minutes.plan),

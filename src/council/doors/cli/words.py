@@ -24,11 +24,12 @@ BUILT = {
     "models": "the members that can be seated, and whether they can be called",
     "doctor": "check every member: configured, installed, key or login, answered",
     "keys": "keep keys in the system's keyring instead of the environment",
+    "mcp": "serve the council as tools of coding agents (Model Context Protocol)",
     "serve": "the page and the HTTP API on this machine: watch a council deliberate, and any past one again",
     "worker": "work on detached runs until none is left; called when one is queued",
     "config": "the settings in force and where each comes from",
-    "spend": "what was spent by day, member and run, and what is left of today",
     "completion": "print the completion script of bash, zsh or fish",
+    "spend": "what was spent by day, member and run, and what is left of today",
 }
 PLANNED = (
     "fork", "watch", "cancel", "outcome", "eval", "batch",

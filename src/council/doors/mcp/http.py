@@ -78,6 +78,7 @@ def _bound(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        listening.listen()  # whoever reads the address may call at once
     except OSError as error:
         listening.close()
         raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
