@@ -17,6 +17,7 @@ from council.doors.cli.house import config_command, doctor_command, models_comma
 from council.doors.cli.keys import keys_command
 from council.doors.cli.mcp import mcp_command
 from council.doors.cli.serve import serve_command
+from council.doors.cli.skill import skill_command
 from council.doors.cli.spend import spend_command
 from council.doors.cli.words import BUILT, PLANNED
 from council.doors.listing import row, status_of
@@ -42,6 +43,7 @@ def management() -> click.Group:
         keys_command(),
         config_command(),
         spend_command(),
+        skill_command(),
         completion_command(),
         serve_command(),
         _worker(),

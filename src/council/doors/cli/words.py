@@ -28,15 +28,15 @@ BUILT = {
     "serve": "the page and the HTTP API on this machine: watch a council deliberate, and any past one again",
     "worker": "work on detached runs until none is left; called when one is queued",
     "config": "the settings in force and where each comes from",
+    "skill": "the skill for coding agents: install, list, show or remove it",
     "completion": "print the completion script of bash, zsh or fish",
     "spend": "what was spent by day, member and run, and what is left of today",
 }
 PLANNED = (
     "fork", "watch", "cancel", "outcome", "eval", "batch",
-    "skill",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
-SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set")  # of `runs` and `keys`
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 

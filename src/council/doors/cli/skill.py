@@ -1,0 +1,103 @@
+"""`council skill`: the skill for coding agents, put where they look for skills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.commands import JSON
+from council.doors.cli.given import print_json
+from council.doors.cli.words import BUILT
+from council.doors.skills import AGENTS, Place, find_agents, install, places, remove, source, state
+from council.errors import UsageError
+
+AGENT = click.Option(
+    ["--agent"], type=click.Choice(tuple(AGENTS)), help="Whose folder; without it, of those whose folders are here."
+)
+PROJECT = click.Option(["--project"], is_flag=True, help="In this repository; this is what happens without a word.")
+USER = click.Option(["--user"], is_flag=True, help="In your home, for all projects.")
+FORCE = click.Option(["--force"], is_flag=True, help="Also what was changed since it was installed.")
+
+
+def skill_command() -> click.Group:
+    group = click.Group("skill", invoke_without_command=True, params=[JSON], help=BUILT["skill"], callback=_default)
+    where = [AGENT, PROJECT, USER]
+    file = click.Argument(["file"], required=False, default="SKILL.md")
+    for one in (
+        click.Command("install", callback=install_skill, params=[*where, FORCE, JSON], help="put the skill where an agent looks for skills"),
+        click.Command("list", callback=list_skills, params=[JSON], help="where agents look, and what is installed there"),
+        click.Command("show", callback=show_skill, params=[file], help="print the skill, or one of its files"),
+        click.Command("rm", callback=remove_skill, params=[*where, FORCE, JSON], help="take the skill away again"),
+    ):  # fmt: skip
+        group.add_command(one)
+    return group
+
+
+@click.pass_context
+def _default(context: click.Context, /, json: bool) -> int | None:
+    return list_skills(json) if context.invoked_subcommand is None else None
+
+
+def install_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
+    told = [
+        {"agent": place.agent, "folder": str(place.folder), "written": install(place, force=force)}
+        for place in _chosen(agent, project, user)
+    ]
+    if json:
+        print_json(told)
+    else:
+        click.echo("\n".join(_installed(row) for row in told))
+    return 0
+
+
+def _installed(row: dict[str, Any]) -> str:
+    what = f"{len(row['written'])} files" if row["written"] else "nothing to do, it is up to date"
+    return f"{row['folder']} ({row['agent']}): {what}"
+
+
+def remove_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
+    there = [place for place in _chosen(agent, project, user, among_all=True) if place.folder.exists()]
+    if not there:
+        raise UsageError(
+            "the skill is not installed there, so nothing was removed: `council skill list` shows where it is"
+        )
+    told = [
+        {"agent": place.agent, "folder": str(place.folder), "removed": remove(place, force=force)} for place in there
+    ]
+    if json:
+        print_json(told)
+    else:
+        click.echo("\n".join(f"{row['folder']}: {len(row['removed'])} files removed" for row in told))
+    return 0
+
+
+def list_skills(json: bool) -> int:
+    rows = [
+        {"agent": place.agent, "scope": place.scope, "folder": str(place.folder), "state": state(place)}
+        for place in places(Path.cwd())
+    ]
+    if json:
+        print_json(rows)
+    else:
+        click.echo("\n".join(f"{row['agent']:<8} {row['scope']:<8} {row['state']:<12} {row['folder']}" for row in rows))
+    return 0
+
+
+def show_skill(file: str) -> int:
+    known = {str(path.relative_to(source())): path for path in sorted(source().rglob("*")) if path.is_file()}
+    if file not in known:
+        raise UsageError(f'the skill has no file "{file}": it has {", ".join(known)}')
+    click.echo(known[file].read_text(encoding="utf-8"), nl=False)
+    return 0
+
+
+def _chosen(agent: str | None, project: bool, user: bool, *, among_all: bool = False) -> list[Place]:
+    """The folders that are meant: one for an agent that is named, else one for each that is here."""
+    if project and user:
+        raise UsageError("--project and --user are two places, nothing was done: give one of them")
+    scope = "user" if user else "project"
+    names = [agent] if agent else list(AGENTS) if among_all else find_agents(Path.cwd(), scope)
+    mine = {place.folder: place for place in reversed(places(Path.cwd())) if place.agent in names and place.scope == scope}  # fmt: skip
+    return list(reversed(mine.values()))
