@@ -48,7 +48,7 @@ def _serve(
 ) -> int:
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
         raise UsageError(f"council serve needs {missing}, which is not installed: run `pip install 'council[web]'`")
-    from council.doors.mcp.bounds import Owner
+    from council.doors.bounds import Owner
     from council.doors.web.hall import Hall, roots_from
     from council.doors.web.serving import address, serve
 

@@ -26,7 +26,7 @@ def serve(
         raise UsageError(
             "`council mcp` speaks through the official SDK, which is not installed: pip install 'council[mcp]'"
         )
-    from council.doors.mcp.bounds import Owner
+    from council.doors.bounds import Owner
     from council.doors.mcp.desk import Desk
 
     place = Path(folder or ".").expanduser().resolve()

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
 
 from council.convene import Convener, working
+from council.doors import bounds
+from council.doors.bounds import Caps, Owner
 from council.doors.listing import row
-from council.doors.mcp import bounds
-from council.doors.mcp.bounds import Caps, Owner
 from council.doors.mcp.standing import line, standing
-from council.doors.mcp.tools import LONGEST_WAIT, Asked, Estimated, Listed, Named, Waited, common_of
+from council.doors.mcp.tools import LONGEST_WAIT, Asked, Common, Estimated, Listed, Named, Waited, common_of
+from council.doors.mcp.waiting import UNFINISHED, Guest, Wait
 from council.errors import UnknownRun, UsageError
 from council.minutes import Minutes
 from council.planning import Material, Plan
 from council.render.clean import one_line
 from council.render.report import report
 from council.types import Json
-
-TICK = 1.0  # seconds between two words about how far a run has come
-UNFINISHED = ("queued", "running")
-
-
-@dataclass(frozen=True, slots=True)
-class Guest:
-    """Who is at the door: where they may look, and how they are told how it goes."""
-
-    roots: tuple[Path, ...]
-    tell: Callable[[str], Awaitable[None]]
 
 
 class Desk:
@@ -73,8 +62,8 @@ class Desk:
         bounds.check_files(options, folder, guest.roots)
         settings = self.owner.settings(folder)
         bounds.check_members([*common.seats.values(), *_texts(options.get("explorer_model"))], settings)
-        flags = bounds.flags_from(common, options, self._caps.cap(Caps.of(settings), common.max_cost), self.owner)
-        convener = self._convener(folder, flags)
+        cap = self._caps.cap(Caps.of(settings), common.max_cost)
+        convener = self._convener(folder, common, options.get("profile"), cap)
         material = Material(
             common.spec, common.decisions, common.base, redact=common.redact, skip_secrets=common.skip_secrets
         )
@@ -86,7 +75,11 @@ class Desk:
         finally:
             await convener.close()
 
-    def _convener(self, folder: Path, flags: Json) -> Convener:
+    def _convener(self, folder: Path, common: Common, profile: Any, cap: float | None) -> Convener:
+        said: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
+        said |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
+        said |= {"profile": profile if isinstance(profile, str) else None}  # anything else is refused with the options
+        flags = {name: value for name, value in said.items() if value is not None}
         return Convener(folder, self.owner.env, flags=flags, config=self.owner.config, store=self._keeper.store)
 
     # Waiting
@@ -95,31 +88,15 @@ class Desk:
         run = await self._known(given.run, guest.roots)
         minutes, status = await self._minutes(run)
         if status in UNFINISHED:
-            with anyio.move_on_after(min(given.seconds, LONGEST_WAIT)):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(_keep_telling, minutes, guest)
-                    await self._hear_out(run, minutes)
-                    group.cancel_scope.cancel()
-        return standing(*await self._minutes(run))
-
-    async def _hear_out(self, run: str, minutes: Minutes) -> None:
-        """Follow a run to its end, and see to it that somebody works on it."""
-        while True:
-            if await self._is_queued(run) and not self._keeper.store.owned(run):
-                await working.call(run, self._keeper.env)
-            async for entry in self._keeper.follow(run, minutes.seq):
-                minutes.hear(entry)
-            if not await self._is_queued(run):
-                return
-
-    async def _is_queued(self, run: str) -> bool:
-        """Whether it is the worker's, and not over."""
-        return run in await self._keeper.store.waiting()
+            await Wait(self._keeper, run, minutes, guest).up_to(min(given.seconds, LONGEST_WAIT))
+        awaited = [row["seat"] for row in await self._keeper.open_asks(run)]
+        return standing(*await self._minutes(run), awaited)
 
     async def _minutes(self, run: str) -> tuple[Minutes, str]:
-        entries, _, status = await self._keeper.store.since(run, 0)
-        dead = status == "running" and not self._keeper.store.owned(run) and not await self._is_queued(run)
-        return Minutes.fold(entries), "stopped" if dead else status
+        """What was said so far, and how the run stands: what nobody works on, and nobody will, was stopped."""
+        now = await self._keeper.standing(run)
+        dead = now["status"] == "running" and not now["owned"] and not now["detached"]
+        return await self._keeper.minutes(run), "stopped" if dead else str(now["status"])
 
     # Looking back
 
@@ -147,12 +124,6 @@ class Desk:
         if not bounds.within(Path(record.folder), roots):
             raise unknown
         return record.run
-
-
-async def _keep_telling(minutes: Minutes, guest: Guest) -> None:
-    while True:
-        await guest.tell(line(minutes, "running"))
-        await anyio.sleep(TICK)
 
 
 def _texts(value: Any) -> list[str]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from council.doors.mcp.asking import Context, Needed, declared_roots
-from council.doors.mcp.bounds import own_root, roots_from
-from council.doors.mcp.desk import Desk, Guest
+from council.doors.bounds import own_root, roots_from
+from council.doors.mcp.asking import Caller, Context, Needed
+from council.doors.mcp.desk import Desk
 from council.doors.mcp.tools import tool_list, tool_named
+from council.doors.mcp.waiting import Guest
 from council.errors import CouncilError
 from council.render.clean import clean
 from council.types import Json
@@ -54,7 +53,7 @@ async def _answer(desk: Desk, context: Context, params: types.CallToolRequestPar
     try:
         tool = tool_named(params.name)
         given = tool.read(params.name, params.arguments or {})
-        guest = await _met(desk, context, params.input_responses or {})
+        guest = await _met(desk, Caller(context, params.input_responses or {}))
         return _done(await desk.serve(params.name, given, guest))
     except Needed as needed:
         return types.InputRequiredResult(input_requests=needed.requests)
@@ -65,19 +64,16 @@ async def _answer(desk: Desk, context: Context, params: types.CallToolRequestPar
         return _failed(f"this is a fault of council itself ({what}), nothing else is lost: report it")
 
 
-async def _met(desk: Desk, context: Context, answers: Mapping[str, types.InputResponse]) -> Guest:
+async def _met(desk: Desk, caller: Caller) -> Guest:
+    """Who calls. A client without roots stays where the server was started."""
     began = time.monotonic()
 
     async def tell(line: str) -> None:
-        await context.session.report_progress(time.monotonic() - began, None, clean(line))
+        await caller.context.session.report_progress(time.monotonic() - began, None, clean(line))
 
-    return Guest(await _roots(desk, context, answers), tell)
-
-
-async def _roots(desk: Desk, context: Context, answers: Mapping[str, types.InputResponse]) -> tuple[Path, ...]:
-    """What the client declares; a client without roots stays where the server was started."""
-    declared = await declared_roots(context, answers)
-    return (roots_from(declared) if declared else ()) or own_root(desk.owner)
+    declared = await caller.roots()
+    roots = (roots_from(declared) if declared else ()) or own_root(desk.owner)
+    return Guest(roots, tell, caller if caller.has_forms else None)
 
 
 def _done(value: Json) -> types.CallToolResult:

@@ -10,7 +10,6 @@ from council.render.clean import one_line
 from council.types import Json
 
 OVER = ("complete", "incomplete", "failed", "stopped")
-AWAITED = 'the run waits for a person: answer with `council watch {run}`. Awaited: "{what}"'
 
 
 def standing(minutes: Minutes, status: str, awaited: Sequence[str] = ()) -> Json:
@@ -23,7 +22,7 @@ def standing(minutes: Minutes, status: str, awaited: Sequence[str] = ()) -> Json
 def line(minutes: Minutes, status: str, awaited: Sequence[str] = ()) -> str:
     protocol = minutes.plan.get("protocol", "council")
     if awaited and status == "running":
-        return AWAITED.format(run=minutes.run, what=one_line(awaited[0], 120))
+        return f"it waits for a person: {', '.join(awaited)} has not answered; `council watch {minutes.run}` takes the answer"
     if status == "queued" or not minutes.phases:
         return _unbegun(protocol, status, minutes)
     if status == "running":

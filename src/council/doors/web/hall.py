@@ -10,7 +10,7 @@ from typing import Any
 
 from council.convene import Convener
 from council.convene.working import call
-from council.doors.mcp.bounds import Caps, Owner
+from council.doors.bounds import Caps, Owner
 from council.doors.web.sse import Feeds
 from council.errors import UsageError
 from council.settings import quoted

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from council.convene import Convener
-from council.doors.mcp import bounds
-from council.doors.mcp.bounds import Caps
+from council.doors import bounds
+from council.doors.bounds import Caps
 from council.doors.web.bodies import Wish
 from council.doors.web.hall import Hall
 from council.planning import Material, Plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
-from council.doors.mcp import bounds
+from council.doors import bounds
 from council.doors.web.answers import Answer
 from council.doors.web.bodies import EXAMPLE_RUN, Fork, InHall, Nothing, Reply
 from council.doors.web.examples import shown

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from council.doors.mcp.tools import Common
 from council.errors import UsageError
 from council.settings import Settings, load_settings, quoted, split_member
 from council.types import Json
@@ -76,7 +75,7 @@ def own_root(owner: Owner) -> tuple[Path, ...]:
     """Where a client stays that declares no roots."""
     if owner.folder == Path(owner.folder.anchor):
         raise UsageError(
-            f"council mcp was started in {quoted(owner.folder)}, and this client declares no roots, so every file would be open to it: "
+            f"this server was started in {quoted(owner.folder)}, and this client declares no roots, so every file would be open to it: "
             "start it in a project's folder, or name one with --folder"
         )
     return (owner.folder,)
@@ -163,18 +162,9 @@ def _named(settings: Settings) -> Iterator[str]:
 # What a caller says
 
 
-def flags_from(common: Common, options: Json, cap: float | None, owner: Owner) -> Json:
-    """The flags of one council: the caller's, within what the owner allows."""
-    profile = options.get("profile")
-    said: Json = {"timeout": common.timeout, "effort": common.effort, "max_cost": cap}
-    said |= {"profile": profile if isinstance(profile, str) else None}  # anything else is refused with the options
-    said |= {"allow_unpriced": owner.allow_unpriced or None, "seats": dict(common.seats) or None}
-    return {name: value for name, value in said.items() if value is not None}
-
-
 def refuse_owners(options: Json) -> None:
     for name, flag in OWNERS.items():
         if name in options:
             raise UsageError(
-                f"{name} is for the owner of this server to say, nothing was spent: leave it out, or start `council mcp {flag}`"
+                f"{name} is for the owner of this server to say, nothing was spent: leave it out, or start the server with {flag}"
             )
