@@ -58,6 +58,8 @@ class Plan:
     cost: Json | None = None  # low, expected and worst, in dollars; None where a price is unknown
     unpriced: tuple[str, ...] = ()  # whose
     cap: float | None = None  # what it may cost
+    given: Json = field(default_factory=dict)  # the options as they were said, for whoever asks on
+    continues: str = ""  # the run whose question and answer are in the packet
 
     def ready(self) -> None:
         """Refuse what can be looked at and not be run, before anything is said or spent."""
@@ -74,7 +76,7 @@ class Plan:
             "chair": seat_json(self.roster.chair) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
-            **({"effort": self.effort} if self.effort else {}),
+            **({"effort": self.effort} if self.effort else {}), **({"continues": self.continues} if self.continues else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -82,6 +84,7 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
             "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
+            "given": self.given,
         }  # fmt: skip
 
 
@@ -135,6 +138,7 @@ class Material:
     skip_secrets: bool = False
     selection: Selection | None = None  # what was chosen already, in place of what the words name
     targets: tuple[str, ...] = ()  # paths of the folder, in place of what the words name
+    earlier: tuple[str, str] | None = None  # an earlier run: its name and its question and answer
 
 
 async def make_plan(
@@ -154,7 +158,7 @@ async def make_plan(
     shorter, longer = ([harder(call, where.settings.effort) for call in way] for way in ways)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
-        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort,
+        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.everybody if price(name) is None),
         warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
@@ -190,7 +194,7 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
     fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
     return build(
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
-        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, said=question.text,
+        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, said=question.text, earlier=material.earlier,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from council import events as ev
 from council import filing, protocols
 from council.audit import audit
 from council.calling.budget import Caps, today
+from council.convene.continuing import earlier, going_on
 from council.convene.equipment import Equipment
 from council.convene.forking import forked, inheritance
 from council.convene.records import OPEN, Records
@@ -134,7 +135,9 @@ class Convener(Records):
         verbose: bool = False,
         material: Material | None = None,
         strict: bool = False,
+        after: str | None = None,
     ) -> Plan:
+        """What would be done; `after` is an earlier run that this one continues."""
         words = [sound(word) for word in words]
         if not [word for word in words if word not in VERBS]:
             words, material = self._inferred(words, material or Material())
@@ -152,9 +155,13 @@ class Convener(Records):
         if material.targets:
             intent = replace(intent, target=" ".join(map(sound, material.targets)))
         intent = replace(intent, options=options)
+        if after:
+            record = await self.store.load(await self.named(after))
+            intent, material = going_on(intent, record, known), replace(material, earlier=earlier(record))
+            after = record.run
         where = Where(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        return replace(plan, warnings=(*lent_keys(self.settings, self.env), *plan.warnings))
+        return replace(plan, warnings=(*lent_keys(self.settings, self.env), *plan.warnings), continues=after or "")
 
     def _inferred(self, words: list[str], material: Material) -> tuple[list[str], Material]:
         """Nothing was named: with changes in the work tree those are meant, else nothing can be."""

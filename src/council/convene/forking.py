@@ -35,6 +35,7 @@ def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipmen
         "fork": setup["fork"],
         "seats": [seat_json(seat) for seat in roster.seats],
         "chair": seat_json(roster.chair) if roster.chair else None,
+        "calls": {"min": 0, "max": _plan(parent).get("calls", {}).get("max", 0)},
         "cap": equipment.caps.run,
         "unpriced": [name for name in roster.everybody if equipment.price(name) is None],
     }

@@ -16,7 +16,7 @@ from council.packet.reading import inside
 from council.packet.secrets import scrub
 from council.packet.targets import changed, select
 from council.rules.fitting import fitted
-from council.types import Packet
+from council.types import Packet, PacketFile
 
 __all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select", "work_tree"]
 
@@ -37,10 +37,12 @@ def build(
     redact: bool = False,
     skip_secrets: bool = False,
     fit: int | None = None,
+    earlier: tuple[str, str] | None = None,
 ) -> Packet:
     """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else.
 
     `said` is all that was said, where the target is only what was found in it: what else looks like a path is missed.
+    `earlier` is the name and the text of a run that this one continues.
     """
     if redact and skip_secrets:
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
@@ -48,6 +50,8 @@ def build(
     if not isinstance(chosen, Selection):
         chosen = select(chosen, root, task=task, base=base, said=said, stdin=stdin, match=match)
     gate = Gate(root, redact, skip_secrets)
+    if earlier and (text := gate.text(*earlier)):
+        gate.files.append(PacketFile(earlier[0], text))
     packet = _packed(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.holes:
         _refuse_nothing(chosen, packet)

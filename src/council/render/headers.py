@@ -9,7 +9,7 @@ from council.render import bench
 from council.render.clean import one_line
 from council.render.degraded import asked
 from council.render.report import report
-from council.render.terminal import cost_words, count, packet_line
+from council.render.terminal import cost_words, count, forked, packet_line
 from council.types import Json
 
 MODES = ("deep", "mixed", "debate", "quick")
@@ -58,7 +58,7 @@ def _full(minutes: Minutes) -> Json:
 def _shared(minutes: Minutes) -> Json:
     notices = minutes.plan.get("notices") or []
     warnings = [one_line(line) for line in minutes.plan.get("warnings") or [] if line not in notices]
-    return {"Packet": packet_line(minutes.plan.get("packet") or {}), "Note": "; ".join(warnings)}
+    return {"Fork": forked(minutes), "Packet": packet_line(minutes.plan.get("packet") or {}), "Note": "; ".join(warnings)}
 
 
 def _rounds(minutes: Minutes) -> str:

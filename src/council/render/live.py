@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
@@ -64,9 +65,23 @@ class LiveView:
         self.now = 0.0
         self._earlier = ""
         self._closed = False
-        self._live = Live(
-            console=self.console, get_renderable=self.picture, auto_refresh=False, redirect_stdout=False
-        )  # standard output is the answer's: only what goes to standard error may be caught
+        self._aside = False
+        self._live = self._begun()
+
+    def _begun(self) -> Live:
+        """Standard output is the answer's: only what goes to standard error may be caught."""
+        return Live(console=self.console, get_renderable=self.picture, auto_refresh=False, redirect_stdout=False)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Stop drawing, while somebody is spoken to; then begin anew below that."""
+        if self._live.is_started:
+            self._live.stop()
+        self._aside = True
+        try:
+            yield
+        finally:
+            self._aside, self._live = False, self._begun()
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         """Fold what happened before; the head of the table says how much that was."""
@@ -97,7 +112,7 @@ class LiveView:
         self.now = max(self.now, entry.at)
 
     def _draw(self) -> None:
-        if self._closed or not (self.minutes.run or self.minutes.fetching):
+        if self._closed or self._aside or not (self.minutes.run or self.minutes.fetching):
             return  # nothing to show yet
         if not self._live.is_started:
             self._live.start()

@@ -15,7 +15,7 @@ from council.render.layouts import fenced, fill, whole
 from council.render.mermaid import mermaid
 from council.render.report import answer_text, report
 from council.render.states import why
-from council.render.terminal import cost_words
+from council.render.terminal import cost_words, forked
 from council.render.verdict import verdict_text
 from council.types import Json
 
@@ -165,6 +165,7 @@ def _facts(minutes: Minutes) -> list[tuple[str, str]]:
     convened = datetime.fromtimestamp(minutes.started, UTC)
     facts = [
         ("Protocol", f"{value['protocol']}: {minutes.plan.get('why') or 'as asked'}"),
+        ("Fork", forked(minutes)),
         ("Status", value["status"]),
         ("Verdict", value["verdict"]),
         ("Outcome", value["outcome"]),

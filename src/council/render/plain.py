@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from council import events as ev
@@ -24,6 +25,7 @@ class PlainView:
         self._quiet_since: float | None = None
         self._fetched = -1  # tenths of the fetch that were already told
         self._told: set[str] = set()  # what is said once only
+        self._held: list[str] | None = None  # lines that wait until somebody else has spoken
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         """Fold what happened before this process took the run up, and say so in one line."""
@@ -48,6 +50,16 @@ class PlainView:
         elif now - self._quiet_since >= QUIET:
             self._line(_still(self.minutes, now))
             self._quiet_since = now
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Say nothing, while somebody is spoken to; then all of it."""
+        self._held = []
+        try:
+            yield
+        finally:
+            lines, self._held = self._held, None
+            self._write("".join(lines))
 
     def close(self) -> None:
         self._stream.flush()
@@ -79,8 +91,14 @@ class PlainView:
     def _line(self, text: str) -> None:
         self._quiet_since = None
         name = f"council {self.minutes.run}" if self.minutes.run else "council"
-        self._stream.write(f"{name} {one_line(text, 400)}\n")
-        self._stream.flush()
+        self._write(f"{name} {one_line(text, 400)}\n")
+
+    def _write(self, text: str) -> None:
+        if self._held is not None:
+            self._held.append(text)
+        else:
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def _still(minutes: Minutes, now: float) -> str:

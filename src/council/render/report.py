@@ -46,6 +46,7 @@ def report(minutes: Minutes) -> Json:
         "cost": _cost(minutes),
         "seconds": round(minutes.seconds, 3),
         "report_path": minutes.report_path or None,
+        **{key: plan[key] for key in ("fork", "continues") if plan.get(key)},
     }
     cleaned: Json = clean_json(value)
     return cleaned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from council.minutes import Minutes
 from council.money import shown
 from council.render.clean import clean_json, one_line
 from council.types import Json
@@ -15,6 +16,7 @@ def before(plan: Json) -> list[str]:
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_seats(plan),
+        *([f"continues {plan['continues']}: its question and answer are in the packet"] if plan.get("continues") else []),
         *_packet(plan.get("packet") or {}),
         *_price(plan),
         _calls(plan.get("calls") or {}),
@@ -46,6 +48,15 @@ def cost_words(cost: Json) -> str:
     ]
     more = f" ({', '.join(said)})" if said else ""
     return f"cost {shown(cost['usd'])}{more}" if cost["usd"] else "no cost"
+
+
+def forked(minutes: Minutes) -> str:
+    """Of which run it is a fork, and how much was taken from there; nothing for a run of its own."""
+    fork = minutes.plan.get("fork")
+    if not fork:
+        return ""
+    taken = sum(said.attempts == 0 for said in minutes.statements)
+    return f"of {fork['run']} from {fork['from']} on, {count(taken, 'statement')} taken from it"
 
 
 def count(n: int, word: str) -> str:

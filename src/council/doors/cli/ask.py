@@ -82,7 +82,12 @@ def convene(words: tuple[str, ...], **given: Any) -> int:
     from council.doors.cli.drive import Drive
 
     wish = wish_from(words, given)
-    return Drive.from_flags(given, profile=wish.owned.get("profile")).convene(wish, dry_run=given["dry_run"])
+    drive = Drive.from_flags(given, profile=wish.owned.get("profile"))
+    if given["detach"] and not given["dry_run"]:
+        from council.doors.cli.detached import detach
+
+        return detach(drive, wish)
+    return drive.convene(wish, dry_run=given["dry_run"])
 
 
 def show_packet(words: tuple[str, ...], **given: Any) -> int:
@@ -106,7 +111,9 @@ def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
         "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
     }  # fmt: skip
     protocol = _one_protocol(given["protocol"], given["mode"])
-    return Wish(list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material)
+    return Wish(
+        list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material, given["continued"]
+    )
 
 
 def _one_protocol(protocol: str | None, mode: str | None) -> str | None:

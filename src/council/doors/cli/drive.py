@@ -9,11 +9,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import click
 
@@ -21,6 +20,8 @@ from council.convene import Convener
 from council.doors.cli.asking import agreed
 from council.doors.cli.formats import one_format, rendered
 from council.doors.cli.given import Wish, patience, print_json, seats_from, writable
+from council.doors.cli.people import Interview, refuse_absent
+from council.doors.cli.views import Guarded, Lines, NoView, View
 from council.endings import Stop
 from council.errors import CouncilError
 from council.events import Entry
@@ -35,64 +36,6 @@ from council.types import Json
 
 TICK = 0.1
 LONGEST_GAP = 5.0  # seconds of silence that a replay keeps
-
-
-class View(Protocol):
-    def catch_up(self, entries: Iterable[Entry]) -> None: ...
-    def hear(self, entry: Entry) -> None: ...
-    def tick(self, now: float) -> None: ...
-    def close(self) -> None: ...
-
-
-class NoView:
-    """Nobody is watching."""
-
-    def catch_up(self, entries: Iterable[Entry]) -> None:
-        pass
-
-    def hear(self, entry: Entry) -> None:
-        pass
-
-    def tick(self, now: float) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class Lines(NoView):
-    """--jsonl: every event as one object on standard output."""
-
-    def hear(self, entry: Entry) -> None:
-        sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-
-
-@dataclass(slots=True)
-class Guarded:
-    """A view whose reader may go away: then it falls silent, and the run is told, but never broken."""
-
-    view: View
-    gone: Callable[[], None]
-
-    def catch_up(self, entries: Iterable[Entry]) -> None:
-        self._show(lambda: self.view.catch_up(entries))
-
-    def hear(self, entry: Entry) -> None:
-        self._show(lambda: self.view.hear(entry))
-
-    def tick(self, now: float) -> None:
-        self._show(lambda: self.view.tick(now))
-
-    def close(self) -> None:
-        self._show(self.view.close)
-
-    def _show(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except BrokenPipeError:
-            self.view = NoView()
-            self.gone()
 
 
 @dataclass(slots=True)
@@ -110,6 +53,7 @@ class Drive:
     fail_on: str | None = None
     ask: bool = True  # whether somebody at the terminal may be asked
     form: str = ""  # how the finished run is printed; empty: the answer
+    typed: bool = True  # whether a person who sits may be asked at the terminal
 
     @classmethod
     def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
@@ -123,24 +67,25 @@ class Drive:
             bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
             bool(given.get("quiet")), not plain, bool(given.get("ascii")), given.get("fail_on"),
             not (given.get("yes") or given.get("no_input")),
-            one_format(given.get("format"), bool(given.get("json")), bool(given.get("jsonl"))),
+            one_format(given.get("format"), bool(given.get("json")), bool(given.get("jsonl"))), not given.get("no_input"),
         )  # fmt: skip
 
     # The jobs
 
     def convene(self, wish: Wish, *, dry_run: bool) -> int:
         async def job(convener: Convener) -> int:
-            plan = await _planned(convener, wish)
+            plan = await planned(convener, wish)
             self.verbose |= plan.verbose
             if dry_run:
                 return self._show_plan(plan)
             plan.ready()
+            self._refuse_absent(plan.as_json())
             convener.open()
-            self._say(terminal.before(plan.as_json()))
+            self.say(terminal.before(plan.as_json()))
             if not agreed(plan.as_json(), convener.settings.budget, ask=self.ask):
                 click.echo("council: not convened, nothing was spent", err=True)
                 return INTERRUPTED
-            return await self._watched(lambda view, stop: convener.run(plan, view.hear, stop=stop))
+            return await self.watched(convener, lambda view, stop: convener.run(plan, view.hear, stop=stop))
 
         return self.with_convener(job)
 
@@ -148,13 +93,13 @@ class Drive:
         """What would leave the machine, exactly, and what would not."""
 
         async def job(convener: Convener) -> int:
-            plan = await _planned(convener, wish)
+            plan = await planned(convener, wish)
             packet = plan.packet
             if self.json:
                 print_json(sent(plan) | {"receipt": packet.as_json()})
                 return 0
             click.echo(json.dumps(sent(plan), ensure_ascii=False, indent=1))
-            self._say(
+            self.say(
                 [*terminal.before(plan.as_json()), *(f"left out {item.path}: {item.why}" for item in packet.skipped)]
             )
             return 0
@@ -163,8 +108,28 @@ class Drive:
 
     def resume(self, run: str | None, *, resend: bool) -> int:
         async def job(convener: Convener) -> int:
-            return await self._watched(
-                lambda view, stop: convener.resume(run, view.hear, catch_up=view.catch_up, stop=stop, resend=resend)
+            name = run or await convener.newest_unfinished()
+            minutes = await convener.minutes(name)
+            if minutes.status != "complete":
+                self._refuse_absent(minutes.plan)
+            return await self.watched(
+                convener,
+                lambda view, stop: convener.resume(name, view.hear, catch_up=view.catch_up, stop=stop, resend=resend),
+            )
+
+        return self.with_convener(job)
+
+    def fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> int:
+        """A run of its own that takes over what another has; told before anything is sent."""
+
+        def before(plan: Json) -> None:
+            self._refuse_absent(plan)
+            self.say(terminal.before(plan))
+
+        async def job(convener: Convener) -> int:
+            return await self.watched(
+                convener,
+                lambda view, stop: convener.fork(run, view.hear, phase=phase, seats=seats, before=before, stop=stop),
             )
 
         return self.with_convener(job)
@@ -196,24 +161,41 @@ class Drive:
 
     # Watching a run
 
-    async def _watched(self, work: Callable[[View, Stop], Awaitable[Minutes]]) -> int:
+    async def watched(self, convener: Convener, work: Callable[[View, Stop], Awaitable[Minutes | None]]) -> int:
+        """Show the work until it is done, then what it came to; of work that was left (None) there is nothing to show."""
         stop = Stop()
         view = Guarded(self._view(), stop.set if self.jsonl else lambda: None)
-        ticking = asyncio.ensure_future(_tick(view))
+        beside = [asyncio.ensure_future(_tick(view))]
+        if self._may_ask():
+            beside.append(asyncio.ensure_future(Interview(convener, view).conduct()))
         try:
             with _signals(stop):
                 minutes = await work(view, stop)
         finally:
-            ticking.cancel()
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             view.close()
-        return self._finish(minutes)
+        return INTERRUPTED if minutes is None else self._finish(minutes)
+
+    def _may_ask(self) -> bool:
+        return self.typed and bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+
+    def _refuse_absent(self, plan: Json) -> None:
+        if not self._may_ask():
+            refuse_absent(plan)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a table can stay in place here."""
+        return not (self.jsonl or self.quiet) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def _view(self) -> View:
         if self.jsonl:
             return Lines()
         if self.quiet:
             return NoView()
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if self.is_live:
             from council.render.live import LiveView
 
             return LiveView(sys.stderr, ascii=self.ascii, color=self.color)
@@ -235,7 +217,7 @@ class Drive:
         try:
             if not self.jsonl:
                 self._put(self._result(minutes))
-            self._say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
+            self.say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
         except BrokenPipeError:
             pass  # nobody reads any more; the report is filed
         except OSError as error:
@@ -255,7 +237,7 @@ class Drive:
         else:
             click.echo(text.rstrip("\n"))
 
-    def _say(self, lines: list[str]) -> None:
+    def say(self, lines: list[str]) -> None:
         if not (self.quiet or self.jsonl):
             click.echo("\n".join(lines), err=True)
 
@@ -275,11 +257,12 @@ def _from_afar(whole: Json, folder: str) -> Json:
     return whole | {"report_path": str(Path(folder) / whole["report_path"]) if whole["report_path"] else None}
 
 
-async def _planned(convener: Convener, wish: Wish) -> Plan:
+async def planned(convener: Convener, wish: Wish) -> Plan:
     material = Material(**wish.material)
     return await convener.plan(
-        wish.words, wish.owned, protocol=wish.protocol, verbose=wish.verbose, material=material, strict=wish.strict
-    )
+        wish.words, wish.owned, protocol=wish.protocol, verbose=wish.verbose, material=material, strict=wish.strict,
+        after=wish.continued,
+    )  # fmt: skip
 
 
 async def _tick(view: View) -> None:

@@ -55,6 +55,7 @@ class Wish:
     strict: bool
     fail_on: str | None
     material: dict[str, Any]  # what was said about the packet
+    continued: str | None = None  # the run that is asked on from
 
 
 def piped(words: tuple[str, ...]) -> str | None:

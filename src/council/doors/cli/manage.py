@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import Any
 
 import click
 
 from council.doors.cli.ask import packet_command
-from council.doors.cli.commands import CONFIG, JSON, command, drive_from
+from council.doors.cli.commands import command, drive_from
 from council.doors.cli.completion import completion_command
 from council.doors.cli.formats import FORMATS, rendered
 from council.doors.cli.given import print_json
+from council.doors.cli.going import cancel_command, fork_command, resume_command, watch_command
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
 from council.doors.cli.keys import keys_command
 from council.doors.cli.mcp import mcp_command
+from council.doors.cli.runs import runs_command
 from council.doors.cli.serve import serve_command
 from council.doors.cli.skill import skill_command
 from council.doors.cli.spend import spend_command
 from council.doors.cli.words import BUILT, PLANNED
-from council.doors.listing import row, status_of
 from council.errors import UsageError
-from council.types import Json
 
 RUN = click.Argument(["run"], required=False)
 
@@ -30,8 +28,11 @@ RUN = click.Argument(["run"], required=False)
 def management() -> click.Group:
     group = click.Group("council", context_settings={"help_option_names": ["-h", "--help"]})
     built = (
-        _runs(),
-        _resume(),
+        runs_command(),
+        resume_command(),
+        watch_command(),
+        cancel_command(),
+        fork_command(),
         _replay(),
         _report(),
         _gate(),
@@ -63,118 +64,7 @@ def _worker() -> click.Command:
     return click.Command("worker", callback=worker, help=BUILT["worker"])
 
 
-# runs
-
-
-def _runs() -> click.Group:
-    group = click.Group(
-        "runs", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["runs"], callback=_runs_default
-    )
-    group.add_command(command("list", list_runs, help="every run, unfinished ones first"))
-    flags = [
-        click.Option(["--verbose"], is_flag=True, help="Every statement in full."),
-        click.Option(
-            ["--show"], type=click.Choice(["transcript"]), help="transcript: with prompts, retries and absences."
-        ),
-    ]
-    group.add_command(command("show", show_run, RUN, *flags, help="one run: who sat, what became of it, its answer"))
-    group.add_command(command("fsck", check_runs, RUN, help="check the record of one run, or of all"))
-    return group
-
-
-@click.pass_context
-def _runs_default(context: click.Context, /, **given: Any) -> int | None:
-    return list_runs(**given) if context.invoked_subcommand is None else None
-
-
-def list_runs(**given: Any) -> int:
-    async def job(convener: Any) -> int:
-        rows = await convener.runs()
-        if given["json"]:
-            print_json([row(run) for run in rows])
-        elif not rows:
-            click.echo('no runs yet: council "…" makes one')
-        else:
-            click.echo("\n".join(_line(run) for run in rows))
-        return 0
-
-    return int(drive_from(given).with_convener(job))
-
-
-def _line(run: Json) -> str:
-    from council.render.clean import one_line
-
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
-    question = one_line(run["setup"]["question"]["text"], 60)
-    elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
-    return f"{run['id']}  {when}  {status_of(run):<10}  {run['setup']['protocol']:<13}  {question}{elsewhere}"
-
-
-def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
-    async def job(convener: Any) -> int:
-        from council.doors.cli.drive import shown
-        from council.render import terminal
-        from council.render.report import report
-
-        minutes = await convener.minutes(run or await convener.newest())
-        if given["json"]:
-            print_json(report(minutes))
-            return 0
-        rows = {row["id"]: row for row in await convener.runs()}
-        status = f"run {minutes.run} · {status_of(rows[minutes.run])} · {minutes.plan['protocol']}"
-        lines = [
-            status,
-            *terminal.before(minutes.plan),
-            "",
-            shown(minutes, verbose=bool(verbose or show), show=show or ""),
-        ]
-        click.echo("\n".join([*lines, "", *terminal.after(report(minutes))]))
-        return 0
-
-    return int(drive_from(given).with_convener(job))
-
-
-def check_runs(run: str | None, **given: Any) -> int:
-    async def job(convener: Any) -> int:
-        names = [run] if run else [row["id"] for row in await convener.runs()]
-        problems = {
-            "store": [*await convener.store.check(), *(f"left behind: {name}" for name in convener.store.litter())]
-        }
-        problems |= {name: await convener.audit(name) for name in names}
-        found = {name: lines for name, lines in problems.items() if lines}
-        if given["json"]:
-            print_json({"checked": names, "problems": found})
-        else:
-            click.echo(
-                "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
-                or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, all in order"
-            )
-        return 1 if found else 0
-
-    return int(drive_from(given).with_convener(job))
-
-
-# resume, replay, report
-
-
-def _resume() -> click.Command:
-    flags = [
-        click.Option(["--no-resend"], is_flag=True, help="Do not send again what was in flight when the run stopped."),
-        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--quiet"], is_flag=True, help="No progress on standard error."),
-        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time a seat has in a phase."),
-        click.Option(["--grace"], type=float, metavar="SECONDS", help="Leave a silent seat behind so long after the others."),
-        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="What the run may cost in all, from now on."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Go on although nobody knows a member's price."),
-        click.Option(["--no-color"], is_flag=True, help="No colour."),
-        click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
-    ]
-
-    def resume(run: str | None, no_resend: bool, **given: Any) -> int:
-        return int(drive_from(given).resume(run, resend=not no_resend))
-
-    return command("resume", resume, RUN, *flags)
+# replay, report
 
 
 def _replay() -> click.Command:

@@ -13,8 +13,11 @@ from council.doors.cli.formats import FORMATS
 from council.errors import UsageError
 
 BUILT = {
-    "runs": "list, show or check past runs",
+    "runs": "list, show, search, export, remove or check past runs",
     "resume": "take an unfinished run up where it stopped",
+    "watch": "follow a run that is under way anywhere on this machine, to its end",
+    "cancel": "stop a run that is queued or under way; what was answered is kept",
+    "fork": "run it again from a phase on with other members; whatever is unchanged is taken over",
     "replay": "watch a past run again, without a call",
     "report": "print a run's report, also as SARIF, JUnit or GitHub annotations",
     "gate": "pass or fail a finished run for CI, without a call",
@@ -33,7 +36,7 @@ BUILT = {
     "spend": "what was spent by day, member and run, and what is left of today",
 }
 PLANNED = (
-    "fork", "watch", "cancel", "outcome", "eval", "batch",
+    "outcome", "eval", "batch",
 )  # fmt: skip
 MANAGEMENT = (*BUILT, *PLANNED)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
@@ -62,6 +65,8 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 when a review comes to this or worse."},
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask before a council that is expected to cost more than confirm_above."},
     {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask nothing, also at a terminal: only the cap holds."},
+    {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Leave the run to a worker in the background and return at once; `council watch` follows it."},
+    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask on: the question and the answer of this run go into the packet."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
     {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report."},

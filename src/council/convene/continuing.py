@@ -1,0 +1,37 @@
+"""Asking on: a new run that is shown the question and the answer of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from council.errors import UsageError
+from council.intent import Intent
+from council.minutes import Minutes
+from council.record import Record
+from council.render.report import answer_text
+
+DEFAULT = "the default"  # why a protocol was taken that nobody chose
+
+
+def earlier(record: Record) -> tuple[str, str]:
+    """The name and the text under which an earlier run stands in the packet of the next."""
+    minutes = Minutes.fold(record.entries)
+    answer = answer_text(minutes).strip()
+    if minutes.status == "running" or not answer:
+        raise UsageError(f"run {record.run} has no answer to go on from yet: `council resume {record.run}` comes to one")
+    ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
+    state = "" if minutes.status == "complete" else f"{minutes.status}, "
+    head = f"Answer of the council ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"
+    return f"council {record.run}", f"# Question\n\n{minutes.plan.get('question')}\n\n# {head}\n\n{answer}\n"
+
+
+def going_on(intent: Intent, record: Record, known: Collection[str]) -> Intent:
+    """The same kind of council as before, unless words or flags chose another."""
+    setup = record.setup
+    if intent.why != DEFAULT or setup["protocol"] not in known:
+        return intent
+    return replace(
+        intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
+        why=f"as in {record.run}, which it continues",
+    )  # fmt: skip

@@ -1,0 +1,265 @@
+"""A person at the terminal: shown what their seat is asked, and what they type becomes its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import termios
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from council.convene import Convener
+from council.doors.cli.views import Guarded
+from council.errors import UsageError
+from council.render.clean import clean
+from council.rules.forms import main_field
+from council.types import Json
+
+LOOK = 0.2  # seconds between two looks whether somebody is asked
+PATIENCE = 3  # how often the keyboard may be at its end before nobody is taken to sit there
+RULE = "─" * 60
+FREE = "Your answer, over as many lines as you like. A line with a single dot ends it, a single - abstains."
+TYPED = "Your answer, field by field. A single - abstains."
+
+
+class Abstained(Exception):
+    """The person would rather say nothing."""
+
+
+def peopled(plan: Json) -> list[str]:
+    """The seats of a plan on which a person sits, or may come to sit."""
+    seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
+    return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
+
+
+def refuse_absent(plan: Json) -> None:
+    """Nobody can be asked here; said before anything is spent."""
+    if names := peopled(plan):
+        raise UsageError(
+            f'a person sits as "{names[0]}", and nobody can be asked here (no terminal, or --no-input), nothing was spent: '
+            "start it at a terminal, or with --detach, and answer at one with `council watch RUN`"
+        )
+
+
+class Keyboard:
+    """Lines as they are typed, read without a thread, so that Ctrl-C still ends the run."""
+
+    def __init__(self, handle: int = 0) -> None:
+        self.handle = handle
+        self._typed = b""
+
+    def forget(self) -> None:
+        """What was typed before anybody was asked answers nothing."""
+        self._typed = b""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self.handle, termios.TCIFLUSH)
+
+    async def line(self) -> str | None:
+        """The next line; None at the end of what is typed (Ctrl-D)."""
+        while b"\n" not in self._typed:
+            await self._readable()
+            piece = os.read(self.handle, 65536)
+            if not piece:
+                rest, self._typed = self._typed, b""
+                return rest.decode(errors="replace") or None
+            self._typed += piece
+        line, _, self._typed = self._typed.partition(b"\n")
+        return line.decode(errors="replace").rstrip("\r")
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_reader(self.handle, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self.handle)
+
+
+@dataclass(slots=True)
+class Interview:
+    """Whatever people are asked in the run that is shown, one question at a time."""
+
+    convener: Convener
+    view: Guarded
+    keyboard: Keyboard = field(default_factory=Keyboard)
+    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
+
+    async def conduct(self) -> None:
+        while True:
+            asked = await self.convener.open_asks(self.view.run) if self.view.run else []
+            for one in asked:
+                with self.view.aside():
+                    await self._while_open(one)
+            await asyncio.sleep(LOOK)
+
+    async def _while_open(self, asked: Json) -> None:
+        """Ask, unless it is answered elsewhere first."""
+        typing, gone = asyncio.ensure_future(self._ask(asked)), asyncio.ensure_future(self._closed(asked))
+        try:
+            await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not typing.done():
+                self.say("\nIt is no longer asked: somebody else has answered, or the time is over.")
+            else:
+                typing.result()
+        finally:
+            for task in (typing, gone):
+                task.cancel()
+            await asyncio.gather(typing, gone, return_exceptions=True)
+
+    async def _closed(self, asked: Json) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            if asked["key"] not in {one["key"] for one in await self.convener.open_asks(asked["run"])}:
+                return
+
+    async def _ask(self, asked: Json) -> None:
+        self.say(f"\n{RULE}\n{clean(asked['prompt']).strip()}\n{RULE}")
+        self.say(f"You sit as {clean(asked['seat'])}. {TYPED if asked['fields'] else FREE}")
+        self.keyboard.forget()
+        try:
+            answer = await Form(self.keyboard, self.say).filled_in(asked)
+        except Abstained:
+            answer = ""
+        try:
+            await self.convener.answer(asked["run"], asked["key"], answer)
+        except UsageError as error:
+            self.say(str(error))
+        else:
+            self.say("You abstained." if not answer.strip() else "Thank you.")
+
+
+@dataclass(slots=True)
+class Form:
+    """Fields asked one by one; what cannot be right is asked again."""
+
+    keyboard: Keyboard
+    say: Callable[[str], None]
+    ended: int = 0  # how often the keyboard was at its end
+
+    async def filled_in(self, asked: Json) -> str:
+        if not asked["fields"]:
+            return await self._text()
+        main = main_field(asked["schema"])
+        value = {one["name"]: await self._value(one, one["name"] == main) for one in asked["fields"]}
+        return json.dumps(value, ensure_ascii=False)
+
+    async def _value(self, one: Json, main: bool = False, *, first: bool = False) -> Any:
+        """`first`: an empty line here means that there is no further row."""
+        if one["kind"] in ("rows", "group", "list"):
+            return await self._several(one)
+        if one["kind"] == "text" and main:
+            self.say(f"{_about(one)} (a line with a single dot ends it)")
+            return await self._text()
+        while True:
+            line = await self._line(f"{_about(one)}{_hint(one)}: ")
+            if not line and (first or one.get("optional")):
+                return None
+            try:
+                return READ[one["kind"]](one, line)
+            except ValueError as error:
+                self.say(f"  {error}")
+
+    async def _several(self, one: Json) -> Any:
+        if one["kind"] == "group":
+            self.say(f"{_about(one)}:")
+            return {inner["name"]: await self._value(inner) for inner in one["fields"]}
+        self.say(f"{_about(one)} (one after the other{_number(one)}; an empty line ends)")
+        values: list[Any] = []
+        while len(values) < one.get("maxItems", 100):
+            value = await (self._row(one) if one["kind"] == "rows" else self._item(one))
+            if value is not None:
+                values.append(value)
+            elif len(values) >= one.get("minItems", 0):
+                break
+            else:
+                self.say(f"  {one.get('minItems')} are asked for")
+        return values
+
+    async def _row(self, one: Json) -> Json | None:
+        head, *rest = one["fields"]
+        begun = await self._value(head, first=True)
+        if begun is None:
+            return None
+        return {head["name"]: begun} | {inner["name"]: await self._value(inner) for inner in rest}
+
+    async def _item(self, one: Json) -> Any:
+        inner = {"name": "", "help": "", "kind": "choice" if "choices" in one else "text", **_choices(one)}
+        return await self._value(inner, first=True)
+
+    async def _text(self) -> str:
+        lines: list[str] = []
+        while True:
+            line = await self.keyboard.line()
+            if line is None or line.strip() == ".":
+                return "\n".join(lines).strip()
+            if line.strip() == "-" and not any(lines):
+                raise Abstained
+            lines.append(line)
+
+    async def _line(self, prompt: str) -> str:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        line = await self.keyboard.line()
+        self.ended = self.ended + 1 if line is None else 0
+        if self.ended >= PATIENCE or (line or "").strip() == "-":
+            raise Abstained
+        return (line or "").strip()
+
+
+def _about(one: Json) -> str:
+    """`verdict, what should become of it`; an item of a list has no name."""
+    return clean(", ".join(filter(None, [one["name"], one["help"]]))) or "  "
+
+
+def _hint(one: Json) -> str:
+    if one["kind"] == "yes or no":
+        return " (yes or no)"
+    return f" ({', '.join(map(str, one['choices']))})" if "choices" in one else ""
+
+
+def _number(one: Json) -> str:
+    least, most = one.get("minItems"), one.get("maxItems")
+    return f", {least}" if least and least == most else f", {least} or more" if least else ""
+
+
+def _choices(one: Json) -> Json:
+    return {"choices": one["choices"]} if "choices" in one else {}
+
+
+def _choice(one: Json, line: str) -> Any:
+    """One of them, in any case, also by its beginning."""
+    meant = [choice for choice in one["choices"] if str(choice).casefold() == line.casefold()]
+    meant = meant or [
+        choice for choice in one["choices"] if line and str(choice).casefold().startswith(line.casefold())
+    ]
+    if len(meant) != 1:
+        raise ValueError(f"take one of {', '.join(map(str, one['choices']))}")
+    return meant[0]
+
+
+def _yes_or_no(one: Json, line: str) -> bool:
+    said = line.casefold()
+    if not said or not ("yes".startswith(said) or "no".startswith(said)):
+        raise ValueError("say yes or no")
+    return "yes".startswith(said)
+
+
+def _whole(one: Json, line: str) -> int | float:
+    try:
+        number = int(line) if one["kind"] == "whole number" else float(line.replace(",", "."))
+    except ValueError:
+        raise ValueError(f"give a {one['kind']}") from None
+    low, high = one.get("minimum"), one.get("maximum")
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ValueError(f"give a {one['kind']} from {low} to {high}")
+    return number
+
+
+READ: dict[str, Callable[[Json, str], Any]] = {
+    "choice": _choice, "yes or no": _yes_or_no, "whole number": _whole, "number": _whole, "text": lambda one, line: line,
+}  # fmt: skip

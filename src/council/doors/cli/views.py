@@ -1,0 +1,89 @@
+"""How a run is shown while it is under way: a live table, plain lines, objects, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from council import events as ev
+from council.events import Entry
+
+
+class View(Protocol):
+    def catch_up(self, entries: Iterable[Entry]) -> None: ...
+    def hear(self, entry: Entry) -> None: ...
+    def tick(self, now: float) -> None: ...
+    def aside(self) -> AbstractContextManager[None]:
+        """Leaves the terminal to somebody else for a while."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class NoView:
+    """Nobody is watching."""
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        pass
+
+    def hear(self, entry: Entry) -> None:
+        pass
+
+    def tick(self, now: float) -> None:
+        pass
+
+    def aside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        pass
+
+
+class Lines(NoView):
+    """--jsonl: every event as one object on standard output."""
+
+    def hear(self, entry: Entry) -> None:
+        sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@dataclass(slots=True)
+class Guarded:
+    """A view whose reader may go away: then it falls silent, and the run is told, but never broken."""
+
+    view: View
+    gone: Callable[[], None]
+    run: str = ""  # which is shown, as soon as it is known
+
+    def catch_up(self, entries: Iterable[Entry]) -> None:
+        known = list(entries)
+        self._note(known[0].event if known else None)
+        self._show(lambda: self.view.catch_up(known))
+
+    def hear(self, entry: Entry) -> None:
+        self._note(entry.event)
+        self._show(lambda: self.view.hear(entry))
+
+    def tick(self, now: float) -> None:
+        self._show(lambda: self.view.tick(now))
+
+    def aside(self) -> AbstractContextManager[None]:
+        return self.view.aside()
+
+    def close(self) -> None:
+        self._show(self.view.close)
+
+    def _note(self, event: ev.Event | None) -> None:
+        if isinstance(event, ev.Convened):
+            self.run = event.run
+
+    def _show(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BrokenPipeError:
+            self.view = NoView()
+            self.gone()
