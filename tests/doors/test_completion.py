@@ -22,6 +22,7 @@ from tests.doors.terminal import AtTerminal
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
+RUNS = set(management().commands["runs"].commands)  # type: ignore[attr-defined]
 ONE_WORD = {flag for option in convening().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
 
 
@@ -55,8 +56,8 @@ def in_fish(line: str) -> set[str]:
 OFFERED = [
     ("council ", {*VERBS, *BUILT}),
     ("council ru", {"runs"}),
-    ("council runs ", {"list", "show", "fsck"}),
-    ("council --quiet runs s", {"show"}),
+    ("council runs ", RUNS),
+    ("council --quiet runs s", {word for word in RUNS if word.startswith("s")}),
     ("council --config council.toml presets ", {"show"}),
     ("council presets show ", set(presets())),
     ("council completion ", set(SHELLS)),

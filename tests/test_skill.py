@@ -1,0 +1,249 @@
+"""The skill: the rules of its format, what it has to teach, and every line in it run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from council.doors.cli import run as command
+from council.doors.cli.ask import convening
+from council.doors.cli.manage import management
+from council.doors.cli.words import BUILT
+from council.doors.skills import source
+from council.render.states import WORDS
+from council.rules import exits
+from council.rules.perspectives import presets
+from council.types import OK_STATES
+from tests.acceptance.judges.project import FILES
+from tests.packet.conftest import commit, git, write
+
+ROOT = Path(__file__).parents[1]
+SKILL = ROOT / "skills" / "council"
+PAGES = sorted(path.relative_to(SKILL).as_posix() for path in SKILL.rglob("*.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+MAY_HAVE = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@cache
+def text(page: str) -> str:
+    return (SKILL / page).read_text(encoding="utf-8")
+
+
+def front_matter(page: str) -> tuple[dict[str, Any], str]:
+    _, matter, body = text(page).split("---\n", 2)
+    return yaml.safe_load(matter), body
+
+
+# The rules of the format
+
+
+@pytest.mark.behaviour("50-skill-format")
+def test_the_front_matter_keeps_the_rules() -> None:
+    matter, body = front_matter("SKILL.md")
+    assert matter["name"] == SKILL.name
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", matter["name"])
+    assert len(matter["name"]) <= 64
+    assert 1 <= len(matter["description"]) <= 400
+    assert "<" not in matter["description"]
+    assert len(matter["compatibility"]) <= 500
+    assert set(matter) <= MAY_HAVE
+    assert all(isinstance(value, str) for value in matter.values())
+    assert len(body.splitlines()) < 500
+
+
+@pytest.mark.behaviour("50-skill-format")
+def test_the_description_says_when_to_use_it_and_when_not() -> None:
+    description = front_matter("SKILL.md")[0]["description"]
+    assert "Use for" in description
+    assert "Not for" in description
+
+
+@pytest.mark.behaviour("50-skill-format")
+def test_the_skill_leads_to_each_of_its_files_in_one_step() -> None:
+    linked = set(LINK.findall(text("SKILL.md")))
+    assert linked == {page for page in PAGES if page != "SKILL.md"}
+    assert {path.suffix for path in SKILL.rglob("*") if path.is_file()} == {".md"}
+
+
+@pytest.mark.behaviour("50-skill-format")
+@pytest.mark.parametrize("page", PAGES)
+def test_links_are_relative_and_lead_somewhere(page: str) -> None:
+    for link in LINK.findall(text(page)):
+        assert (SKILL / page).parent.joinpath(link).is_file(), link
+    assert re.findall(r"(?<![\w.:/~])/(?:usr|etc|opt|var|tmp|Users)\b|[A-Z]:\\", text(page)) == []
+
+
+@pytest.mark.behaviour("50-skill-format")
+def test_the_command_file_passes_the_words_through() -> None:
+    matter, body = front_matter("commands/council.md")
+    assert set(matter) <= {"description", "argument-hint", "allowed-tools"}
+    assert body.count("council $ARGUMENTS") == 1
+
+
+# What it teaches
+
+NOT_FOR = (
+    "simple factual lookups", "only one perspective", "quick one-liner answers",  # seed 001
+    "one-line fixes", "where a file is", "speed matters more than depth",  # the first list behind seed 000
+    "trivial", "one step", "arithmetic", "command syntax", "one-line rewrites", "narrow yes or no", "one obvious path",  # its gate
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("000-complexity-gate", "001-not-for")
+def test_the_first_thing_it_teaches_is_when_not_to_convene() -> None:
+    first = text("SKILL.md").split("\n## ")[1]
+    assert [phrase for phrase in NOT_FOR if phrase not in first] == []
+    assert "If the person asks for a council, convene one" in first
+
+
+@pytest.mark.behaviour("50-skill-honest")
+def test_it_forbids_to_hide_degradation_and_to_break_ties() -> None:
+    told = text("SKILL.md")
+    assert "Never hide degradation" in told
+    assert "Do not break the tie yourself" in told
+    assert "never turn a run that did not happen into a PASS" in told
+
+
+def test_every_exit_code_is_explained() -> None:
+    told = text("SKILL.md").partition("The exit code says it too:")[2].partition("\n")[0]
+    codes = {code for name, code in vars(exits).items() if name.isupper() and isinstance(code, int)}
+    assert {int(part.split()[0]) for part in told.split("·")} == codes
+
+
+def test_every_field_it_names_is_one_of_the_reports() -> None:
+    schema = json.loads((ROOT / "src/council/data/schemas/report.json").read_text(encoding="utf-8"))
+    table = text("SKILL.md").partition("Read in this order")[2].partition("\n\nThe exit")[0]
+    rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert len(named) > 10
+    assert named <= set(schema["properties"])
+
+
+def test_every_state_it_names_is_one_of_a_seats() -> None:
+    table = text("references/cost-and-failure.md").partition("| state |")[2].partition("\n\n")[0]
+    named = {state for row in table.splitlines()[2:] for state in re.findall(r"`([^`]+)`", row.split("|")[1])}
+    assert named
+    assert named <= {*WORDS, *OK_STATES}
+
+
+def test_every_preset_is_named() -> None:
+    assert {name for name in presets() if f"`{name}`" in text("references/judging.md")} == set(presets())
+
+
+# Every line of it runs
+
+
+def flags_of(found: click.Command) -> Iterator[str]:
+    yield from (name for one in found.params if isinstance(one, click.Option) for name in one.opts)
+    if isinstance(found, click.Group):
+        for inner in found.commands.values():
+            yield from flags_of(inner)
+
+
+@pytest.mark.behaviour("50-skill-runs")
+@pytest.mark.parametrize("page", PAGES)
+def test_every_flag_it_names_exists(page: str) -> None:
+    known = {*flags_of(convening()), *flags_of(management()), "--help"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text(page))) <= known
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for kind, body in FENCE.findall(text(page)):
+            assert kind == "sh", f"{page}: a fence that nobody runs"
+            yield from ((page, line) for line in body.splitlines())
+
+
+LINES = list(dict.fromkeys(line for _, line in examples()))
+MANAGING = [line for line in LINES if line.split()[1] in BUILT]
+CONVENING = [line for line in LINES if line not in MANAGING]
+SCRIPTED = "\n".join(
+    [
+        "[models]", *(f'{tier} = "scripted:"' for tier in ("default", "strong", "fast", "other")),
+        *(f'[seats.{seat}]\nmodel = "scripted:"' for seat in ("alpha", "beta", "gamma", "generalist", "skeptic", "domain_expert")),
+        '[chair]\nmodel = "scripted:"\nfallback = []\n',
+    ]
+)  # fmt: skip
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on a branch, with what the lines name, something staged and something changed."""
+    root = Path.cwd()
+    git(root, "init", "-q", "-b", "main")
+    commit(root, FILES | {"docs/plan.md": "# Plan\n\nBackups are kept for 30 days.\n"}, "begin")
+    git(root, "switch", "-q", "-c", "feature")
+    for n in range(3):
+        commit(root, {f"src/step{n}.py": f"step = {n}\n"})
+    write(root, {"src/app.py": "print('staged')\n"})
+    git(root, "add", "src/app.py")
+    write(root, {"README.md": "# Shop\n\nSells more.\n"})
+    (tmp_path / "council.toml").write_text(SCRIPTED, encoding="utf-8")
+    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))
+    return root
+
+
+def plan_of(line: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    shown = [] if "--json" in line or "--format" in line else ["--json"]
+    code = command([*shlex.split(line)[1:], "--dry-run", *shown])
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    plan: dict[str, Any] = json.loads(said.out) if said.out.startswith("{") else {}
+    return plan
+
+
+@pytest.mark.behaviour("50-skill-runs")
+@pytest.mark.usefixtures("scratch")
+def test_every_convening_line_makes_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(CONVENING) > 40
+    for line in (line for line in CONVENING if "|" not in line):
+        plan_of(line, capsys)
+    for line in (line for line in CONVENING if "|" in line):
+        env = {**os.environ, "PATH": COMMANDS}
+        subprocess.run(f"{line} --dry-run", shell=True, check=True, capture_output=True, env=env)
+
+
+@pytest.mark.behaviour("50-skill-runs")
+@pytest.mark.usefixtures("scratch")
+def test_every_managing_line_is_understood(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a run that has lost its chair, so that there is something to resume."""
+    (tmp_path / "lost.toml").write_text('["synthesise/chair"]\nfail = "server"\n', encoding="utf-8")
+    assert command(["--seat", f"chair=scripted:{tmp_path / 'lost.toml'}", "--json", "Who should own it?"]) == 3
+    run = json.loads(capsys.readouterr().out)["run"]
+    assert len(MANAGING) > 10
+    for line in MANAGING:
+        code = command(shlex.split(line.replace("RUN", run))[1:])
+        said = capsys.readouterr()
+        assert code in (0, 3), f"{line}: {said.out}{said.err}"
+
+
+@pytest.mark.behaviour("50-skill-runs")
+@pytest.mark.usefixtures("scratch")
+def test_the_table_of_lines_tells_how_many_calls_each_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    table = text("SKILL.md").partition("| what is wanted |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+    assert len(rows) == 9
+    for _, line, calls in rows:
+        plan = plan_of(line.strip("`").replace("…", "caching").replace("TARGET", "src/auth"), capsys)
+        low, high = plan["calls"]["min"], plan["calls"]["max"]
+        told = f"{low}" if low == high else f"{low} to {high}"
+        assert calls in (told, f"{low} and more"), f"{line}: {told} calls"
+
+
+def test_the_skill_that_is_installed_is_the_one_of_the_repository() -> None:
+    assert source() == SKILL
