@@ -1,0 +1,120 @@
+// The answer, with what is missing above it, and behind each claim the seats that stand for it.
+
+import { button, bringIntoView, el, flash, link, memory, refill, webAddress } from "./dom.js";
+import { chip, chips } from "./chips.js";
+import { capital, short, stateInWords } from "./words.js";
+import { heardSeats } from "./fold.js";
+import { markdown } from "./markdown.js";
+import { rankingTable } from "./ranking.js";
+import { toneOf } from "./stands.js";
+
+export function answerView(context) {
+  const node = el("section", { class: "answer card", "aria-labelledby": "answer-title", hidden: true });
+  const isNew = memory();
+
+  function update({ minutes, detail }) {
+    const done = minutes.verdict !== null;
+    node.hidden = !done;
+    if (!done || !isNew(minutes.run, minutes.seq, detail)) return;
+    refill(node, missing(minutes, detail), head(minutes), body(minutes, detail, context), ...parts(minutes.verdict, context));
+  }
+
+  return { node, update };
+}
+
+/** What is degraded: the report's own sentences. */
+function missing(m, detail) {
+  const lines = detail?.above || (detail?.report?.degraded || []).map(sentence);
+  if (!lines.length) return null;
+  return el("div", { class: "above", role: "note", "aria-label": "What is missing" }, el("ul", { class: "plain" }, lines.map((line) => el("li", {}, line))));
+}
+
+function sentence({ seat, phase, state, reason }) {
+  if (!seat) return capital(reason || state);
+  return `${seat} did not answer in ${phase}: ${stateInWords(state)}${reason ? `: ${reason}` : ""}.`;
+}
+
+function head(m) {
+  const v = m.verdict;
+  const word = v.verdict || v.outcome || "";
+  const asked = m.plan.seats?.length || 0;
+  return el("header", { class: "answer-head" },
+    el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word || "Answer"),
+    v.confidence && el("span", { class: "pill", "data-tone": toneOf(v.confidence) || null }, `confidence ${v.confidence}`),
+    asked > 0 && el("span", { class: "soft" }, `${heardSeats(m)} of ${asked} seats`));
+}
+
+function body(m, detail, context) {
+  const said = detail?.report?.answer || m.verdict.answer || "";
+  if (!said.trim()) return el("p", { class: "soft" }, m.reason ? capital(m.reason) : "There is no answer.");
+  const sources = new Set((m.verdict.sources || []).map((one) => one.n));
+  const cite = (n) => (sources.has(n) ? button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` }) : null);
+  return markdown(said, { top: 3, cite });
+}
+
+function toSource(n) {
+  const row = document.getElementById(`source-${n}`);
+  if (!row) return;
+  row.closest("details")?.setAttribute("open", "");
+  bringIntoView(row, "center");
+  flash(row);
+}
+
+// Its parts
+
+function parts(v, context) {
+  return [
+    part("Findings", v.findings, (one) => finding(one, context), { open: true }),
+    v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
+    part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, one.claim), chips(one.seats, context, { quote: one.claim })]),
+    part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: true }),
+    part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, ` ${short(one.text, 400)}`)], { open: true }),
+    part("Claims", v.claims, (one) => claim(one, context)),
+    part("Seen by one family alone", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)]),
+    part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, ` ${one.text || one}`)]),
+    part("Sources", v.sources, source),
+  ];
+}
+
+function part(title, items, row, { open = false } = {}) {
+  if (!items?.length) return null;
+  const listed = el("ul", { class: "plain rows" }, items.map((one) => {
+    const node = el("li", {}, row(one));
+    if (one.n && title === "Sources") node.id = `source-${one.n}`;
+    return node;
+  }));
+  return el("details", { class: "part", open: open || items.length <= 3 }, el("summary", {}, el("h3", {}, title), el("span", { class: "count" }, String(items.length))), listed);
+}
+
+const severity = (word) => el("span", { class: "severity", "data-severity": word }, word);
+
+function finding(one, context) {
+  return [
+    el("p", { class: "finding" }, severity(one.severity), one.location && el("code", {}, one.location), one.disputed && el("span", { class: "tag", "data-tone": "split" }, "disputed"), el("span", {}, ` ${one.description}`)),
+    one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), one.fix),
+    el("p", { class: "by" }, `found by ${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })),
+  ];
+}
+
+function dispute(one, context) {
+  const sides = (one.positions || []).map((side) =>
+    el("li", {}, chip(side.seat, context, { quote: side.claim || side.why }), " ", el("b", {}, side.stance || side.verdict || side.position || ""), " ", side.claim || side.why || "", side.round2 && el("span", { class: "tag" }, `then ${side.round2}`)));
+  return [el("p", {}, capital(one.issue || "")), sides.length && el("ul", { class: "plain sides" }, sides)];
+}
+
+function claim(one, context) {
+  return [
+    el("span", { class: "tag", "data-tone": { supported: "good", contradicted: "bad", qualified: "doubt" }[one.status] || null }, one.status),
+    el("span", {}, ` ${one.claim}`), (one.sources || []).map((n) => button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` })),
+    el("p", { class: "by" }, "held by", chips(one.by, context, { quote: one.claim }), one.against?.length && " against", one.against?.length && chips(one.against, context, { quote: one.topic })),
+  ];
+}
+
+function source(one) {
+  const title = one.title || one.url;
+  return [
+    el("span", { class: "n" }, `[${one.n}]`), webAddress(one.url) ? link(one.url, title) : el("span", {}, title, one.url && one.url !== title && el("span", { class: "soft" }, ` ${one.url}`)),
+    one.snippet && el("p", { class: "soft" }, short(one.snippet, 300)),
+    el("p", { class: "by" }, one.cited ? "cited in the answer" : "not cited in the answer", one.cited_by?.length ? `, used by ${one.cited_by.join(", ")}` : ""),
+  ];
+}

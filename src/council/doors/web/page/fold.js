@@ -1,0 +1,207 @@
+// The minutes: what a run looks like after some of its events. The same fold as council.minutes, so that the page, the
+// terminal and the report see one run. Replay is this fold up to a moment.
+// Times inside are seconds at work, pauses left out: that is the axis the timeline draws.
+
+const PASSING = new Set(["delta", "fetch"]);
+export const TYPES = [
+  "convened", "resumed", "phase", "phase_ended", "asked", "attempt", "fault", "bill", "delta", "statement", "absence",
+  "lookup", "note", "labels", "verdict", "fetch", "closed",
+];
+
+export const isPassing = (entry) => PASSING.has(entry.type);
+
+export function newMinutes() {
+  return {
+    run: "", name: "", folder: "", plan: {}, started: 0, status: "running", stopped: "", reason: "", seats: new Map(),
+    chair: null, phases: new Map(), notes: [], prompts: new Map(), troubles: [], attempts: [], spans: [], lookups: [],
+    live: new Map(), cap: null, verdict: null, calls: null, reportPath: "", seconds: 0, last: 0, seq: 0, fetching: null,
+    usd: 0, estimated: false, unpriced: new Set(), told: 0,
+  };
+}
+
+export function hear(m, entry) {
+  if (entry.type === "resumed") m.last = entry.at;
+  else if (!isPassing(entry)) {
+    m.seconds += m.last ? Math.max(0, entry.at - m.last) : 0;
+    m.last = entry.at;
+  }
+  m.seq = Math.max(m.seq, entry.seq || 0);
+  m.told += 1;
+  TAKE_DOWN[entry.type]?.(m, entry);
+  return m;
+}
+
+const newSeat = (plan) => ({
+  name: plan.name, role: plan.role || "", perspective: plan.perspective || "", model: plan.model || "", vendor: plan.vendor || "",
+  state: "waiting", phase: "", since: 0, servedBy: "", trouble: "", reason: "", usd: 0, estimated: false, tokens: 0, read: 0,
+  seconds: 0, attempts: 0, statements: 0,
+});
+
+export function seatOf(m, name) {
+  if (m.chair?.name === name) return m.chair;
+  if (!m.seats.has(name)) m.seats.set(name, newSeat({ name }));
+  return m.seats.get(name);
+}
+
+function phaseOf(m, name) {
+  if (!m.phases.has(name)) {
+    m.phases.set(name, { name, from: m.seconds, to: null, asked: [], keys: new Map(), said: new Map(), absent: new Map(), labels: {} });
+  }
+  return m.phases.get(name);
+}
+
+const spanOf = (m, key) => m.spans.findLast((span) => span.key === key && span.to === null);
+
+function beginSpan(m, event, from = m.seconds) {
+  const span = { key: event.key, seat: event.seat, phase: event.phase, from, to: null, state: "asked", marks: [] };
+  m.spans.push(span);
+  phaseOf(m, event.phase).keys.set(event.seat, event.key);
+  return span;
+}
+
+function endSpan(m, event) {
+  const span = spanOf(m, event.key) || beginSpan(m, event, Math.max(0, m.seconds - (event.seconds || 0)));
+  span.to = m.seconds;
+  span.state = event.state;
+  return span;
+}
+
+const TAKE_DOWN = {
+  convened(m, event) {
+    Object.assign(m, { run: event.run, name: event.name, plan: event.plan || {}, folder: event.folder, started: event.at });
+    m.cap = m.plan.cap ?? null;
+    for (const seat of m.plan.seats || []) m.seats.set(seat.name, newSeat(seat));
+    if (m.plan.chair) m.chair = newSeat(m.plan.chair);
+  },
+  resumed(m, event) {
+    Object.assign(m, { status: "running", stopped: "", reason: "", cap: event.cap ?? m.cap });
+    for (const span of m.spans) if (span.to === null) Object.assign(span, { to: m.seconds, state: "stopped" });
+  },
+  phase(m, event) {
+    phaseOf(m, event.phase);
+  },
+  phase_ended(m, event) {
+    phaseOf(m, event.phase).to = m.seconds;
+  },
+  asked(m, event) {
+    const phase = phaseOf(m, event.phase);
+    phase.absent.delete(event.seat);
+    if (!phase.asked.includes(event.seat)) phase.asked.push(event.seat);
+    m.prompts.set(event.key, event);
+    beginSpan(m, event);
+    m.live.delete(event.key);
+    Object.assign(seatOf(m, event.seat), { state: "asked", phase: event.phase, since: m.seconds, trouble: "", reason: "" });
+  },
+  attempt(m, event) {
+    m.live.delete(event.key);
+    m.attempts.push({ ...event, t: m.seconds, fault: null, usd: null, estimated: false });
+    if (event.most === null) m.unpriced.add(event.member);
+    if (!event.why) return;
+    seatOf(m, event.seat).trouble = attemptInWords(event);
+    m.troubles.push({ ...event, t: m.seconds, text: attemptInWords(event) });
+  },
+  fault(m, event) {
+    m.live.delete(event.key);
+    const text = faultInWords(event);
+    spanOf(m, event.key)?.marks.push({ t: m.seconds, kind: event.kind, text });
+    m.troubles.push({ ...event, t: m.seconds, text });
+    seatOf(m, event.seat).trouble = text;
+    const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
+    if (attempt) attempt.fault = event;
+  },
+  bill(m, event) {
+    const seat = seatOf(m, event.seat);
+    seat.usd += event.usd;
+    m.usd += event.usd;
+    seat.estimated ||= event.estimated;
+    m.estimated ||= event.estimated;
+    const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
+    if (attempt) Object.assign(attempt, { usd: event.usd, estimated: event.estimated });
+  },
+  delta(m, event) {
+    if (!m.live.has(event.key)) m.live.set(event.key, { seat: event.seat, pieces: [], chars: 0 });
+    const live = m.live.get(event.key);
+    // `from` is where the piece begins in its text: after a new connection some of it may come again.
+    const known = event.from === undefined ? 0 : Math.max(0, live.chars - event.from);
+    const text = known ? event.text.slice(known) : event.text;
+    if (text) live.pieces.push(text);
+    live.chars += text.length;
+    seatOf(m, event.seat).state = "writing";
+  },
+  statement(m, event) {
+    m.live.delete(event.key);
+    const span = endSpan(m, event);
+    phaseOf(m, event.phase).said.set(event.seat, { ...event, t: m.seconds, from: span.from });
+    const seat = seatOf(m, event.seat);
+    Object.assign(seat, { state: event.state, phase: event.phase, servedBy: event.served_by, reason: "", trouble: "" });
+    count(seat, event);
+    seat.statements += 1;
+  },
+  absence(m, event) {
+    m.live.delete(event.key);
+    endSpan(m, event);
+    phaseOf(m, event.phase).absent.set(event.seat, { ...event, t: m.seconds });
+    const seat = seatOf(m, event.seat);
+    Object.assign(seat, { state: event.state, phase: event.phase, reason: event.reason });
+    count(seat, event);
+  },
+  lookup(m, event) {
+    m.lookups.push({ ...event, t: m.seconds });
+  },
+  note(m, event) {
+    m.notes.push({ ...event, t: m.seconds });
+  },
+  labels(m, event) {
+    phaseOf(m, event.phase).labels[event.reader] = event.labels;
+  },
+  fetch(m, event) {
+    m.fetching = event.done < event.total ? event : null;
+  },
+  closed(m, event) {
+    const { status, stopped, reason, verdict, calls } = event;
+    Object.assign(m, { status, stopped, reason, verdict: verdict || {}, calls, reportPath: event.report_path, fetching: null });
+  },
+};
+
+function count(seat, event) {
+  seat.tokens += event.usage?.out || 0;
+  seat.read += event.usage?.in || 0;
+  seat.attempts += event.attempts || 0;
+  seat.seconds += event.seconds || 0;
+}
+
+export function faultInWords(event) {
+  const next = event.wait === null || event.wait === undefined ? "" : `, next try in ${event.wait < 10 ? event.wait.toFixed(1) : Math.round(event.wait)} s`;
+  return `${event.member} failed (${event.kind}): ${event.detail}${next}`;
+}
+
+export function attemptInWords(event) {
+  const [kind, rest] = [event.why.split(":")[0], event.why.split(":").slice(1).join(":").trim()];
+  if (kind === "fallback") return `${event.member} takes over: ${rest}`;
+  if (kind === "retry") return `try ${event.n} with ${event.member}: ${rest}`;
+  return `try ${event.n} with ${event.member}: ${event.why}`;
+}
+
+// What views ask of the minutes
+
+export const everyone = (m) => [...m.seats.values(), ...(m.chair ? [m.chair] : [])];
+
+export const planned = (m) => (m.plan.seats || []).map((seat) => m.seats.get(seat.name));
+
+/** The seat that sent a helper out: judge-1 for judge-1-explorer-2; "" for a seat of the plan. */
+export function hostOf(m, name) {
+  const names = (m.plan.seats || []).map((seat) => seat.name);
+  return names.includes(name) || m.chair?.name === name ? "" : names.find((host) => name.startsWith(`${host}-`)) || "";
+}
+
+/** Whether a phase is between a seat and its helpers: judge/judge-1/questions. */
+export const isApart = (m, phase) => phase.split("/").slice(1).some((part) => m.seats.has(part));
+
+export const rounds = (m) => [...m.phases.values()].filter((phase) => !isApart(m, phase.name));
+
+export const statements = (m) => [...m.phases.values()].flatMap((phase) => [...phase.said.values()]);
+
+/** What a seat said, in order. */
+export const saidBy = (m, name) => statements(m).filter((said) => said.seat === name);
+
+export const heardSeats = (m) => planned(m).filter((seat) => seat && seat.statements).length;

@@ -1,0 +1,62 @@
+// Who changed its mind between the rounds: verdicts as lines from round to round, and every change with its reason.
+
+import { briefly } from "./words.js";
+import { chip } from "./chips.js";
+import { el, memory, refill, svg } from "./dom.js";
+import { planned, rounds } from "./fold.js";
+import { toneOf } from "./stands.js";
+
+const SCALE = ["PASS", "WARN", "FAIL"];
+const [WIDE, HIGH, LEFT, RIGHT, TOP] = [360, 34, 52, 120, 22];
+
+export function shiftsView(context) {
+  const body = el("div", {});
+  const node = el("section", { class: "shifts card", "aria-labelledby": "shifts-title", hidden: true },
+    el("h2", { class: "eyebrow", id: "shifts-title" }, "How positions moved"), body);
+  const isNew = memory();
+
+  function update({ minutes }) {
+    if (!isNew(minutes.run, minutes.seq)) return;
+    const chart = slopes(minutes, context);
+    const told = changes(minutes, context);
+    node.hidden = !chart && !told.length;
+    refill(body, chart, told.length && el("ul", { class: "plain" }, told));
+  }
+
+  return { node, update };
+}
+
+function slopes(m, context) {
+  const held = rounds(m).filter((phase) => [...phase.said.values()].some((said) => SCALE.includes(said.reply?.verdict)));
+  const lines = planned(m).filter(Boolean).map((seat) => ({ seat, words: held.map((phase) => phase.said.get(seat.name)?.reply?.verdict) })).filter((line) => line.words.some(Boolean));
+  if (held.length < 2 || !lines.length) return null;
+  const names = briefly(lines.map((line) => line.seat.name));
+  const x = (n) => LEFT + (n * (WIDE - LEFT - RIGHT)) / (held.length - 1);
+  // Lines on one level lie side by side, so that none hides another.
+  const y = (word, n) => TOP + SCALE.indexOf(word) * HIGH + (n - (lines.length - 1) / 2) * Math.min(6, 22 / lines.length);
+  const height = TOP + SCALE.length * HIGH;
+  const said = lines.map((line, n) => `${names[n]} ${line.words.filter(Boolean).join(" then ")}`).join("; ");
+  return svg("svg", { viewBox: `0 0 ${WIDE} ${height}`, class: "slopes", role: "img", "aria-label": `Verdicts by round: ${said}` },
+    held.map((phase, n) => svg("text", { x: x(n), y: 11, "text-anchor": "middle", class: "axis" }, phase.name)),
+    SCALE.map((word, n) => [svg("text", { x: 0, y: TOP + n * HIGH + 4, class: "axis level", "data-tone": toneOf(word) }, word), svg("line", { x1: LEFT - 8, x2: WIDE - RIGHT + 8, y1: TOP + n * HIGH, y2: TOP + n * HIGH, class: "grid" })]),
+    lines.map((line, n) => slope(line, n, names[n], x, y, context)));
+}
+
+function slope(line, n, name, x, y, context) {
+  const points = line.words.map((word, at) => (word ? [x(at), y(word, n)] : null)).filter(Boolean);
+  const [endX, endY] = points.at(-1);
+  return svg("g", { class: context.tone(line.seat.name) },
+    svg("polyline", { points: points.map((point) => point.join(",")).join(" "), class: "slope" }),
+    points.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5 })),
+    svg("text", { x: endX + 10, y: endY + 4 + (n - 1) * 2.5, class: "end" }, name));
+}
+
+/** As the verdict tells them; while there is none, verdicts that changed. */
+function changes(m, context) {
+  return (m.verdict?.shifts || []).filter((one) => one.changed).map((one) =>
+    el("li", {}, chip(one.seat, context, { quote: one.reason }), " ",
+      el("span", { class: "moved" }, el("span", {}, one.from || "its claim"), el("span", { "aria-label": "to" }, " → "), el("strong", { "data-tone": toneOf(one.to) || null }, one.to)),
+      one.topic && el("span", { class: "soft" }, ` on ${one.topic}`),
+      one.weak && el("span", { class: "tag", title: "It cites nothing: possible anchoring" }, "weak flip"),
+      one.reason && el("p", { class: "soft" }, one.reason)));
+}

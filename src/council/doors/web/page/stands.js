@@ -1,0 +1,141 @@
+// Where seats stand: their words round by round, and the rows of the disagreement map. Nothing is judged here that the
+// rules have not judged: the page only arranges what verdict and statements say.
+
+import { planned, rounds } from "./fold.js";
+import { short } from "./words.js";
+
+const TONES = {
+  PASS: "good", SURVIVED: "good", STAND: "good", for: "good", HIGH: "good",
+  WARN: "doubt", MODIFIED: "doubt", conditional: "doubt", undecided: "doubt", MEDIUM: "doubt", incomplete: "doubt",
+  FAIL: "bad", OVERTURNED: "bad", REJECTED: "bad", against: "bad", LOW: "bad", failed: "bad",
+  DISAGREE: "split", CONTESTED: "split",
+};
+export const toneOf = (word) => TONES[word] || "";
+
+const wordOf = (reply) => (typeof reply?.verdict === "string" ? reply.verdict : typeof reply?.stance === "string" ? reply.stance : "");
+
+/** WARN → FAIL: each change of a seat's word once. */
+export function standsOf(m, name) {
+  const words = rounds(m).map((phase) => wordOf(phase.said.get(name)?.reply)).filter(Boolean);
+  return words.filter((word, n) => word !== words[n - 1]);
+}
+
+/** Rows {id, title, about, cells: Map(seat → {stand, why}), status, tone, quote, finding}. */
+export function mapRows(m) {
+  const v = m.verdict;
+  const rows = v ? [...findingRows(m, v), ...disputeRows(m, v), ...attackRows(m), ...claimRows(m, v)] : soFar(m);
+  return rows.map((row, n) => ({ ...row, id: n }));
+}
+
+const seatsOf = (m) => planned(m).filter(Boolean).map((seat) => seat.name);
+
+const cellsOf = (m, stand) => new Map(seatsOf(m).map((name) => [name, m.seats.get(name).statements ? stand(name) : { stand: "absent" }]));
+
+// Findings of judges
+
+function findingRows(m, v) {
+  const notes = v.details?.notes || {};
+  return (v.findings || []).map((finding) => {
+    const challenged = finding.disputed ? challengers(notes, finding) : new Map();
+    const cells = cellsOf(m, (name) =>
+      finding.found_by?.includes(name) ? { stand: "agrees", why: "found it" }
+        : challenged.has(name) ? { stand: "opposes", why: challenged.get(name) } : { stand: "silent" });
+    const by = finding.found_by?.length || 0;
+    const status = finding.disputed ? "disputed" : by === finding.of ? "agreed" : `${by} of ${finding.of}`;
+    return {
+      title: place(finding.location) || short(finding.description, 40), about: finding.description, cells, status, finding,
+      tone: finding.disputed ? "split" : "", severity: finding.severity, quote: finding.description,
+    };
+  });
+}
+
+const place = (location) => String(location || "").split("/").at(-1);
+
+function challengers(notes, finding) {
+  const found = new Map();
+  for (const [name, note] of Object.entries(notes)) {
+    for (const one of note.challenges || []) {
+      const aimed = finding.found_by?.includes(one.target_judge);
+      if (aimed && alike(one.claim, finding)) found.set(name, one.response);
+    }
+  }
+  return found;
+}
+
+function alike(claim, finding) {
+  const file = place(finding.location).split(":")[0];
+  if (file && claim.includes(file)) return true;
+  const words = new Set(finding.description.toLowerCase().match(/\w{4,}/g) || []);
+  const shared = (claim.toLowerCase().match(/\w{4,}/g) || []).filter((word) => words.has(word)).length;
+  return shared * 2 >= words.size;
+}
+
+// Topics of a general council, ballots of a ranking, verdicts that differ
+
+const STANCES = { supports: "agrees", for: "agrees", PASS: "agrees", first: "agrees", opposes: "opposes", against: "opposes", FAIL: "opposes", last: "opposes" };
+
+function disputeRows(m, v) {
+  const held = (v.disagreements || []).filter((one) => one.positions?.length);
+  return held.map((one) => {
+    const at = new Map(one.positions.map((side) => [side.seat, side]));
+    const cells = cellsOf(m, (name) => (at.has(name) ? sideOf(at.get(name)) : { stand: "silent" }));
+    return { title: short(one.topic || one.issue, 44), about: one.issue, cells, status: "disputed", tone: "split", sides: one.positions, quote: one.issue };
+  });
+}
+
+function sideOf(side) {
+  const word = side.stance || side.verdict || side.position || "";
+  const why = [word, side.round2 && `then ${side.round2}`, side.claim || side.why].filter(Boolean).join(": ");
+  return { stand: STANCES[word] || (word ? "qualifies" : "agrees"), why };
+}
+
+function claimRows(m, v) {
+  const disputed = new Set((v.disagreements || []).map((one) => one.topic));
+  return (v.claims || []).filter((one) => !disputed.has(one.topic)).map((one) => {
+    const cells = cellsOf(m, (name) =>
+      one.against?.includes(name) ? { stand: "opposes", why: "against it" }
+        : one.conceded?.includes(name) ? { stand: "qualifies", why: "conceded" }
+          : one.by?.includes(name) ? { stand: "agrees", why: one.claim } : { stand: "silent" });
+    return { title: short(one.topic || one.claim, 44), about: one.claim, cells, status: one.status, tone: one.status === "contradicted" ? "split" : "", claim: one, quote: one.claim };
+  });
+}
+
+// Points of an attack, as the chair ruled on them
+
+function attackRows(m) {
+  const attack = m.phases.get("attack");
+  if (!attack) return [];
+  const leader = m.phases.get("triage")?.said.get("chair")?.reply?.leader;
+  const points = m.phases.get("verdict")?.said.get("chair")?.reply?.points || [];
+  return [...attack.said].flatMap(([name, said]) =>
+    (said.reply?.issues || []).map((issue, n) => {
+      const point = points.find((one) => one.issue === `${name}-${n + 1}`);
+      const cells = cellsOf(m, (seat) => (seat === name ? { stand: "opposes", why: issue.flaw } : seat === leader ? { stand: "agrees", why: "its draft" } : { stand: "silent" }));
+      const status = point ? (point.landed ? "landed" : "held off") : "open";
+      return { title: short(issue.hits, 44), about: issue.flaw, cells, status, tone: point?.landed ? "bad" : "", severity: issue.severity.toLowerCase(), sides: point && [{ seat: "chair", why: point.why }], quote: issue.flaw, correction: issue.correction };
+    }));
+}
+
+// While a run is under way: what was said so far, not yet weighed by the rules
+
+function soFar(m) {
+  const found = new Map();
+  const add = (key, title, about, seat, cell, more) => {
+    if (!found.has(key)) found.set(key, { title, about, held: new Map(), quote: about, ...more });
+    found.get(key).held.set(seat, cell);
+  };
+  for (const phase of rounds(m)) {
+    for (const [seat, said] of phase.said) {
+      for (const one of said.reply?.findings || []) {
+        if (one?.description) add(one.location || one.description, place(one.location) || short(one.description, 40), one.description, seat, { stand: "agrees", why: "found it" }, { severity: one.severity });
+      }
+      for (const one of said.reply?.claims || []) {
+        if (one?.topic) add(one.topic.toLowerCase(), short(one.topic, 44), one.text, seat, { stand: STANCES[one.stance] || "qualifies", why: one.text });
+      }
+    }
+  }
+  const rows = [...found.values()].map(({ held, ...row }) => ({
+    ...row, cells: cellsOf(m, (name) => held.get(name) || { stand: "silent" }), status: `${held.size} so far`, tone: "",
+  }));
+  return [...rows, ...attackRows(m)];
+}

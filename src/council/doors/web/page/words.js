@@ -1,0 +1,112 @@
+// Numbers, times and states as a person would say them. The states' words are those of the terminal and the report.
+
+const WORDS = {
+  waiting: "waits for its turn",
+  asked: "was asked",
+  writing: "is writing",
+  ok: "has spoken",
+  ok_repaired: "has spoken, after it was asked for the right form",
+  in_doubt: "no complete answer came back, and it may have been billed",
+  degenerate: "its answer was empty, a loop or a placeholder",
+  truncated: "its answer was cut off at its length limit",
+  refused: "it declined to answer",
+  blind: "it was to read files and cites none",
+  timed_out: "it ran out of time",
+  "failed(net)": "it could not be reached",
+  "failed(rate)": "it was asked too often and kept saying so",
+  "failed(quota)": "its account has no money or quota left",
+  "failed(overload)": "it was overloaded",
+  "failed(server)": "its server failed",
+  "failed(schema)": "its answer did not have the form that was asked for",
+  "failed(size)": "the material did not fit it",
+  "failed(model)": "there is no such model",
+  "failed(auth)": "its key or login was refused",
+  "failed(endpoint)": "what answered there is no model",
+  "failed(parameter)": "it refused a setting of the request",
+  "failed(script)": "its script has no such line",
+  "skipped(budget)": "there was no money left for it",
+  "skipped(cancel)": "the run was stopped before its turn",
+  stopped: "the run stopped before it answered",
+};
+
+const STOPPED = {
+  interrupted: "interrupted",
+  cancelled: "stopped by you",
+  budget: "out of money",
+  chair: "without a chair",
+  quorum: "too few answered",
+};
+
+export const OK = new Set(["ok", "ok_repaired"]);
+export const BUSY = new Set(["asked", "writing"]);
+
+export function stateInWords(state) {
+  return WORDS[state] || (state.startsWith("failed(cli") ? "its command failed" : state);
+}
+
+/** "complete", "running", "incomplete: out of money" */
+export function statusInWords(minutes, live) {
+  if (minutes.status === "queued") return "queued";
+  if (minutes.status === "running") return live ? "running" : "stopped";
+  const why = STOPPED[minutes.stopped];
+  return why ? `${minutes.status}: ${why}` : minutes.status;
+}
+
+export function money(usd, digits) {
+  if (usd === null || usd === undefined) return "unknown";
+  if (usd === 0) return "$0";
+  const places = digits ?? (usd < 0.01 ? 4 : usd < 1 ? 3 : 2);
+  return `$${usd.toFixed(places)}`;
+}
+
+export function clock(seconds) {
+  const whole = Math.max(0, Math.floor(seconds));
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (n) => String(n).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+export function tookWords(seconds) {
+  return seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
+}
+
+export function count(n, one, many = `${one}s`) {
+  return `${number(n)} ${n === 1 ? one : many}`;
+}
+
+export const number = (n) => Number(n || 0).toLocaleString("en");
+
+export function bytes(n) {
+  if (n < 1000) return `${n} B`;
+  return n < 1e6 ? `${(n / 1e3).toFixed(n < 1e4 ? 1 : 0)} KB` : `${(n / 1e6).toFixed(1)} MB`;
+}
+
+export function ago(at, now = Date.now() / 1000) {
+  const past = Math.max(0, now - at);
+  if (past < 60) return "just now";
+  if (past < 3600) return `${Math.floor(past / 60)} min ago`;
+  if (past < 86400) return `${Math.floor(past / 3600)} h ago`;
+  return new Date(at * 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: past > 3e7 ? "numeric" : undefined });
+}
+
+export const moment = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour12: false });
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+export function listed(names) {
+  if (names.length < 2) return names.join("");
+  return `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
+
+/** On one line and not too long. */
+export function short(text, most = 120) {
+  const line = String(text ?? "").replace(/\s+/g, " ").trim();
+  return line.length <= most ? line : `${line.slice(0, most - 1).trimEnd()}…`;
+}
+
+/** Names that stand over narrow columns: without what all of them begin with. */
+export function briefly(names) {
+  const parts = names.map((name) => name.split("-"));
+  const shared = names.length > 1 && parts.every((one) => one.length > 1 && one[0] === parts[0][0]);
+  return shared ? parts.map((one) => one.slice(1).join("-")) : [...names];
+}
