@@ -302,9 +302,7 @@ class Council:
         return self._remember(key, absence)
 
     def _remember(self, key: str, absence: Absence) -> Absence:
-        parent, seat = self.ledger.parent, absence.seat
-        its_own = parent is None or parent.sat_there(key, seat.name, seat.member)
-        if absence.state in OUT_FOR_THE_RUN and its_own:
+        if absence.state in OUT_FOR_THE_RUN and not self.ledger.another_sat(key, absence.seat.name):
             why = f"was {absence.state} in {self._phase}"
             self._out.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence

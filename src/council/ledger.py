@@ -58,13 +58,6 @@ class Inheritance:
         found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_before(key) else None
         return found
 
-    def sat_there(self, key: str, seat: str, member: str) -> bool:
-        """Whether that member sat there in this step, or another one did, whose absence says nothing of it."""
-        roster = self.record.setup.get("roster") or {}
-        seats = [*roster.get("seats", ()), *filter(None, [roster.get("chair")])]
-        before = next((one["member"] for one in seats if one["name"] == seat), member)
-        return before == member or not self._is_before(key)
-
     def _is_before(self, key: str) -> bool:
         return key.partition("/")[0] in self.before
 
@@ -162,6 +155,11 @@ class Ledger:
         await self.tell_safely(event, *rows)
 
     # Phases: what has ended is never asked again, its absences included.
+
+    def another_sat(self, key: str, seat: str) -> bool:
+        """Whether a fork has another member there now: what became of the one before says nothing of it."""
+        others: dict[str, list[str]] = (self.record.setup.get("fork") or {}).get("others", {})
+        return key.partition("/")[0] in others.get(seat, ())
 
     def absence(self, phase: str, key: str) -> Json | None:
         found: Json | None = self.record.phases.get(phase, {}).get(key)

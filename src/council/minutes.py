@@ -172,6 +172,10 @@ class Minutes:
     def statements(self) -> list[Said]:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
+    def is_taken_over(self, said: Said | None) -> bool:
+        """Whether a statement was not made here, but in the run that this one is a fork of."""
+        return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))
+
     @property
     def absences(self) -> list[Missed]:
         """By phase, then in seating order: who gave up first is chance, and two reports of one run must not differ by it."""

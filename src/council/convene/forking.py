@@ -29,16 +29,33 @@ def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipmen
     if start not in phases:
         raise UsageError(f"run {parent.run} has no phase {quoted(start)} to fork from: it has {', '.join(phases)}")
     roster = _reseated(roster_from(parent.setup), seats, equipment)
-    setup = parent.setup | {"roster": asdict(roster), "fork": {"run": parent.run, "from": start}}
+    fork = {"run": parent.run, "from": start}
+    others = _others(parent, roster, phases[: phases.index(start)])
+    setup = parent.setup | {"roster": asdict(roster), "fork": fork | {"others": others}}
     return setup, _renewed(_plan(parent), roster_from(parent.setup), roster) | {
         "why": f"a fork of {parent.run} from {start} on",
-        "fork": setup["fork"],
+        "fork": fork,
         "seats": [seat_json(seat) for seat in roster.seats],
         "chair": seat_json(roster.chair) if roster.chair else None,
         "calls": {"min": 0, "max": _plan(parent).get("calls", {}).get("max", 0)},
         "cap": equipment.caps.run,
         "unpriced": [name for name in roster.everybody if equipment.price(name) is None],
     }
+
+
+def _others(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:
+    """The seats on which another member sat in phases before the fork, here or in what that was a fork of."""
+    sat = {seat.name: seat.member for seat in _everyone(roster_from(parent.setup))}
+    earlier = (parent.setup.get("fork") or {}).get("others", {})
+    return {
+        seat.name: phases
+        for seat in _everyone(now)
+        if (phases := [one for one in before if sat[seat.name] != seat.member or one in earlier.get(seat.name, ())])
+    }
+
+
+def _everyone(roster: Roster) -> list[Seat]:
+    return [*roster.seats, *([roster.chair] if roster.chair else [])]
 
 
 def _renewed(plan: Json, before: Roster, now: Roster) -> Json:

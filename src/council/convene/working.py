@@ -68,9 +68,11 @@ class Worker:
 
     async def _until_idle(self) -> None:
         last = time.monotonic()
-        while time.monotonic() - last < self.idle and not self._leaving:
+        while not self._leaving:
             if await self._take_up():
                 last = time.monotonic()
+            elif time.monotonic() - last >= self.idle:
+                return
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._called.wait(), LOOK)
             self._called.clear()

@@ -22,12 +22,13 @@ def analysis(minutes: Minutes, said: Said) -> str:
 def _facts(minutes: Minutes, said: Said) -> list[str]:
     seat = minutes.seat(said.seat)
     helpers = minutes.helpers(said.seat)
+    in_person = said.served_by == seat.model or minutes.is_taken_over(said)
     facts: Json = {
         "Target": minutes.plan.get("target") or minutes.plan.get("question"),
         "Judge": said.seat,
         "Perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
         "Round": said.phase,
-        "Member": said.served_by if said.served_by == seat.model else f"{said.served_by} in place of {seat.model}",
+        "Member": said.served_by if in_person else f"{said.served_by} in place of {seat.model}",
         "State": said.state,
         "Explorers": count(len(helpers), "explorer") if helpers else "",
         "Run": minutes.run,

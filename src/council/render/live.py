@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from council.events import PASSING, Attempted, Entry, Faulted
-from council.minutes import Minutes, SeatMinutes
+from council.minutes import Minutes, Said, SeatMinutes
 from council.money import shown
 from council.render.clean import one_line
 from council.render.terminal import clock, count, megabytes, ruling
@@ -233,7 +233,7 @@ class LiveView:
         """Trouble that found no room in its seat's row."""
         if self.console.width >= WIDE:
             return []
-        troubled = [seat for seat in self._seated() if _troubled(seat)]
+        troubled = [seat for seat in self._seated() if _troubled(seat) or self._replaced(seat)]
         return [Padding(Text(f"{seat.name} ") + self._remark(seat), (0, 0, 0, 5)) for seat in troubled]
 
     def _sign(self, seat: SeatMinutes) -> str:
@@ -250,14 +250,13 @@ class LiveView:
         return seat.ok and self.minutes.is_apart(seat.phase)
 
     def _member(self, seat: SeatMinutes) -> Text:
-        member = self.signs.text(seat.served_by or seat.model, "yellow" if _replaced(seat) else "dim")
+        member = self.signs.text(seat.served_by or seat.model, "yellow" if self._replaced(seat) else "dim")
         member.truncate(max(16, self.console.width // 4), overflow=member.overflow)
         return member
 
     def _words(self, seat: SeatMinutes) -> str:
         """A judge that is done says what it found, everyone else how much they have written."""
-        phase = self.minutes.phases.get(seat.phase)
-        said = phase.said.get(seat.name) if phase and seat.ok else None
+        said = self._said(seat) if seat.ok else None
         if found := ruling(said.reply if said else None):
             return found if self.console.width >= TINY else found.split()[0]
         if not seat.words:
@@ -271,8 +270,7 @@ class LiveView:
     def _time(self, seat: SeatMinutes) -> str:
         if seat.state in BUSY:
             return clock(self.now - seat.since)
-        phase = self.minutes.phases.get(seat.phase)
-        said = phase.said.get(seat.name) if phase else None
+        said = self._said(seat)
         return clock(said.seconds) if said else ""
 
     @property
@@ -290,9 +288,19 @@ class LiveView:
             return self.signs.text(f"absent in {seat.phase.rpartition('/')[2]}: {seat.reason}", "red")
         if seat.state in BUSY:
             return self.signs.text(self._trouble(seat), "yellow")
-        if _replaced(seat):
+        if self._replaced(seat):
             return self.signs.text(f"{seat.served_by} in place of {seat.model}", "yellow")
+        if self.minutes.is_taken_over(self._said(seat)):
+            return self.signs.text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
         return self.signs.text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
+
+    def _said(self, seat: SeatMinutes) -> Said | None:
+        """Its statement in the phase it was last asked in."""
+        phase = self.minutes.phases.get(seat.phase)
+        return phase.said.get(seat.name) if phase else None
+
+    def _replaced(self, seat: SeatMinutes) -> bool:
+        return seat.served_by not in ("", seat.model) and not self.minutes.is_taken_over(self._said(seat))
 
     def _trouble(self, seat: SeatMinutes) -> str:
         last = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
@@ -328,8 +336,4 @@ def _style(seat: SeatMinutes) -> str:
 
 
 def _troubled(seat: SeatMinutes) -> bool:
-    return bool(seat.reason or (seat.trouble and seat.state in BUSY) or _replaced(seat))
-
-
-def _replaced(seat: SeatMinutes) -> bool:
-    return bool(seat.served_by) and seat.served_by != seat.model
+    return bool(seat.reason or (seat.trouble and seat.state in BUSY))

@@ -154,6 +154,8 @@ def _faulted(view: PlainView, event: ev.Faulted) -> str:
 def _stated(view: PlainView, event: ev.Stated) -> str:
     requested = view.minutes.seat(event.seat).model
     served = f" served by {event.served_by}" if requested and event.served_by not in ("", requested) else ""
+    if view.minutes.is_taken_over(view.minutes.phases[event.phase].said[event.seat]):
+        served = f" taken from {view.minutes.plan['fork']['run']}"
     measure = ruling(event.reply) or count(len(event.said.split()), "word")
     return f"{view.spot(event.phase, event.seat)} {event.state} {measure} {event.seconds:.1f}s{served}"
 

@@ -135,7 +135,8 @@ def _unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
 
 
 def _may_bill(minutes: Minutes, seat: SeatMinutes) -> set[str]:
-    served = {said.served_by for said in _said_by(minutes, seat.name) if said.served_by}
+    own = [said for said in _said_by(minutes, seat.name) if not minutes.is_taken_over(said)]
+    served = {said.served_by for said in own if said.served_by}
     faulted = {
         trouble.member
         for trouble in minutes.troubles

@@ -30,7 +30,8 @@ def stood_in(minutes: Minutes) -> list[StoodIn]:
     found: dict[tuple[str, str], StoodIn] = {}
     for said in minutes.statements:
         requested = _requested(minutes, said)
-        if said.seat in names and requested and said.served_by not in ("", requested):
+        asked_here = said.seat in names and not minutes.is_taken_over(said)
+        if asked_here and requested and said.served_by not in ("", requested):
             one = StoodIn(said.seat, said.phase, requested, _state(minutes, said, requested), said.served_by)
             found.setdefault((said.seat, said.served_by), one)
     return sorted(found.values(), key=lambda one: names.index(one.seat))

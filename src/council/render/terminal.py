@@ -55,7 +55,7 @@ def forked(minutes: Minutes) -> str:
     fork = minutes.plan.get("fork")
     if not fork:
         return ""
-    taken = sum(said.attempts == 0 for said in minutes.statements)
+    taken = sum(map(minutes.is_taken_over, minutes.statements))
     return f"of {fork['run']} from {fork['from']} on, {count(taken, 'statement')} taken from it"
 
 

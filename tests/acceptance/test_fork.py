@@ -1,0 +1,303 @@
+"""Forks: another member from a phase on, and whatever is unchanged is not bought again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+import pytest
+
+from council import events as ev
+from council.convene import Convener
+from tests.acceptance.general.conftest import parley
+from tests.acceptance.general.parley import Parley, answer, claim, position
+from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark, settled
+from tests.acceptance.judges.bench import Court, opinion, second
+from tests.acceptance.judges.conftest import court, project
+from tests.acceptance.test_crash_everywhere import processes
+from tests.fake_provider import Reply, Seen
+
+__all__ = ["court", "parley", "processes", "project"]
+
+
+def other_beta(table: Table) -> None:
+    """A second model that may sit as beta, and says other things than the first."""
+    table.cast.seat_of["other"] = "beta"
+
+    def speak(seen: Seen) -> Reply:
+        _, phase = table.cast.who(seen)
+        return Reply(text=f"Quite another {phase}: {mark('beta', phase)}.")
+
+    table.cast.instead["other"] = speak
+
+
+def convened(council: Terminal, protocol: str = "collaborative") -> str:
+    done = council("--json", "--protocol", protocol, QUESTION)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    return str(done.json["run"])
+
+
+def parent_of(table: Table, council: Terminal) -> str:
+    """A finished collaborative run, and an empty log behind it."""
+    other_beta(table)
+    run = convened(council)
+    table.provider.forget()
+    return run
+
+
+def in_order(council: Terminal) -> None:
+    done = council("runs", "fsck")
+    assert done.code == 0, done.out
+
+
+# What is bought
+
+
+@pytest.mark.behaviour("issue-6-fork-improve", "50-fork")
+def test_a_fork_with_another_beta_from_improve_on_sends_exactly_two_requests(table: Table, council: Terminal) -> None:
+    run = parent_of(table, council)
+    fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json")
+    assert (fork.code, fork.json["status"]) == (0, "complete")
+    assert table.asked() == ["improve/beta", "synthesise/chair"]
+    assert "Quite another improve" in table.prompt("synthesise/chair")
+    assert mark("alpha", "improve") in table.prompt("synthesise/chair")
+    assert fork.json["calls"] == {"made": 2, "replayed": 5, "in_doubt": 0}
+    in_order(council)
+
+
+@pytest.mark.behaviour("issue-6-fork-draft")
+def test_a_fork_from_draft_on_sends_five_because_everybody_had_read_beta(table: Table, council: Terminal) -> None:
+    run = parent_of(table, council)
+    fork = council("fork", run, "--from", "draft", "--seat", "beta=sim:other", "--json")
+    assert sorted(table.asked()) == ["draft/beta", "improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
+    assert fork.json["calls"] == {"made": 5, "replayed": 2, "in_doubt": 0}
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-fork")
+@pytest.mark.parametrize("flags", [(), ("--from", "draft"), ("--from", "synthesise"), ("--seat", "beta=sim:beta")])
+def test_a_fork_that_changes_nothing_buys_nothing(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
+    run = parent_of(table, council)
+    before = council("report", run, "--json").json
+    fork = council("fork", run, *flags, "--json")
+    assert (fork.code, table.provider.log) == (0, [])
+    assert fork.json["calls"] == {"made": 0, "replayed": 7, "in_doubt": 0}
+    assert fork.json["answer"] == before["answer"]
+    assert fork.json["cost"] == {"usd": 0, "estimated": False, "unpriced": []}
+    in_order(council)
+
+
+def test_another_chair_is_asked_for_the_synthesis_alone(table: Table, council: Terminal) -> None:
+    table.cast.seat_of["spare"] = "chair"
+    run = parent_of(table, council)
+    council("fork", run, "--seat", "chair=sim:spare")
+    assert table.asked() == ["synthesise/chair"]
+    assert table.provider.log[0].model == "spare"
+
+
+def test_a_fork_of_a_fork_takes_over_what_the_first_one_took_over(table: Table, council: Terminal) -> None:
+    run = parent_of(table, council)
+    first = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json["run"]
+    table.provider.forget()
+    again = council("fork", first, "--from", "improve", "--seat", "beta=sim:beta", "--json")
+    assert table.asked() == ["improve/beta", "synthesise/chair"]
+    assert again.json["fork"] == {"run": first, "from": "improve"}
+    in_order(council)
+
+
+# What is told
+
+
+@pytest.mark.behaviour("50-fork-told")
+def test_the_report_says_of_which_run_it_is_a_fork_and_what_was_taken_from_there(
+    table: Table, council: Terminal
+) -> None:
+    run = parent_of(table, council)
+    fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
+    assert fork["fork"] == {"run": run, "from": "improve"}
+    (path,) = [path for path in table.reports() if f"| Run | {fork['run']} |" in path.read_text()]
+    said = path.read_text()
+    assert f"| Fork | of {run} from improve on, 5 statements taken from it |" in said
+    assert "| Calls | 2 made, 5 replayed, 0 in doubt |" in said
+    shown = council("runs", "show", fork["run"]).out
+    assert f"protocol collaborative: a fork of {run} from improve on" in shown
+
+
+def test_seats_that_share_a_family_in_the_fork_alone_are_told_as_lenses(table: Table, council: Terminal) -> None:
+    lines = ["[providers.simb]", f'base_url = "{table.provider.base_url}"', "[providers.simc]"]
+    table.configure(more="\n".join([*lines, f'base_url = "{table.provider.base_url}"']))
+    table.cast.seat_of |= {"b": "beta", "c": "gamma"}
+    apart = ("--seat", "beta=simb:b", "--seat", "gamma=simc:c")
+    run = council("--json", "--protocol", "triad", *apart, QUESTION).json["run"]
+    assert "lenses on one model" not in council("report", run).out
+    fork = council("fork", run, "--seat", "beta=sim:beta", "--json").json["run"]
+    assert "alpha and beta share the family sim: they are lenses on one model" in council("report", fork).out
+
+
+@pytest.mark.behaviour("50-fork-refused")
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (("--from", "attack"), 'has no phase "attack" to fork from: it has draft, improve, synthesise'),
+        (("--seat", "delta=sim:m1"), '--seat sets "delta", and nobody of that name sits in this run: it seats alpha, beta, gamma, chair'),
+        (("--seat", "beta=nobody:m1"), 'unknown provider "nobody" in "nobody:m1"'),
+        (("--seat", "beta"), "--seat takes NAME=MEMBER"),
+    ],
+)  # fmt: skip
+def test_a_fork_that_cannot_be_made_is_one_line_and_costs_nothing(
+    table: Table, council: Terminal, flags: tuple[str, ...], line: str
+) -> None:
+    run = parent_of(table, council)
+    refused = council("fork", run, *flags)
+    assert refused.code == 2
+    assert line in refused.err
+    assert refused.err.count("\n") == 1
+    assert (table.provider.log, len(table.runs())) == ([], 1)
+
+
+def test_a_fork_of_no_run_names_it(table: Table, council: Terminal) -> None:
+    refused = council("fork", "r2222")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert 'there is no run "r2222"' in refused.err
+
+
+# Crashes
+
+
+def die_forking(folder: Path, env: dict[str, str], run: str, seq: int) -> None:
+    """Fork it in this process, and kill -9 the process as event `seq` is told."""
+
+    def listen(entry: ev.Entry) -> None:
+        if entry.seq == seq:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def work() -> None:
+        convener = Convener(folder, env)
+        await convener.fork(run, listen, phase="improve", seats={"beta": "sim:other"})
+
+    asyncio.run(work())
+
+
+@pytest.mark.behaviour("50-fork-resumed")
+def test_a_fork_killed_at_each_of_its_phases_is_resumed_to_the_same_end(
+    processes: ForkServerContext, table: Table, council: Terminal
+) -> None:
+    run = parent_of(table, council)
+    calm = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
+    ends = table.rows("SELECT seq FROM events WHERE run = ? AND type IN ('phase', 'phase_ended', 'statement', 'closed')", calm["run"])  # fmt: skip
+    for (seq,) in ends:
+        table.provider.forget()
+        process = processes.Process(target=die_forking, args=(table.folder, dict(os.environ), run, seq))
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        in_order(council)
+        told = council("resume", "--json").json
+        assert told["status"] == "complete"
+        assert {key: told[key] for key in ("fork", "answer")} == {key: calm[key] for key in ("fork", "answer")}
+        assert _settled(told) == _settled(calm)
+        assert sorted(set(table.asked())) == ["improve/beta", "synthesise/chair"]
+        assert len(table.asked()) <= 2 + told["calls"]["in_doubt"]  # one may not have left yet
+        in_order(council)
+
+
+def _settled(report: Json) -> Json:
+    return {key: value for key, value in settled(report).items() if key != "report_path"}
+
+
+# Absences
+
+
+@pytest.mark.behaviour("50-fork-absences")
+def test_who_was_absent_before_the_fork_stays_absent_there(table: Table, council: Terminal) -> None:
+    other_beta(table)
+    table.cast.instead["gamma/draft"] = Reply(status=400, error={"error": {"message": "no", "code": "context_length_exceeded"}})  # fmt: skip
+    run = convened(council)
+    del table.cast.instead["gamma/draft"]
+    table.provider.forget()
+    fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
+    assert table.asked() == ["improve/beta", "synthesise/chair"]
+    assert [(row["seat"], row["phase"]) for row in fork["degraded"] if row["seat"]] == [("gamma", "draft")]
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-fork-absences")
+def test_who_was_absent_from_the_fork_on_is_asked_again(table: Table, council: Terminal) -> None:
+    table.cast.instead["gamma"] = Reply(status=401)
+    run = convened(council)
+    del table.cast.instead["gamma"]
+    table.provider.forget()
+    fork = council("fork", run, "--json").json
+    assert sorted(table.asked()) == ["draft/gamma", "improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
+    assert fork["quorum"]["ok"] == 3
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-fork-absences")
+def test_a_member_who_takes_the_place_of_one_that_was_out_is_not_out(table: Table, council: Terminal) -> None:
+    """Two rounds of advisors: the skeptic's key was refused in the first, another one sits there from the second on."""
+    table.configure(more="\n".join(f'[seats.{seat}]\nmodel = "sim:{seat}"' for seat in ("pragmatist", "visionary", "skeptic")))
+    table.provider.answer = lambda seen: Reply(status=401) if seen.model == "skeptic" else None
+    first = council("--json", "--rounds", "2", QUESTION)
+    assert first.json["quorum"]["ok"] == 2
+    table.provider.forget()
+    fork = council("fork", first.json["run"], "--from", "r2", "--seat", "skeptic=sim:other", "--json")
+    assert fork.json["quorum"]["ok"] == 3
+    assert [seen.model for seen in table.provider.log].count("other") == 1
+    in_order(council)
+
+
+# Other protocols
+
+
+@pytest.mark.behaviour("50-fork-no-second-search")
+def test_a_fork_of_the_general_council_does_not_search_again(parley: Parley) -> None:
+    parley.documents()
+    parley.says["r1"] = position(claim("moving", sources=(1,)))
+    parley.says["r1/other"] = position(claim("moving", "opposes", text="It is lost there."))
+    parley.says["r2"], council = answer("MAINTAIN"), parley.council
+    run = parley.ask(search="--search=files:docs").json["run"]
+    for path in (parley.table.folder / "docs").iterdir():
+        path.unlink()
+    parley.table.provider.forget()
+    fork = council("fork", run, "--from", "r1", "--seat", "skeptic=sim:other", "--json")
+    assert (fork.code, fork.json["status"]) == (0, "complete"), fork.err
+    assert "research/chair" not in parley.asked
+    assert "r1/other" in parley.asked and "r1/generalist" not in parley.asked
+    looked = "SELECT count(*) FROM events WHERE run = ? AND type = 'lookup'"
+    assert parley.table.rows(looked, fork.json["run"]) == [(1,)]
+    assert "costs a fifth" in parley.prompts("r1")["other"]
+    in_order(council)
+
+
+def test_a_fork_of_judges_asks_the_other_judge_and_counts_its_verdict(court: Court, council: Terminal) -> None:
+    run = _judged(court.council("--json", "--deep", "--debate", "validate", "src/auth"))
+    court.provider.forget()
+    said = {"Opinion": opinion("FAIL", confidence="HIGH"), "SecondOpinion": second("FAIL")}
+    court.bench.instead |= {
+        key: lambda seen: Reply(text=json.dumps(said[seen.body["response_format"]["json_schema"]["name"]]))
+        for key in ("judge/other", "r2/other")
+    }
+    fork = court.council("fork", run, "--from", "r2", "--seat", "judge-1=sim:other", "--json")
+    assert [seen.model for seen in court.provider.log] == ["other"]
+    verdicts = {seat["name"]: seat["verdict"] for seat in fork.json["seats"]}
+    assert verdicts["judge-1"] == "FAIL" and verdicts["judge-2"] == "PASS"
+    assert fork.json["calls"]["made"] == 1
+    in_order(council)
+
+
+def _judged(done: Done) -> str:
+    assert done.json["status"] == "complete"
+    return str(done.json["run"])
+
+
+def test_all_seats_still_sit(table: Table, council: Terminal) -> None:
+    run = parent_of(table, council)
+    fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
+    assert {seat["name"]: seat["model"] for seat in fork["seats"]} == {
+        **{seat: f"sim:{seat}" for seat in SEATS}, "beta": "sim:other",
+    }  # fmt: skip
