@@ -6,16 +6,17 @@ from dataclasses import asdict
 
 from council.minutes import Minutes, Missed, PhaseMinutes, Said, SeatMinutes
 from council.render.clean import clean_json
+from council.render.degraded import degraded_lines
 from council.render.report import report
 from council.types import Json
 
 
 def whole(minutes: Minutes, standing: Json) -> Json:
-    """A run as it is now: its report, its plan, its minutes, and what it may cost."""
+    """A run as it is now: its report with the sentences that stand above it, its plan, its minutes, and what it may cost."""
     told = report(minutes)
     return {
         "run": minutes.run, "name": minutes.name, "folder": minutes.folder, **standing,
-        "report": told, "plan": minutes.plan, "minutes": clean_json(_minutes(minutes)),
+        "report": told, "above": degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes(minutes)),
         "cap": minutes.cap, "cost": told["cost"],
     }  # fmt: skip
 

@@ -70,20 +70,20 @@ function parts(v, context) {
     part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: true }),
     part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, ` ${short(one.text, 400)}`)], { open: true }),
     part("Claims", v.claims, (one) => claim(one, context)),
-    part("Seen by one family alone", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)]),
+    part("Seen by one family alone", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)], { open: false }),
     part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, ` ${one.text || one}`)]),
     part("Sources", v.sources, source),
   ];
 }
 
-function part(title, items, row, { open = false } = {}) {
+function part(title, items, row, { open } = {}) {
   if (!items?.length) return null;
   const listed = el("ul", { class: "plain rows" }, items.map((one) => {
     const node = el("li", {}, row(one));
     if (one.n && title === "Sources") node.id = `source-${one.n}`;
     return node;
   }));
-  return el("details", { class: "part", open: open || items.length <= 3 }, el("summary", {}, el("h3", {}, title), el("span", { class: "count" }, String(items.length))), listed);
+  return el("details", { class: "part", open: open ?? items.length <= 3 }, el("summary", {}, el("h3", {}, title), el("span", { class: "count" }, String(items.length))), listed);
 }
 
 const severity = (word) => el("span", { class: "severity", "data-severity": word }, word);

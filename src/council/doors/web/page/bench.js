@@ -15,6 +15,7 @@ export function benchView(context) {
   function update(scene) {
     for (const seat of seated(scene)) if (!columns.has(seat.name)) add(seat.name);
     for (const column of columns.values()) column.update(scene);
+    for (const column of columns.values()) column.follow();
   }
 
   /** The seats of the plan and the chair; helpers stand in their hosts' columns. */

@@ -21,6 +21,7 @@ export function seatColumn(name, number_, context) {
     el("header", {}, heading, parts.who, parts.member, el("p", { class: "now" }, parts.verdict, state, facts), trouble), body);
   const articles = new Map();
   let follows = true;
+  let writing = false;
   body.addEventListener("scroll", () => {
     follows = body.scrollHeight - body.scrollTop - body.clientHeight < NEAR;
   }, { passive: true });
@@ -54,24 +55,28 @@ export function seatColumn(name, number_, context) {
   }
 
   function tellTurn({ minutes, live }, turn, place) {
-    if (!articles.has(turn.id)) articles.set(turn.id, statementNode({ key: turn.id, title: turn.title, earlier: () => before(context.minutes(), turn) }));
+    if (!articles.has(turn.id)) articles.set(turn.id, statementNode({ key: turn.id, title: turn.title, earlier: () => before(context.minutes(), turn), built: toBeginning }));
     const article = articles.get(turn.id);
     const isNew = body.children[place] !== article.node;
     if (isNew) body.insertBefore(article.node, body.children[place] || null);
     const { said, absent, key } = turn;
-    const was = article.node.dataset.showing;
     if (said) article.tell(said);
     else if (absent) article.absent(absent);
     else if (minutes.live.has(key)) article.stream(minutes.live.get(key));
     else if (live || minutes.status === "running") article.pause("thinking …", "");
     else article.pause("no answer: the run stopped first", "");
-    if (follows) scrollTo(article, was !== article.node.dataset.showing && said);
+    if (article.node.dataset.showing === "live") writing = true;
   }
 
-  /** Along with what is written; to its beginning, once it is complete. */
-  function scrollTo(article, complete) {
-    if (complete) requestAnimationFrame(() => (body.scrollTop = article.node.offsetTop - body.offsetTop));
-    else if (article.node.dataset.showing === "live") body.scrollTop = body.scrollHeight;
+  /** Along with what is written; after all columns have written, so that the page is laid out once. */
+  function follow() {
+    if (follows && writing) body.scrollTop = body.scrollHeight;
+    writing = false;
+  }
+
+  /** Who read along is brought to the beginning of what is complete. */
+  function toBeginning(article) {
+    if (follows) body.scrollTop = article.offsetTop;
   }
 
   function show(phase, quote) {
@@ -86,7 +91,7 @@ export function seatColumn(name, number_, context) {
     flash(place);
   }
 
-  return { node, update, show, press: (on) => title.setAttribute("aria-pressed", String(on)) };
+  return { node, update, follow, show, press: (on) => title.setAttribute("aria-pressed", String(on)) };
 }
 
 function summary(seat) {

@@ -5,8 +5,36 @@ import { el } from "./dom.js";
 
 const FAR = 400; // differences after which two texts are not compared further
 
+const ISLAND = 3; // words that two texts must share in a row to be shown as kept
+
 /** A list of {kind: "same" | "gone" | "new", text}. */
 export function wordDiff(before, after) {
+  return tidy(raw(before, after));
+}
+
+/** A word or two that happen to be equal in the middle of a change belong to the change: else nobody could read it. */
+function tidy(parts) {
+  const out = [];
+  let [gone, fresh] = ["", ""];
+  const flush = () => {
+    add(out, "gone", gone);
+    add(out, "new", fresh);
+    [gone, fresh] = ["", ""];
+  };
+  parts.forEach((part, n) => {
+    const lone = part.kind === "same" && n > 0 && n < parts.length - 1 && (gone || fresh) && (part.text.match(/[\p{L}\p{N}]+/gu) || []).length < ISLAND && !part.text.includes("\n");
+    if (part.kind === "same" && !lone) {
+      flush();
+      add(out, "same", part.text);
+    }
+    if (part.kind === "gone" || lone) gone += part.text;
+    if (part.kind === "new" || lone) fresh += part.text;
+  });
+  flush();
+  return out;
+}
+
+function raw(before, after) {
   const out = [];
   for (const part of compared(before.split(/(?<=\n)/), after.split(/(?<=\n)/))) {
     if (part.kind === "same") add(out, "same", part.from.join(""));
@@ -94,7 +122,11 @@ function grouped(steps) {
 
 const TAGS = { same: "span", gone: "del", new: "ins" };
 
-export function diffNode(before, after) {
+/** The words alone are compared: marks of Markdown say nothing about a change of mind. */
+const bare = (text) => text.replace(/\*\*|`/g, "");
+
+export function diffNode(earlier, later) {
+  const [before, after] = [bare(earlier), bare(later)];
   const parts = wordDiff(before, after);
   const kept = parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.length, 0);
   const share = Math.round((100 * kept) / Math.max(1, after.length));

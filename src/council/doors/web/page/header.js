@@ -22,9 +22,9 @@ export function headerView(context) {
 
   function update(scene) {
     const { minutes, full, seconds, live } = scene;
-    const words = statusInWords(minutes, live);
-    say(status, words);
-    mark(status, "data-tone", live && minutes.status === "running" ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
+    const replays = scene.at !== null;
+    say(status, replays ? "replay" : statusInWords(minutes, live));
+    mark(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     say(crumbs, crumbsOf(minutes));
     say(question, full.plan.question || full.name || "…");
     mark(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);

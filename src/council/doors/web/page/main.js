@@ -16,6 +16,7 @@ const rail = railView({ open, opened: () => route().run });
 const source = { ...server, share: (run) => server.reportAddress(run, "html") };
 let shown = null;
 let protocols = [];
+let people = {};
 
 const toggle = button("Runs", () => aside(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
@@ -46,7 +47,7 @@ function go() {
     shown = runView(run, { source, follow: watch, again, canAct: true, notify: rail.load });
     document.title = `${run} · council`;
   } else {
-    shown = startView({ protocols, begun: (id) => (open(id), rail.load()) });
+    shown = startView({ protocols, people, begun: (id) => (open(id), rail.load()) });
     document.title = "council";
   }
   refill(main, shown.node);
@@ -60,7 +61,7 @@ function wide(on = !root.hasAttribute("data-wide")) {
 async function boot() {
   try {
     await signIn();
-    protocols = await get("protocols");
+    [protocols, people] = await Promise.all([get("protocols"), get("members")]);
   } catch (error) {
     refill(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;

@@ -6,7 +6,7 @@ import { chip } from "./chips.js";
 import { mapRows } from "./stands.js";
 import { planned } from "./fold.js";
 
-const SIGNS = { agrees: "●", opposes: "✕", qualifies: "◐", silent: "○", absent: "–" };
+const STANDS = ["agrees", "opposes", "qualifies", "silent", "absent"];
 const WORDS = { agrees: "agrees", opposes: "opposes", qualifies: "qualifies", silent: "says nothing", absent: "absent" };
 
 export function mapView(context) {
@@ -51,7 +51,7 @@ export function mapView(context) {
     const { stand, why } = row.cells.get(name) || { stand: "silent" };
     const said = `${name} ${WORDS[stand]}`;
     return el("td", { class: `cell ${stand} ${context.tone(name)}`, title: why ? `${said}: ${why}` : said },
-      el("span", { "aria-hidden": "true" }, SIGNS[stand]), el("span", { class: "away" }, WORDS[stand]));
+      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "away" }, WORDS[stand]));
   }
 
   function detail(row, names) {
@@ -85,4 +85,4 @@ export function mapView(context) {
 }
 
 const legend = () =>
-  el("p", { class: "legend" }, Object.entries(SIGNS).map(([stand, sign]) => el("span", {}, el("span", { class: `cell ${stand}`, "aria-hidden": "true" }, sign), WORDS[stand])));
+  el("p", { class: "legend" }, STANDS.map((stand) => el("span", { class: stand }, el("i", { class: "sign", "aria-hidden": "true" }), WORDS[stand])));

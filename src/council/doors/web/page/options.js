@@ -2,9 +2,9 @@
 
 import { el } from "./dom.js";
 
-/** {node, value()}: what was changed from its default, by name. */
-export function optionFields(schema, changed) {
-  const fields = Object.entries(schema?.properties || {}).map(([name, about]) => field(name, plain(about), changed));
+/** {node, value()}: what was changed from its default, by name. `known` has names that may be suggested: {roster: […]}. */
+export function optionFields(schema, changed, known = {}) {
+  const fields = Object.entries(schema?.properties || {}).map(([name, about]) => field(name, plain(about), changed, known[name]));
   const node = el("div", { class: "options" }, fields.map((one) => one.node));
   return { node, value: () => Object.fromEntries(fields.map((one) => [one.name, one.value()]).filter(([, value]) => value !== undefined)) };
 }
@@ -15,17 +15,19 @@ function plain(about) {
   return choice ? { ...choice, description: about.description, default: about.default } : about;
 }
 
-function field(name, about, changed) {
+function field(name, about, changed, suggested = []) {
   const id = `option-${name}`;
   const label = name.replaceAll("_", " ");
   const kind = about.enum ? "choice" : about.type;
   const input = (INPUTS[kind] || INPUTS.string)(id, about);
   input.addEventListener("input", changed);
+  const list = suggested.length > 0 && el("datalist", { id: `${id}-known` }, suggested.map((one) => el("option", { value: one })));
+  if (list) input.setAttribute("list", `${id}-known`);
   const hint = about.description && el("span", { class: "hint", id: `${id}-hint` }, about.description);
   if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
   const node = kind === "boolean"
     ? el("div", { class: "field check" }, input, el("label", { for: id }, label), hint)
-    : el("div", { class: "field" }, el("label", { for: id }, label), input, hint);
+    : el("div", { class: "field" }, el("label", { for: id }, label), input, list, hint);
   return { name, node, value: () => (READ[kind] || READ.string)(input, about) };
 }
 

@@ -36,8 +36,9 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
   const views = { header: headerView(context), asks: asksView(context), answer: answerView(context), timeline: timelineView(context), map, shifts: shiftsView(context), bench, tabs: tabsView(context) };
   const tell = announcer();
   const fetching = el("p", { class: "fetching", role: "status", hidden: true });
+  const hall = el("div", { class: "hall" }, bench.node, el("aside", { class: "side", "aria-label": "Where they stand" }, map.node, views.shifts.node));
   const node = el("div", { class: "run" }, views.header.node, fetching, views.asks.node, views.answer.node, views.timeline.node,
-    el("div", { class: "hall" }, bench.node, el("aside", { class: "side", "aria-label": "Where they stand" }, map.node, views.shifts.node)), views.tabs.node, tell.node);
+    hall, views.tabs.node, tell.node);
 
   /** Seats keep their colour however the page changes; the chair has none. */
   function tone(name) {
@@ -65,6 +66,7 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
     const scene = { record, full: record.full, minutes: record.minutesAt(at), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
     for (const view of Object.values(views)) view.update(scene);
     tellFetching(record.full.fetching);
+    mark(hall, "data-done", scene.minutes.verdict ? "yes" : null); // then where they stand comes first, and does not push what is being read
   }
 
   function tellFetching(event) {
@@ -97,7 +99,8 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
       if (entry.type !== "delta") ended = false;
       if (!record.take(entry)) return;
       tell.hear(entry, record.full);
-      if (entry.type === "closed") load(), notify();
+      if (entry.type === "closed") load();
+      if (entry.type === "closed" || record.full.phases.size < 2) notify();
       due();
     },
     end() {

@@ -35,20 +35,32 @@ function slopes(m, context) {
   // Lines on one level lie side by side, so that none hides another.
   const y = (word, n) => TOP + SCALE.indexOf(word) * HIGH + (n - (lines.length - 1) / 2) * Math.min(6, 22 / lines.length);
   const height = TOP + SCALE.length * HIGH;
+  const places = apart(lines.map((line, n) => y(line.words.findLast(Boolean), n) + 4), 13);
   const said = lines.map((line, n) => `${names[n]} ${line.words.filter(Boolean).join(" then ")}`).join("; ");
   return svg("svg", { viewBox: `0 0 ${WIDE} ${height}`, class: "slopes", role: "img", "aria-label": `Verdicts by round: ${said}` },
     held.map((phase, n) => svg("text", { x: x(n), y: 11, "text-anchor": "middle", class: "axis" }, phase.name)),
     SCALE.map((word, n) => [svg("text", { x: 0, y: TOP + n * HIGH + 4, class: "axis level", "data-tone": toneOf(word) }, word), svg("line", { x1: LEFT - 8, x2: WIDE - RIGHT + 8, y1: TOP + n * HIGH, y2: TOP + n * HIGH, class: "grid" })]),
-    lines.map((line, n) => slope(line, n, names[n], x, y, context)));
+    lines.map((line, n) => slope(line, n, { name: names[n], at: places[n] }, x, y, context)));
 }
 
-function slope(line, n, name, x, y, context) {
+/** The same places, moved as far from each other as labels need. */
+function apart(places, least) {
+  const moved = [...places];
+  const order = places.map((_, n) => n).sort((a, b) => places[a] - places[b]);
+  order.slice(1).forEach((n, before) => {
+    moved[n] = Math.max(moved[n], moved[order[before]] + least);
+  });
+  const drift = (moved[order.at(-1)] - places[order.at(-1)]) / 2;
+  return moved.map((place) => place - drift);
+}
+
+function slope(line, n, label, x, y, context) {
   const points = line.words.map((word, at) => (word ? [x(at), y(word, n)] : null)).filter(Boolean);
-  const [endX, endY] = points.at(-1);
+  const [endX] = points.at(-1);
   return svg("g", { class: context.tone(line.seat.name) },
     svg("polyline", { points: points.map((point) => point.join(",")).join(" "), class: "slope" }),
     points.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5 })),
-    svg("text", { x: endX + 10, y: endY + 4 + (n - 1) * 2.5, class: "end" }, name));
+    svg("text", { x: endX + 12, y: label.at, class: "end" }, label.name));
 }
 
 /** As the verdict tells them; while there is none, verdicts that changed. */

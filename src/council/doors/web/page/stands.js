@@ -135,7 +135,7 @@ function soFar(m) {
     }
   }
   const rows = [...found.values()].map(({ held, ...row }) => ({
-    ...row, cells: cellsOf(m, (name) => held.get(name) || { stand: "silent" }), status: `${held.size} so far`, tone: "",
+    ...row, cells: cellsOf(m, (name) => held.get(name) || { stand: "silent" }), status: `${held.size} of ${seatsOf(m).length}`, tone: "",
   }));
   return [...rows, ...attackRows(m)];
 }

@@ -9,8 +9,9 @@ import { slowly } from "./slices.js";
 
 const LEAF = 3000; // characters after which what is built stands in a block of its own, laid out only when it is seen
 
-/** `earlier()` gives what the same seat said in the round before, if it can be compared. */
-export function statementNode({ key, title, earlier }) {
+/** `earlier()` gives what the same seat said in the round before, if it can be compared; `built` hears that what had
+    streamed stands there as Markdown. */
+export function statementNode({ key, title, earlier, built }) {
   const body = el("div", { class: "said" });
   const facts = el("span", { class: "facts" });
   const compare = button("compare", toggle, { class: "quiet", hidden: true, "aria-pressed": "false" });
@@ -56,24 +57,24 @@ export function statementNode({ key, title, earlier }) {
 
   function tell(statement) {
     if (showing === "said" && said.seq === statement.seq) return; // also in a replay, where it is another object
+    const streamed = showing === "live";
     said = statement;
     become("said");
     say(facts, factsOf(statement));
     const before = earlier();
     compare.hidden = !before;
     if (before) compare.setAttribute("title", `What changed since ${before.phase}`);
-    build();
+    build(streamed && built);
   }
 
-  function build() {
+  /** What streamed stays until its Markdown is whole. */
+  function build(then) {
     const prose = el("div", { class: "prose" });
-    let first = true;
-    const swap = () => {
-      if (first) refill(body, prose);
-      first = false;
-    };
     drop?.();
-    drop = slowly(building(said.said, prose), swap);
+    drop = slowly(building(said.said, prose), () => {
+      refill(body, prose);
+      if (then) then(node);
+    });
   }
 
   function pause(words, detail) {

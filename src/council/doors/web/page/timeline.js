@@ -41,6 +41,7 @@ export function timelineView(context) {
     if (seatsNew(seats.length)) refill(labels, el("span", { class: "corner" }), seats.map((seat) => labelOf(seat)));
     const moving = scene.live && at === null;
     if (isNew(full.seq, seats.length, moving ? Math.floor(end * 2) : end)) draw(full, seats, end);
+    slider.min = String(beginning(full));
     slider.max = String(end || 1);
     slider.value = String(at === null ? end || 1 : at);
     slider.setAttribute("aria-valuetext", valueText(scene));
@@ -56,7 +57,8 @@ export function timelineView(context) {
   const labelOf = (seat) => button(seat.name, () => context.focusSeat(seat.name), { class: `label ${context.tone(seat.name)}`, title: `Focus ${seat.name}` });
 
   function draw(full, seats, end) {
-    plot.style.setProperty("--end", String(Math.max(0.001, end)));
+    plot.style.setProperty("--begin", String(beginning(full)));
+    plot.style.setProperty("--end", String(Math.max(beginning(full) + 0.001, end)));
     refill(bands, rounds(full).map((phase) => band(phase, end)));
     refill(rows, seats.map((seat) => row(full, seat, end)));
     mark(node, "data-rows", seats.length > 24 ? "tiny" : seats.length > 10 ? "small" : null);
@@ -69,6 +71,9 @@ export function timelineView(context) {
 
   return { node, update };
 }
+
+/** The time a run waited for its worker is not drawn. */
+const beginning = (full) => full.phases.values().next().value?.from || 0;
 
 const along = (from, to) => ({ "--from": String(from), "--to": String(to) });
 

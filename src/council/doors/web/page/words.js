@@ -55,8 +55,8 @@ export function statusInWords(minutes, live) {
 export function money(usd, digits) {
   if (usd === null || usd === undefined) return "unknown";
   if (usd === 0) return "$0";
-  const places = digits ?? (usd < 0.01 ? 4 : usd < 1 ? 3 : 2);
-  return `$${usd.toFixed(places)}`;
+  if (digits !== undefined) return `$${usd.toFixed(digits)}`;
+  return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2).replace(/(\.\d\d)0+$/, "$1")}`;
 }
 
 export function clock(seconds) {
