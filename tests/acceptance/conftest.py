@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Table, Terminal
+from tests.acceptance.helpers import Table, Terminal, until
+from tests.acceptance.workers import swept, workers
 from tests.fake_provider import FakeProvider
 
 
@@ -20,3 +23,15 @@ def table(provider: FakeProvider) -> Table:
 def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
     """`council("runs", "--json")` in this process."""
     return Terminal(capsys.readouterr)
+
+
+@pytest.fixture
+def detached(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+    """The table, with a worker that goes as soon as it has nothing to do; no process may be left when the test is over."""
+    monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0.2")
+    data = Path(os.environ["COUNCIL_DATA"])
+    yield table
+    try:
+        until(lambda: not workers(data), "the worker went away when it was idle")
+    finally:
+        assert not swept(data)

@@ -30,10 +30,11 @@ KEPT = 16  # conveners kept open after their runs, so that a loaded model stays 
 
 
 class Worker:
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], *, patience: float = PATIENCE) -> None:
         self.env = dict(env)
         self.folder = data_folder(env)
         self.store = SqliteStore(self.folder)
+        self.patience = patience
         self.idle = _seconds(env.get(IDLE_VARIABLE), IDLE)
         self._envs: dict[str, dict[str, str]] = {}  # by run, as whoever queued it sent them
         self._seen: dict[str, float] = {}  # when a run was first seen in the queue
@@ -108,7 +109,7 @@ class Worker:
 
     def _is_due(self, run: str) -> bool:
         """A row is seen before whoever wrote it has sent its environment."""
-        return run in self._envs or time.monotonic() - self._seen.setdefault(run, time.monotonic()) >= PATIENCE
+        return run in self._envs or time.monotonic() - self._seen.setdefault(run, time.monotonic()) >= self.patience
 
     async def _take(self, run: str) -> None:
         try:

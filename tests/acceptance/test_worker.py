@@ -1,0 +1,354 @@
+"""The local worker: whoever dies, a queued run is finished once, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.convene import Convener
+from council.convene.working import Worker, call
+from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
+from tests.acceptance.workers import gone, killed, workers
+from tests.fake_provider import FakeProvider, Reply
+
+SCRIPTED = "\n".join(
+    f'[seats.{seat}]\nmodel = "scripted:"\n' if seat in SEATS else '[chair]\nmodel = "scripted:"\n'
+    for seat in (*SEATS, "")
+)
+
+
+def status(table: Table, run: str) -> str:
+    return str(table.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
+
+
+def finished(table: Table, *runs: str) -> None:
+    until(lambda: all(status(table, run) == "complete" for run in runs), "the worker finished it")
+
+
+def in_order(council: Terminal) -> None:
+    done = council("runs", "fsck")
+    assert done.code == 0, done.out
+
+
+def with_convener(work: Callable[[Convener], Coroutine[Any, Any, Any]], **env: str) -> Any:
+    """Do something with a convener of this folder, in an environment of its own."""
+
+    async def whole() -> Any:
+        convener = Convener(env={**os.environ, **env})
+        try:
+            return await work(convener)
+        finally:
+            await convener.close()
+
+    return asyncio.run(whole())
+
+
+def queued(protocol: str = "collaborative", **env: str) -> str:
+    """A run that is written down, and that nobody was told of."""
+
+    async def enqueue(convener: Convener) -> str:
+        return await convener.enqueue(await convener.plan([QUESTION], protocol=protocol))
+
+    return str(with_convener(enqueue, **env))
+
+
+def called(run: str, **env: str) -> None:
+    asyncio.run(call(run, {**os.environ, **env}))
+
+
+# Whoever dies
+
+
+@pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
+def test_a_run_queued_by_a_process_that_is_gone_is_finished(detached: Table, council: Terminal) -> None:
+    gate = detached.hold("draft")
+    started = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION)
+    assert started.code == 0, started.err
+    run = started.json["run"]
+    gate.wait(count=3)
+    assert status(detached, run) == "running"
+    gate.release()
+    finished(detached, run)
+    assert len(detached.asked()) == 7
+    report = council("report", run, "--json").json
+    assert (report["status"], report["calls"]) == ("complete", {"made": 7, "replayed": 0, "in_doubt": 0})
+    assert [path.name for path in detached.reports()] == [Path(report["report_path"]).name]
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-worker-killed")
+@pytest.mark.parametrize("by", ["call", "watch"])
+def test_after_kill_9_of_the_worker_the_next_one_buys_nothing_twice(
+    detached: Table, council: Terminal, by: str
+) -> None:
+    gate = detached.hold("improve")
+    run = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
+    held = gate.wait(count=3)
+    killed(detached.data)
+    assert status(detached, run) == "running"
+    gate.release()
+    sent = len(detached.provider.log)
+    if by == "watch":
+        watched = detached.council("watch", run, "--json")
+        assert (watched.code, watched.json["status"]) == (0, "complete")
+    else:
+        called(run)
+        finished(detached, run)
+    again = detached.asked(sent)
+    assert sorted(again) == ["improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
+    assert {seen.raw for seen in held} <= {seen.raw for seen in detached.provider.log[sent:]}
+    assert council("report", run, "--json").json["calls"]["in_doubt"] == 3
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-worker-leaves")
+def test_a_worker_that_is_told_to_leave_puts_its_run_back_into_the_queue(detached: Table, council: Terminal) -> None:
+    gate = detached.hold("improve")
+    run = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
+    gate.wait(count=3)
+    (pid,) = workers(detached.data)
+    os.kill(pid, signal.SIGTERM)
+    gone(detached.data)
+    assert status(detached, run) == "queued"
+    in_order(council)
+    gate.release()
+    called(run)
+    finished(detached, run)
+    assert [detached.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
+    in_order(council)
+
+
+# How many workers
+
+
+@pytest.mark.behaviour("50-one-worker")
+def test_clients_that_call_at_the_same_moment_leave_one_worker(detached: Table, council: Terminal) -> None:
+    gate = detached.hold("draft")
+    clients = [detached.process("--detach", "--json", "--protocol", "triad", QUESTION) for _ in range(3)]
+    done = [ended(client) for client in clients]
+    assert [one.code for one in done] == [0, 0, 0], [one.err for one in done]
+    gate.wait(count=4)
+    assert len(workers(detached.data)) == 1
+    gate.release()
+    finished(detached, *(one.json["run"] for one in done))
+    assert len(detached.asked()) == 12
+    in_order(council)
+
+
+@pytest.mark.behaviour("issue-6-twenty-starts")
+def test_twenty_starts_at_once_are_all_finished(detached: Table, council: Terminal) -> None:
+    (detached.folder / "council.toml").write_text(SCRIPTED)
+
+    async def start(convener: Convener) -> list[str]:
+        plan = await convener.plan([QUESTION], protocol="triad")
+
+        async def one() -> str:
+            run = await convener.enqueue(plan)
+            await call(run, convener.env)
+            return run
+
+        return list(await asyncio.gather(*(one() for _ in range(20))))
+
+    runs = with_convener(start)
+    assert len(set(runs)) == 20
+    finished(detached, *runs)
+    assert len(workers(detached.data)) <= 1
+    assert len(detached.reports()) == 20
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-worker-idle")
+def test_a_run_queued_as_the_worker_is_leaving_is_not_lost(
+    detached: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no patience at all the worker is always about to leave."""
+    monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0")
+    (detached.folder / "council.toml").write_text(SCRIPTED)
+
+    async def one_after_the_other(convener: Convener) -> list[str]:
+        runs, plan = [], await convener.plan([QUESTION], protocol="triad")
+        for _ in range(12):
+            runs.append(await convener.enqueue(plan))
+            await call(runs[-1], convener.env)
+            async for _entry in convener.follow(runs[-1]):
+                pass
+        return runs
+
+    runs = with_convener(one_after_the_other)
+    assert {status(detached, run) for run in runs} == {"complete"}
+    gone(detached.data)
+    in_order(council)
+
+
+# What cannot be done is not tried for ever
+
+
+@pytest.mark.behaviour("50-worker-gives-up")
+@pytest.mark.parametrize("lost", ["folder", "config", "provider"])
+def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
+    detached: Table, council: Terminal, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    config = detached.folder / "council.toml"
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("COUNCIL_CONFIG", str(config))
+    run = queued("triad")
+    monkeypatch.chdir(detached.folder)
+    if lost == "folder":
+        shutil.rmtree(elsewhere)
+    elif lost == "config":
+        config.unlink()
+    else:
+        config.write_text("timeout = 9\n")
+    called(run)
+    gone(detached.data)
+    assert status(detached, run) == "failed"
+    assert detached.provider.log == []
+    monkeypatch.delenv("COUNCIL_CONFIG")
+    reason = {
+        "folder": "is gone",
+        "config": "there is no configuration file",
+        "provider": 'nobody can sit as "sim:alpha"',
+    }[lost]
+    watched = council("watch", run)
+    assert watched.code == 1
+    assert reason in watched.out
+    assert (lost == "folder") != elsewhere.exists()
+    in_order(council)
+
+
+# Keys
+
+
+SECRET = "k-3f9d0c7e5b1a4826"
+
+
+@pytest.fixture
+def keyed(detached: Table) -> Table:
+    path = detached.folder / "council.toml"
+    path.write_text(path.read_text().replace("backoff = 0.01", 'backoff = 0.01\napi_key_env = "SIM_KEY"'))
+    return detached
+
+
+def stands_on_disk(secret: str, folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+@pytest.mark.behaviour("50-worker-keys")
+def test_keys_are_sent_to_a_worker_that_is_already_there_and_never_stand_on_disk(
+    keyed: Table, council: Terminal
+) -> None:
+    gate = keyed.hold("draft")
+    first = queued("triad", SIM_KEY="k-of-somebody-else")
+    called(first, SIM_KEY="k-of-somebody-else")
+    gate.wait(count=3)
+    second = queued("triad", SIM_KEY=SECRET)
+    called(second, SIM_KEY=SECRET)
+    gate.wait(count=4)
+    assert stands_on_disk(SECRET, keyed.data) == []
+    gate.release()
+    finished(keyed, first, second)
+    keys = [seen.headers["Authorization"].removeprefix("Bearer ") for seen in keyed.provider.log]
+    assert {key: keys.count(key) for key in keys} == {"k-of-somebody-else": 4, SECRET: 4}
+    assert stands_on_disk(SECRET, keyed.data) == stands_on_disk(SECRET, keyed.folder) == []
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-worker-keys")
+def test_a_run_whose_keys_nobody_sent_waits_for_somebody_who_has_them(
+    keyed: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = queued("triad", SIM_KEY=SECRET)
+    asyncio.run(_served(dict(os.environ)))
+    assert (status(keyed, run), keyed.provider.log) == ("queued", [])
+    monkeypatch.setenv("SIM_KEY", SECRET)
+    watched = council("watch", run, "--json")
+    assert (watched.code, watched.json["status"]) == (0, "complete")
+    in_order(council)
+
+
+async def _served(env: dict[str, str]) -> None:
+    await Worker(env, patience=0.0).serve()
+
+
+# One set of limits, one budget
+
+
+@pytest.mark.behaviour("50-worker-limits")
+def test_all_runs_of_the_worker_share_one_providers_places(detached: Table, council: Terminal) -> None:
+    detached.configure(more="")
+    path = detached.folder / "council.toml"
+    path.write_text(path.read_text().replace("backoff = 0.01", "backoff = 0.01\nmax_connections = 2"))
+    detached.provider.delay = 0.02
+    runs = [queued("triad") for _ in range(4)]
+    for run in runs:
+        called(run)
+    finished(detached, *runs)
+    assert len(detached.provider.log) == 16
+    assert most_at_once(detached.provider) == 2
+    in_order(council)
+
+
+def most_at_once(provider: FakeProvider) -> int:
+    """How many requests were open at the same moment, at most."""
+    moments = [(seen.arrived, 1) for seen in provider.log] + [(seen.ended or 0.0, -1) for seen in provider.log]
+    open_, most = 0, 0
+    for _, change in sorted(moments):
+        open_ += change
+        most = max(most, open_)
+    return most
+
+
+@pytest.mark.behaviour("50-worker-limits")
+def test_all_runs_of_the_worker_share_the_days_budget(detached: Table, council: Terminal) -> None:
+    prices = '[prices."sim:*"]\ninput = 0\noutput = 1000\n[budget]\nmax_cost_per_day = 10\n'
+    detached.configure(more=prices)
+    gate = detached.hold("draft")
+    runs = [queued("triad") for _ in range(3)]
+    for run in runs:
+        called(run)
+    over = lambda: [run for run in runs if status(detached, run) not in ("queued", "running")]  # noqa: E731
+    until(lambda: len(over()) == 2, "two have found no money left")
+    gate.release()
+    until(lambda: len(over()) == 3, "all have ended")
+    ((spent,),) = detached.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
+    assert 0 < spent <= 10e9
+    assert sorted(council("watch", run).code for run in runs) == [0, 5, 5]
+    in_order(council)
+
+
+def test_a_client_that_says_nonsense_does_not_disturb_the_worker(detached: Table, council: Terminal) -> None:
+    gate = detached.hold("draft")
+    run = queued("triad")
+    called(run)
+    gate.wait(count=3)
+    asyncio.run(_nonsense(detached.data / "worker.sock"))
+    assert (detached.data / "worker.sock").stat().st_mode & 0o077 == 0
+    gate.release()
+    finished(detached, run)
+    in_order(council)
+
+
+async def _nonsense(path: Path) -> None:
+    for words in (b"\n", b"[]\n", b'{"run": 1}\n', b'{"run": "r", "env": 3}\n', b"\xff\xfe\n", b""):
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        writer.write(words)
+        writer.write_eof()
+        assert await reader.read() == b""
+        writer.close()
+
+
+def test_a_seat_that_fails_fails_in_the_worker_as_it_would_here(detached: Table, council: Terminal) -> None:
+    detached.cast.instead["beta"] = Reply(status=401)
+    run = queued("triad")
+    watched = council("watch", run, "--json")
+    assert watched.code == 0
+    assert [row["seat"] for row in watched.json["degraded"] if row["seat"]] == ["beta"]
