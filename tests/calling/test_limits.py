@@ -137,7 +137,7 @@ async def test_who_has_no_provider_never_waits(inside: Enter) -> None:
 
 
 async def test_a_call_without_a_word_lends_its_place_and_one_that_speaks_does_not(inside: Enter) -> None:
-    gate = Gate(2)
+    gate = Gate(16, 2)
     speaking, _ = await inside(gate, 2)
     speaking.spoke = True
     tasks = queueing(gate, 2)
@@ -148,6 +148,20 @@ async def test_a_call_without_a_word_lends_its_place_and_one_that_speaks_does_no
     assert (gate.busy, len(gate.waiting)) == (2, 1)
     for task in tasks:
         task.cancel()
+
+
+async def test_more_are_never_under_way_than_the_provider_may_have_however_silent_they_are(inside: Enter) -> None:
+    gate = Gate(2)
+    await inside(gate, 1)
+    tasks = queueing(gate, 2)
+    await settle()
+    skip(SILENT + 1)
+    await settle()
+    assert (gate.inside, len(gate.waiting)) == (2, 1)
+    tasks[0].cancel()
+    await settle()
+    assert (gate.inside, len(gate.waiting)) == (2, 0)
+    tasks[1].cancel()
 
 
 async def test_where_places_are_not_lent_silence_keeps_others_out(inside: Enter) -> None:
@@ -172,16 +186,15 @@ async def test_the_loop_tells_the_gate_what_came_of_each_call(ledger: Ledger) ->
     assert (gate.places, gate.episodes, gate.busy) == (4.0, 1, 0)
 
 
-async def test_a_seat_that_waits_for_a_place_has_its_time_when_it_gets_one(ledger: Ledger, inside: Enter) -> None:
-    gate = Gate(1)
-    (speaking,) = await inside(gate, 1)
-    speaking.hear()
+async def test_a_seat_that_waits_for_a_place_has_its_time_when_it_gets_one(ledger: Ledger) -> None:
+    gate, stack = Gate(1), AsyncExitStack()
+    await stack.enter_async_context(gate.turn())
     asked = asyncio.ensure_future(call(ledger, step(), telling("one", "Tabs."), gate=lambda name: gate))
     await settle()
     skip(600.0)  # more than the ten seconds that it has
     await settle()
     assert not asked.done()
-    speaking.give_back()
+    await stack.aclose()
     assert (await asked).ok
 
 
@@ -198,7 +211,7 @@ async def test_nothing_is_intended_before_there_is_a_place(ledger: Ledger) -> No
 
 
 async def test_a_hung_call_keeps_nobody_out_for_good(ledger: Ledger) -> None:
-    gate = Gate(1)
+    gate = Gate(2, 1)
     hung = Hanging("one")
     first = asyncio.ensure_future(call(ledger, step(), hung, gate=lambda name: gate, timeout=lambda name: 60.0))
     await hung.reached.wait()

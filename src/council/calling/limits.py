@@ -3,7 +3,7 @@
 It begins with four places. While all are taken, each call that is heard makes one more, until the provider first says "too
 many"; then four fifths are left, and as many good calls as there are places win one back. An episode counts once: whoever
 went in before the places became fewer says nothing new. A call without a word keeps nobody out for long: it may think, or
-be hung.
+be hung. But never are more under way than the provider may have at all: whoever waits for that waits here, on no clock.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Gate:
     places: float = START
     lends: bool = True  # whether a call without a word may give its place to another for a while
     busy: int = 0
+    inside: int = 0  # all that are under way, also those whose place is lent
     episodes: int = 0  # how often it was told to slow down
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
@@ -38,7 +39,7 @@ class Gate:
 
     @property
     def full(self) -> bool:
-        return self.busy >= int(self.places)
+        return self.busy >= int(self.places) or self.inside >= self.most
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Pass]:
@@ -51,10 +52,11 @@ class Gate:
         finally:
             silence.cancel()
             given.give_back()
+            self.out()
 
     async def _enter(self) -> None:
         if not self.full and not self.waiting:
-            self.busy += 1
+            self._take()
             return
         place = asyncio.get_running_loop().create_future()
         self.waiting.append(place)
@@ -63,17 +65,26 @@ class Gate:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():  # it was let in as it went away
                 self.leave()
+                self.out()
             raise
+
+    def _take(self) -> None:
+        self.busy += 1
+        self.inside += 1
 
     def leave(self) -> None:
         self.busy -= 1
+        self._let_in()
+
+    def out(self) -> None:
+        self.inside -= 1
         self._let_in()
 
     def _let_in(self) -> None:
         while self.waiting and not self.full:
             place = self.waiting.popleft()
             if not place.done():
-                self.busy += 1
+                self._take()
                 place.set_result(None)
 
     def slower(self) -> None:
