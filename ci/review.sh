@@ -1,0 +1,123 @@
+#!/bin/sh
+# Review what a branch changes, and tell the pipeline. The exit code is the council's own: 0 passed, 10 --fail-on was met, 3 a person
+# has to look, 5 stopped by the budget, 4 nobody can be called, 2 wrong usage, 1 nothing was said.
+#   COUNCIL_BASE       the revision to compare with; empty: the target of the pull request, else what was pushed over
+#   COUNCIL_FAIL_ON    fail | warn | critical | significant | never                                             (fail)
+#   COUNCIL_MAX_COST   dollars this run may cost                              COUNCIL_PRESET   perspectives of the judges
+#   COUNCIL_ROSTER     who sits: NAME=MEMBER, separated by blanks             COUNCIL_ARGS     more flags, separated by blanks
+#   COUNCIL_OUT        where report.md and report.json go, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
+#   COUNCIL_HEAD_REPO, COUNCIL_REPO   where the changes come from and where they go; COUNCIL_ACTOR who asks; COUNCIL_BEFORE
+set -euf # -f: a blank separates, a star is a star
+
+# shellcheck source=ci/common.sh
+. "$(dirname -- "$0")/common.sh"
+
+out=${COUNCIL_OUT:-$temp/council}
+mkdir -p "$out"
+COUNCIL_DATA=$out/data # a store of its own: the one run in it is this one
+export COUNCIL_DATA
+rm -rf "$COUNCIL_DATA" "$out/report.md" "$out/report.json" "$out/report.sarif" "$out/report.xml"
+
+# What the pipeline gets to know
+
+output() { # NAME VALUE
+    printf '%s=%s\n' "$1" "$2" >>"${GITHUB_OUTPUT:-$out/outputs}"
+}
+
+summary() { # of standard input; a pipeline takes a megabyte
+    head -c 900000 >>"${GITHUB_STEP_SUMMARY:-$out/summary.md}"
+}
+
+end() { # EXIT VERDICT LINE: it did not come to a run
+    output verdict "$2"
+    printf '## Council: %s\n\n%s\n' "$2" "$3" | summary
+    exit "$1"
+}
+
+refuse() { # EXIT LINE
+    complain "$2"
+    end "$1" none "$2"
+}
+
+# What is compared
+
+exists() { git rev-parse --quiet --verify --end-of-options "$1^{commit}" >/dev/null 2>&1; }
+
+base=${COUNCIL_BASE:-}
+if [ -z "$base" ] && [ -n "${GITHUB_BASE_REF:-}" ]; then
+    base=origin/$GITHUB_BASE_REF
+fi
+if [ -z "$base" ] && exists "${COUNCIL_BEFORE:-none}"; then
+    base=$COUNCIL_BEFORE
+fi
+if [ -z "$base" ]; then
+    base=HEAD~1
+fi
+if ! exists "$base"; then
+    refuse 2 "the revision \"$base\" is not in this checkout, so there is nothing to compare with: fetch the history (fetch-depth: 0), or name another base"
+fi
+
+# Who can be called
+
+command -v council >/dev/null 2>&1 || refuse 2 "the command council is not here: run ci/install.sh first"
+if ! council models | grep -v '^local:smollm2 ' | grep -q '  available$'; then
+    nobody="no member can be called: no key and no endpoint is here"
+    if [ -n "${COUNCIL_HEAD_REPO:-}" ] && [ "${COUNCIL_HEAD_REPO:-}" != "${COUNCIL_REPO:-}" ] || [ "${COUNCIL_ACTOR:-}" = 'dependabot[bot]' ]; then
+        notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $nobody"
+        end 0 skipped "Nothing was reviewed: changes from a fork get no secrets, and $nobody. This is no PASS."
+    fi
+    refuse 4 "$nobody; give one in the environment, such as ANTHROPIC_API_KEY, or an endpoint in council.toml"
+fi
+
+# The review
+
+set -- validate --base "$base" --fail-on "${COUNCIL_FAIL_ON:-fail}" --no-input --no-color
+if [ -n "${COUNCIL_MAX_COST:-}" ]; then set -- "$@" --max-cost "$COUNCIL_MAX_COST"; fi
+if [ -n "${COUNCIL_PRESET:-}" ]; then set -- "$@" --preset "$COUNCIL_PRESET"; fi
+for seat in ${COUNCIL_ROSTER:-}; do set -- "$@" --seat "$seat"; done
+for flag in ${COUNCIL_ARGS:-}; do set -- "$@" "$flag"; done
+form=md
+if [ "$github" = true ]; then form=github; fi
+
+# Progress repeats words of strangers, which must not be read as commands of a workflow.
+token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+if [ "$github" = true ]; then echo "::stop-commands::$token"; fi
+{
+    council "$@" --format "$form" 2>&1 >"$out/printed" && echo 0 >"$out/code" || echo $? >"$out/code"
+} | tee "$out/progress"
+code=$(cat "$out/code")
+if [ "$github" = true ]; then echo "::$token::"; fi
+cat "$out/printed"
+
+if ! council report --json >"$out/report.json" 2>/dev/null; then
+    rm -f "$out/report.json"
+    refuse "$code" "$(tail -n 1 "$out/progress")"
+fi
+python=$(command -v python3 || command -v python)
+facts=$("$python" -c '
+import json, shutil, sys
+report = json.load(open(sys.argv[1], encoding="utf-8"))
+shutil.copy(report["report_path"], sys.argv[2])
+usd = report["cost"]["usd"]
+print(report["verdict"] or "none", report["run"], "unknown" if usd is None else f"{usd:.6f}")' "$out/report.json" "$out/report.md")
+verdict=${facts%% *} cost=${facts##* } run=${facts#* }
+run=${run% *}
+if [ "$github" = true ]; then
+    council report --format sarif >"$out/report.sarif"
+    output sarif "$out/report.sarif"
+else
+    council report --format junit >"$out/report.xml"
+fi
+gated=0
+gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}") || gated=$?
+if [ "$code" = 0 ]; then code=$gated; fi # a gate asks for more than a run does: two judges that answered
+
+output verdict "$verdict"
+output run "$run"
+output cost "$cost"
+output report "$out/report.md"
+{
+    printf '**Council: %s** · exit %s · cost in dollars: %s · run %s\n\n%s\n\n' "$verdict" "$code" "$cost" "$run" "$gate"
+    cat "$out/report.md"
+} | summary
+exit "$code"

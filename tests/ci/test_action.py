@@ -1,0 +1,167 @@
+"""The action, run by the shell commands of its own steps: each ending with its exit code, outputs and summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.judges.bench import Court, finding, opinion
+from tests.ci.runner import Runner
+from tests.fake_provider import Reply
+from tests.packet.conftest import commit, git
+
+BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
+PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
+FORK = {"pull_request": {"head": {"repo": {"full_name": "stranger/shop"}}}}
+
+
+def rule(court: Court, first: str, second: str) -> None:
+    court.bench.said = {
+        f"judge/judge-{n}": opinion(verdict, *([] if verdict == "PASS" else [BUG]))
+        for n, verdict in enumerate((first, second), 1)
+    }
+
+
+@pytest.mark.behaviour("50-ci-action")
+@pytest.mark.parametrize(
+    ("verdicts", "verdict", "code"),
+    [(("PASS", "PASS"), "PASS", 0), (("PASS", "WARN"), "WARN", 0), (("PASS", "FAIL"), "FAIL", 10)],
+)
+def test_the_verdict_becomes_exit_code_outputs_and_summary(
+    court: Court, runner: Runner, verdicts: tuple[str, str], verdict: str, code: int
+) -> None:
+    court.configure(more=PRICES)
+    rule(court, *verdicts)
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (code, verdict), done.log
+    assert done.steps == ["Install council", "Review"]
+    assert sorted(court.steps()) == ["judge/judge-1", "judge/judge-2"]
+    run, cost = done.outputs["run"], done.outputs["cost"]
+    assert float(cost) > 0
+    assert done.summary.startswith(f"**Council: {verdict}** · exit {code} · cost in dollars: {cost} · run {run}\n")
+    assert f"gate: {verdict} by 2 of 2 judges" in done.summary
+    assert f"## Council Consensus: {verdict}" in done.summary
+    assert done.annotations[0].startswith(f"::{'notice' if verdict == 'PASS' else 'warning'} title=Council::{verdict}")
+    found = [line for line in done.annotations if "file=src/auth/jwt.py,line=2" in line]
+    assert len(found) == (verdict != "PASS")
+    assert Path(done.outputs["report"]).read_text(encoding="utf-8") in done.summary
+    sarif = json.loads(Path(done.outputs["sarif"]).read_text(encoding="utf-8"))
+    assert len(sarif["runs"][0]["results"]) == (verdict != "PASS")
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_families_that_disagree_are_left_to_a_person(court: Court, runner: Runner) -> None:
+    court.bench.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
+    done = runner.run(args="--mixed")
+    assert (done.code, done.outputs["verdict"]) == (3, "DISAGREE"), done.log
+    assert "the families disagree, and a person has to decide" in done.summary
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_a_budget_stop_is_told_with_what_was_said(court: Court, runner: Runner) -> None:
+    court.configure(more=PRICES)
+    done = runner.run(max_cost="0.00001")
+    assert (done.code, done.outputs["verdict"]) == (5, "none"), done.log
+    assert done.summary.startswith("**Council: none** · exit 5")
+    assert "inconclusive: the run is" in done.summary
+    assert court.provider.log == []
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_a_missing_judge_is_no_pass(court: Court, runner: Runner) -> None:
+    court.bench.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (3, "PASS"), done.log
+    assert "inconclusive: 1 of 2 judges answered, a gate needs 2" in done.summary
+    assert any("a seat is missing" in line for line in done.annotations)
+    assert "broken" in done.log
+    assert not any(line.startswith(("::error", "##[")) for line in done.annotations)
+
+
+# Nobody can be called
+
+
+@pytest.mark.behaviour("50-ci-action")
+@pytest.mark.parametrize(
+    "config",
+    ["", '[providers.shop]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "SHOP_API_KEY"\n[models]\ndefault = "shop:m1"\n'],
+    ids=["no key and no endpoint", "an endpoint without its key"],
+)  # fmt: skip
+def test_without_a_key_nobody_is_asked_and_it_is_no_pass(runner: Runner, config: str) -> None:
+    (runner.checkout / "council.toml").write_text(config, encoding="utf-8")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
+    assert done.annotations == [line for line in done.annotations if "no member can be called" in line] != []
+    assert done.annotations[0].startswith("::error title=Council::")
+    assert done.summary.startswith("## Council: none\n\nno member can be called")
+
+
+@pytest.mark.behaviour("50-ci-fork")
+@pytest.mark.parametrize(
+    "github", [{"event": FORK}, {"actor": "dependabot[bot]"}], ids=["a fork", "a bot without secrets"]
+)
+def test_a_fork_without_secrets_is_skipped_and_never_green_as_a_pass(runner: Runner, github: dict[str, object]) -> None:
+    runner.github |= github
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.log
+    assert (
+        done.annotations
+        == [line for line in done.annotations if line.startswith("::notice") and "skipped" in line]
+        != []
+    )
+    assert "Nothing was reviewed" in done.summary
+    assert "This is no PASS." in done.summary
+    assert done.outputs["report"] == ""
+
+
+@pytest.mark.behaviour("50-ci-fork")
+def test_a_fork_whose_judges_can_be_called_is_not_skipped(court: Court, runner: Runner) -> None:
+    runner.github |= {"event": FORK}
+    done = runner.run(preset="no-such-preset")
+    assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
+
+
+# What is compared
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_a_base_that_is_not_there_is_one_clear_line(court: Court, runner: Runner) -> None:
+    runner.github |= {"base_ref": "develop"}
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (2, "none")
+    assert 'the revision "origin/develop" is not in this checkout' in done.summary
+    assert "fetch-depth: 0" in done.summary
+    assert court.provider.log == []
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_wrong_inputs_are_told_where_people_look(court: Court, runner: Runner) -> None:
+    done = runner.run(preset="securty-audit")
+    assert (done.code, done.outputs["verdict"]) == (2, "none")
+    assert 'unknown preset "securty-audit"' in done.summary
+    assert any('unknown preset "securty-audit"' in line for line in done.annotations)
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_nothing_changed_is_no_verdict_and_no_call(court: Court, runner: Runner, checkout: Path) -> None:
+    git(checkout, "switch", "-q", "main")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (0, "none"), done.log
+    assert "nothing to judge" in done.summary
+    assert court.provider.log == []
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_a_push_is_compared_with_what_it_was_pushed_over(court: Court, runner: Runner, checkout: Path) -> None:
+    before = git(checkout, "rev-parse", "HEAD").strip()
+    commit(checkout, {"src/one.py": "one = 1\n"})
+    commit(checkout, {"src/two.py": "two = 2\n"})
+    runner.github = {"repository": "shop/shop", "event": {"before": before}}
+    assert runner.run(roster="judge-1=sim:judge-3").code == 0
+    prompt = court.request("judge/judge-3").prompt
+    assert "src/one.py" in prompt
+    assert "src/two.py" in prompt
+    assert "simplify the check" not in prompt
+    assert "src/auth/jwt.py" not in prompt
