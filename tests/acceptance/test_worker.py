@@ -89,14 +89,14 @@ def test_after_kill_9_of_the_worker_the_next_one_buys_nothing_twice(
     detached: Table, council: Terminal, by: str
 ) -> None:
     gate = detached.hold("improve")
-    run = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
+    run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     held = gate.wait(count=3)
     killed(detached.data)
     assert status(detached, run) == "running"
     gate.release()
     sent = len(detached.provider.log)
     if by == "watch":
-        watched = detached.council("watch", run, "--json")
+        watched = council("watch", run, "--json")
         assert (watched.code, watched.json["status"]) == (0, "complete")
     else:
         called(run)
@@ -111,7 +111,7 @@ def test_after_kill_9_of_the_worker_the_next_one_buys_nothing_twice(
 @pytest.mark.behaviour("50-worker-leaves")
 def test_a_worker_that_is_told_to_leave_puts_its_run_back_into_the_queue(detached: Table, council: Terminal) -> None:
     gate = detached.hold("improve")
-    run = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
+    run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     gate.wait(count=3)
     (pid,) = workers(detached.data)
     os.kill(pid, signal.SIGTERM)
@@ -174,7 +174,7 @@ def test_a_run_queued_as_the_worker_is_leaving_is_not_lost(
 
     async def one_after_the_other(convener: Convener) -> list[str]:
         runs, plan = [], await convener.plan([QUESTION], protocol="triad")
-        for _ in range(12):
+        for _ in range(6):
             runs.append(await convener.enqueue(plan))
             await call(runs[-1], convener.env)
             async for _entry in convener.follow(runs[-1]):

@@ -1,0 +1,308 @@
+"""Runs that go on without whoever started them: detached, watched, cancelled, resumed in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
+from tests.acceptance.test_worker import finished, in_order, queued, status
+from tests.fake_provider import Gate, Reply
+
+ARGS = ("--protocol", "collaborative")
+
+
+def under_way(table: Table, council: Terminal, phase: str = "improve") -> tuple[str, Gate]:
+    """A detached run that waits in a phase."""
+    gate = table.hold(phase)
+    started = council("--detach", "--json", *ARGS, QUESTION)
+    assert started.code == 0, started.err
+    gate.wait(count=3)
+    return str(started.json["run"]), gate
+
+
+# Detached
+
+
+@pytest.mark.behaviour("50-detach")
+def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answered(detached: Table) -> None:
+    gate = detached.hold("draft")
+    done = detached.council("--detach", *ARGS, QUESTION)
+    (run,) = detached.runs()
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "protocol collaborative: --protocol"
+    assert done.out.splitlines()[-1] == f"run {run}"
+    assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
+    gate.wait(count=3)
+    gate.release()
+    finished(detached, run)
+
+
+@pytest.mark.behaviour("50-detach")
+def test_as_json_detach_prints_the_run_alone(detached: Table, council: Terminal) -> None:
+    done = council("--detach", "--json", *ARGS, QUESTION)
+    assert done.json == {"run": detached.runs()[0]}
+    assert council("watch").code == 0
+
+
+@pytest.mark.behaviour("50-detach")
+@pytest.mark.parametrize("flags", [("--seat", "alpha=nobody:m1"), ("-o", "answer.md"), ("--protocol", "nope")])
+def test_what_cannot_run_is_refused_before_it_is_queued(
+    table: Table, council: Terminal, flags: tuple[str, ...]
+) -> None:
+    refused = council("--detach", *flags, QUESTION)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert (table.runs(), table.provider.log) == ([], [])
+
+
+def test_a_dry_run_queues_nothing(table: Table, council: Terminal) -> None:
+    assert council("--detach", "--dry-run", *ARGS, QUESTION).code == 0
+    assert table.runs() == []
+
+
+@pytest.mark.behaviour("50-runs-queued")
+def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council: Terminal) -> None:
+    run = queued()
+    assert f"{run}  " in council("runs").out and "queued      collaborative" in council("runs").out
+    assert council("runs").out.rstrip().endswith("(detached)")
+    assert [(row["run"], row["status"], row["detached"]) for row in council("runs", "--json").json] == [(run, "queued", True)]  # fmt: skip
+    shown = council("runs", "show", run)
+    assert shown.code == 0
+    assert f"run {run} · queued · collaborative" in shown.out
+    assert "It is queued: nobody works on it yet." in shown.out
+    assert shown.out.rstrip().endswith(f"watch: council watch {run}")
+    assert council("report", run).code == 0
+    assert council("report", run, "--json").json["status"] == "incomplete"
+    in_order(council)
+    assert council("cancel", run).code == 0
+
+
+def test_a_detached_run_under_way_is_listed_as_running(detached: Table, council: Terminal) -> None:
+    run, gate = under_way(detached, council)
+    assert "running     collaborative" in council("runs").out
+    assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
+    in_order(council)
+    gate.release()
+    finished(detached, run)
+
+
+# Watched
+
+
+@pytest.mark.behaviour("50-watch")
+def test_watching_ends_with_the_same_output_and_code_as_running_it_here(detached: Table, council: Terminal) -> None:
+    here = council("--json", *ARGS, QUESTION)
+    run, gate = under_way(detached, council)
+    watching = detached.process("watch", run, "--json")
+    gate.release()
+    there = ended(watching)
+    assert (there.code, _same(there)) == (here.code, _same(here))
+    lines = [line.partition(f"council {run} ")[2] for line in there.err.splitlines() if line.startswith("council")]
+    assert lines[0] == "convened: collaborative, 3 seats"
+    assert {"draft begins", "improve done: 3 of 3 answered"} <= set(lines)
+    assert lines[-1].startswith("complete")
+    plain = council("watch", run)
+    assert mark("chair", "synthesise") in plain.out
+    assert f"replay: council replay {run}" in plain.err
+
+
+def _same(done: Done) -> object:
+    return {key: value for key, value in settled(done.json).items() if key != "report_path"}
+
+
+@pytest.mark.behaviour("50-watch")
+def test_watching_with_jsonl_streams_every_event_from_the_first(detached: Table, council: Terminal) -> None:
+    run, gate = under_way(detached, council)
+    watching = detached.process("watch", run, "--jsonl")
+    gate.release()
+    done = ended(watching)
+    assert done.code == 0
+    kept = [seq for (seq,) in detached.rows("SELECT seq FROM events WHERE run = ? ORDER BY seq", run)]
+    told = [json.loads(line) for line in done.out.splitlines()]
+    assert [one["seq"] for one in told if one["seq"]] == kept
+    assert (told[0]["type"], told[-1]["type"]) == ("convened", "closed")
+
+
+@pytest.mark.behaviour("50-watch-left-alone")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_stops_watching_leaves_the_run_alone(
+    detached: Table, council: Terminal, number: signal.Signals
+) -> None:
+    run, gate = under_way(detached, council)
+    watching = detached.process("watch", run)
+    assert watching.stderr
+    assert watching.stderr.readline().startswith(f"council {run} convened")
+    os.killpg(watching.pid, number)
+    left = ended(watching)
+    assert left.code == 130
+    assert (
+        f"left alone: run {run} goes on; `council watch {run}` comes back, `council cancel {run}` stops it" in left.err
+    )
+    assert left.out == ""
+    assert status(detached, run) == "running"
+    gate.release()
+    finished(detached, run)
+    assert council("report", run, "--json").json["calls"] == {"made": 7, "replayed": 0, "in_doubt": 0}
+
+
+def test_a_run_that_somebody_works_on_at_another_terminal_can_be_watched(detached: Table) -> None:
+    gate = detached.hold("improve")
+    there = detached.process(*ARGS, QUESTION)
+    gate.wait(count=3)
+    watching = detached.process("watch")
+    gate.release()
+    assert ended(there).out == ended(watching).out
+    assert len(detached.asked()) == 7
+
+
+def test_watching_a_run_that_was_killed_at_another_terminal_says_that_nobody_works_on_it(
+    table: Table, council: Terminal
+) -> None:
+    gate = table.hold("improve")
+    there = table.process(*ARGS, QUESTION)
+    gate.wait(count=3)
+    kill(there)
+    (run,) = table.runs()
+    watched = council("watch", run)
+    assert watched.code == 1
+    assert f"nobody works on run {run} any more: `council resume {run}` goes on" in watched.err
+    gate.release()
+
+
+@pytest.mark.behaviour("50-watch")
+def test_a_finished_run_is_shown_at_once_with_its_exit_code(table: Table, council: Terminal) -> None:
+    table.cast.instead["chair"] = table.cast.instead["alpha"] = Reply(status=401)
+    here = council("--json", *ARGS, QUESTION)
+    watched = council("watch", here.json["run"], "--json")
+    assert (watched.code, watched.json["status"]) == (here.code, here.json["status"])
+    assert here.code == 3
+
+
+def test_watching_no_run_is_one_line(table: Table, council: Terminal) -> None:
+    assert council("watch").code == 2
+    refused = council("watch", "r2222")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
+# Cancelled
+
+
+@pytest.mark.behaviour("50-cancel", "00-exit-cancelled")
+def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, council: Terminal) -> None:
+    run, gate = under_way(detached, council)
+    watching = detached.process("watch", run, "--json")
+    cancelled = council("cancel", run)
+    assert cancelled.code == 0
+    assert cancelled.out == f"run {run} is cancelled, what was answered is kept: `council resume {run}` goes on\n"
+    watched = ended(watching)
+    assert (watched.code, watched.json["status"]) == (130, "incomplete")
+    assert {row["state"] for row in watched.json["degraded"]} >= {"cancelled"}
+    assert "cancelled before the last step" in council("report", run).out
+    in_order(council)
+    gate.release()
+    resumed = council("resume", run, "--json")
+    assert (resumed.code, resumed.json["status"]) == (0, "complete")
+    assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-cancel")
+def test_a_queued_run_that_is_cancelled_is_never_begun(detached: Table, council: Terminal) -> None:
+    run = queued()
+    cancelled = council("cancel", run, "--json")
+    assert cancelled.json == {"run": run, "status": "incomplete", "cancelled": True}
+    watched = council("watch", run)
+    assert (watched.code, detached.provider.log) == (130, [])
+    assert council("cancel", run).out == f"run {run} has ended already (incomplete): nothing was stopped\n"
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-cancel")
+def test_a_run_at_another_terminal_can_be_cancelled(table: Table, council: Terminal) -> None:
+    gate = table.hold("draft")
+    there = table.process(*ARGS, QUESTION)
+    gate.wait(count=3)
+    (run,) = table.runs()
+    assert council("cancel", run).code == 0
+    assert ended(there).code == 130
+    assert status(table, run) == "incomplete"
+    gate.release()
+    in_order(council)
+
+
+def test_a_run_that_is_over_cannot_be_cancelled(table: Table, council: Terminal) -> None:
+    run = council("--json", *ARGS, QUESTION).json["run"]
+    done = council("cancel", run)
+    assert (done.code, done.out) == (0, f"run {run} has ended already (complete): nothing was stopped\n")
+    assert council("resume", run, "--json").json["status"] == "complete"
+
+
+@pytest.mark.parametrize("lost", ["folder", "config"])
+def test_a_queued_run_whose_place_is_gone_can_still_be_cancelled(
+    table: Table, council: Terminal, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = table.folder / "place"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "council.toml"))
+    run = queued()
+    monkeypatch.chdir(table.folder)
+    if lost == "folder":
+        shutil.rmtree(place)
+    else:
+        monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "other.toml"))
+        (table.folder / "other.toml").write_text("timeout = 9\n")
+    assert council("cancel", run, "--json").json["status"] == "incomplete"
+    in_order(council)
+
+
+# Resumed in the background
+
+
+@pytest.mark.behaviour("50-resume-detached")
+def test_an_interrupted_run_is_resumed_in_the_background(detached: Table, council: Terminal) -> None:
+    gate = detached.hold("improve")
+    there = detached.process(*ARGS, QUESTION)
+    gate.wait(count=3)
+    os.killpg(there.pid, signal.SIGINT)
+    assert ended(there).code == 130
+    gate.release()
+    done = council("resume", "--detach")
+    (run,) = detached.runs()
+    assert (done.code, done.out) == (0, f"run {run}\n")
+    watched = council("watch", run, "--json")
+    assert (watched.code, watched.json["status"]) == (0, "complete")
+    assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
+    in_order(council)
+
+
+@pytest.mark.behaviour("50-resume-detached")
+def test_what_is_said_when_a_run_is_resumed_holds_in_the_background_too(detached: Table, council: Terminal) -> None:
+    detached.configure(more='[prices."sim:*"]\ninput = 0\noutput = 1000\n')
+    stopped = council("--json", "--max-cost", "0.01", *ARGS, QUESTION)
+    assert stopped.code == 5
+    run = stopped.json["run"]
+    assert council("resume", "--detach", run, "--max-cost", "100").code == 0
+    watched = council("watch", run, "--json")
+    assert (watched.code, watched.json["cost"]["cap"]) == (0, 100)
+    in_order(council)
+
+
+def test_a_complete_run_is_not_resumed_in_the_background(table: Table, council: Terminal) -> None:
+    run = council("--json", *ARGS, QUESTION).json["run"]
+    refused = council("resume", "--detach", run)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "is complete" in refused.err
+
+
+def test_a_run_that_is_taken_up_here_is_not_taken_up_there(detached: Table, council: Terminal) -> None:
+    run, gate = under_way(detached, council)
+    refused = council("resume", run)
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert f"run {run} is at work in another process: `council watch {run}` waits for it" in refused.err
+    gate.release()
+    finished(detached, run)
