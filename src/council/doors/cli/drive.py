@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -176,7 +176,9 @@ class Drive:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             view.close()
-        return INTERRUPTED if minutes is None else self._finish(minutes)
+        if minutes is None:
+            return INTERRUPTED
+        return self._finish(minutes, await convener.entries(minutes.run) if self.form == "html" else ())
 
     def _may_ask(self) -> bool:
         return self.typed and bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
@@ -212,11 +214,11 @@ class Drive:
             click.echo("\n".join(terminal.before(plan.as_json())))
         return 0
 
-    def _finish(self, minutes: Minutes) -> int:
+    def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         whole = report(minutes)
         try:
             if not self.jsonl:
-                self._put(self._result(minutes))
+                self._put(self._result(minutes, entries))
             self.say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
         except BrokenPipeError:
             pass  # nobody reads any more; the report is filed
@@ -226,9 +228,9 @@ class Drive:
             ) from error
         return exit_of(minutes, self.fail_on)
 
-    def _result(self, minutes: Minutes) -> str:
+    def _result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
         if self.form:
-            return rendered(minutes, self.form)
+            return rendered(minutes, self.form, entries)
         return shown(minutes, verbose=self.verbose, show=self.show)
 
     def _put(self, text: str) -> None:

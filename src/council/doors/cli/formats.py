@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from council.errors import UsageError
 
 if TYPE_CHECKING:
+    from council.events import Entry
     from council.minutes import Minutes
 
-FORMATS = ("md", "json", "sarif", "junit", "github")
+FORMATS = ("md", "json", "sarif", "junit", "github", "html")
 
 
-def rendered(minutes: Minutes, form: str) -> str:
-    """The whole run in one of them. Only what is asked for is loaded."""
+def rendered(minutes: Minutes, form: str, entries: Sequence[Entry] = ()) -> str:
+    """The whole run in one of them; the page is made of its events, all others of its minutes. Only what is asked for is loaded."""
     from council.render.markdown import document
     from council.render.report import dump, report
 
@@ -22,6 +24,10 @@ def rendered(minutes: Minutes, form: str) -> str:
         return document(minutes)
     if form == "json":
         return dump(report(minutes)).decode()
+    if form == "html":
+        from council.render.html import html
+
+        return html(minutes, entries)
     return str(import_module(f"council.render.{form}").render(report(minutes)))
 
 

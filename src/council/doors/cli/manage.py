@@ -90,7 +90,7 @@ def _replay() -> click.Command:
 def _report() -> click.Command:
     form = click.Option(
         ["--format", "form"],
-        type=click.Choice([*FORMATS, "html"]),
+        type=click.Choice(FORMATS),
         default="md",
         show_default=True,
         help="How it is printed; html is one file with every view of the page.",
@@ -98,25 +98,15 @@ def _report() -> click.Command:
 
     def report_(run: str | None, form: str, **given: Any) -> int:
         async def job(convener: Any) -> int:
+            from council.minutes import Minutes
+
             entries = await convener.entries(run or await convener.newest())
-            click.echo(_told(entries, "json" if given["json"] else form), nl=False)
+            click.echo(rendered(Minutes.fold(entries), "json" if given["json"] else form, entries), nl=False)
             return 0
 
         return int(drive_from(given).with_convener(job))
 
     return command("report", report_, RUN, form)
-
-
-def _told(entries: list[Any], form: str) -> str:
-    """The run in one of the formats; the page is made of its events, all others of its minutes."""
-    from council.minutes import Minutes
-
-    minutes = Minutes.fold(entries)
-    if form == "html":
-        from council.render.html import html
-
-        return html(minutes, entries)
-    return rendered(minutes, form)
 
 
 def _gate() -> click.Command:

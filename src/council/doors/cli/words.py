@@ -69,7 +69,7 @@ COMMON: list[dict[str, Any]] = [
     {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask on: the question and the answer of this run go into the packet."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
-    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report."},
+    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
     {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Stream the events, one object a line."},
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not the final answer alone."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: verbose, with prompts, retries and absences."},
