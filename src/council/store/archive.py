@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-# The money rows stay: what was spent was spent, whatever becomes of the answers.
-OF_A_RUN = ("events", "steps", "results", "intents", "settled", "phases", "live", "asks")
+OF_A_RUN = ("events", "steps", "results", "intents", "phases", "live", "asks")
+# What was spent was spent, whatever becomes of the answers: the money rows stay, and how many tokens they were for.
+COUNTED = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 SAID = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
           UNION ALL SELECT run, json_extract(body, '$.verdict.answer') FROM events WHERE type = 'closed'
           UNION ALL SELECT id, json_extract(setup, '$.question.text') FROM runs"""
@@ -15,6 +16,8 @@ SAID = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'sta
 def remove(db: sqlite3.Connection, run: str) -> None:
     for table in OF_A_RUN:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+    db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {COUNTED}", (run,))
+    db.execute("UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?", (run,))
     db.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 

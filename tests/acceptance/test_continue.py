@@ -1,0 +1,108 @@
+"""Asking on: the earlier question and answer go into the packet, through its gate."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
+from tests.acceptance.test_worker import queued
+from tests.fake_provider import Reply
+
+NEXT = "And what about the restores?"
+
+
+@pytest.mark.behaviour("50-continue")
+def test_everybody_is_shown_the_earlier_question_and_answer(table: Table, council: Terminal) -> None:
+    first = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    table.provider.forget()
+    then = council("--continue", first, "--json", NEXT)
+    assert then.code == 0, then.err
+    assert (then.json["continues"], then.json["question"]) == (first, NEXT)
+    drafts = [seen.prompt for seen in table.provider.log if table.cast.who(seen)[1] == "draft"]
+    assert len(drafts) == 3
+    for prompt in drafts:
+        assert f'"path": "council {first}"' in prompt
+        assert QUESTION in prompt and mark("chair", "merge") in prompt and NEXT in prompt
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("50-continue")
+def test_the_protocol_and_its_options_are_those_of_the_earlier_run(table: Table, council: Terminal) -> None:
+    table.configure(more='[models]\ndefault = "sim:alpha"\n')
+    table.provider.answer = None
+    first = council("--json", "--rounds", "2", "--flow", "debate", QUESTION).json["run"]
+    plan = council("--continue", first, "--dry-run", "--json", NEXT).json
+    assert (plan["protocol"], plan["why"]) == ("advisors", f"as in {first}, which it continues")
+    assert (plan["options"]["rounds"], plan["options"]["flow"]) == (2, "debate")
+    assert plan["packet"]["files"] == [f"council {first}"]
+    assert f"continues {first}: its question and answer are in the packet" in council("--continue", first, "--dry-run", NEXT).out  # fmt: skip
+
+
+@pytest.mark.behaviour("50-continue")
+@pytest.mark.parametrize(
+    ("words", "protocol", "why"),
+    [
+        (("--protocol", "collaborative", NEXT), "collaborative", "--protocol"),
+        (("which is better, tape or disk?",), "adversarial", 'the words "which is better"'),
+        (("--rounds", "2", NEXT), "advisors", "--rounds"),
+    ],
+)
+def test_words_and_flags_choose_another_protocol(
+    table: Table, council: Terminal, words: tuple[str, ...], protocol: str, why: str
+) -> None:
+    table.configure(more='[models]\ndefault = "sim:alpha"\n')
+    first = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    plan = council("--continue", first, "--dry-run", "--json", *words).json
+    assert (plan["protocol"], plan["why"], plan["continues"]) == (protocol, why, first)
+
+
+@pytest.mark.behaviour("50-continue-gate")
+def test_a_secret_in_what_was_asked_before_does_not_leave(table: Table, council: Terminal) -> None:
+    first = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    asked = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    _rewrite(table, first, asked)
+    table.provider.forget()
+    refused = council("--continue", first, NEXT)
+    assert (refused.code, table.provider.log) == (2, [])
+    assert f"council {first}:" in refused.err and asked not in refused.err
+    masked = council("--continue", first, "--redact", "--json", NEXT)
+    assert masked.code == 0
+    assert all(asked not in seen.prompt for seen in table.provider.log)
+
+
+def _rewrite(table: Table, run: str, secret: str) -> None:
+    """A question that holds a secret, as a version before the gate might have let in."""
+    with sqlite3.connect(table.data / "council.db") as db:
+        db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE run = ? AND type = 'convened'", (QUESTION, f"{QUESTION} {secret}", run))  # fmt: skip
+
+
+def test_a_review_can_be_asked_on(table: Table, council: Terminal) -> None:
+    table.configure(more='[models]\ndefault = "sim:alpha"\n')
+    table.provider.answer = None
+    (table.folder / "auth.py").write_text("def check(): return True\n")
+    first = council("--json", "validate", "auth.py")
+    assert first.json["task"] == "validate", first.err
+    then = council("--continue", first.json["run"], "--json", "is the second finding real?")
+    assert (then.json["task"], then.json["protocol"]) == ("validate", "judges"), then.out
+    assert f"council {first.json['run']}" in table.provider.log[-1].prompt
+
+
+@pytest.mark.behaviour("50-continue")
+def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Terminal) -> None:
+    waiting = queued()
+    table.provider.always("*", Reply(status=401))
+    table.provider.answer = None
+    failed = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    for run in (waiting, failed, "r2222"):
+        refused = council("--continue", run, NEXT)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert f"run {failed} has no answer to go on from yet" in council("--continue", failed, NEXT).err
+
+
+def test_a_chain_of_questions_shows_the_last_answer_alone(table: Table, council: Terminal) -> None:
+    first = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    second = council("--continue", first, "--json", NEXT).json["run"]
+    plan = council("--continue", second, "--dry-run", "--json", "And then?").json
+    assert (plan["continues"], plan["packet"]["files"]) == (second, [f"council {second}"])

@@ -1,0 +1,149 @@
+"""What becomes of past runs: searched, exported, removed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill, mark
+from tests.acceptance.test_worker import queued
+
+
+def convened(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
+    return str(council("--json", "--protocol", protocol, question).json["run"])
+
+
+# Searched
+
+
+@pytest.mark.behaviour("00-runs-search")
+def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(table: Table, council: Terminal) -> None:
+    first, second = convened(council), convened(council, "Wie schnell läuft der Bär?")
+
+    def found(*words: str) -> list[str]:
+        return [row["run"] for row in council("runs", "search", *words, "--json").json]
+
+    assert found("archive", "COLD") == [first]
+    assert found("BÄR") == [second]
+    assert found(mark("beta", "draft")) == found(mark("chair", "merge")) == [second, first]
+    assert found("archive", "Bär") == found("100%") == []
+    assert council("runs", "search", "archive").out.startswith(first)
+    assert council("runs", "search", "no such word").out == 'no run speaks of "no such word"\n'
+    assert council("runs", "search").code == 2
+
+
+# Exported
+
+
+@pytest.mark.behaviour("00-runs-export")
+def test_an_export_holds_record_events_and_the_exact_requests(table: Table, council: Terminal) -> None:
+    run = convened(council)
+    assert council("runs", "export", run, "-o", "run.json").out == ""
+    whole = json.loads(Path("run.json").read_text())
+    assert Path("run.json").stat().st_mode & 0o077 == 0
+    assert (whole["schema"], whole["run"], whole["status"]) == ("council.run/1", run, "complete")
+    assert [event["seq"] for event in whole["events"]] == list(range(1, len(whole["events"]) + 1))
+    sent = {base64.b64decode(one["request"]) for one in whole["attempts"]}
+    assert sent == {seen.raw for seen in table.provider.log}
+    assert {one["result"]["finish"] for one in whole["attempts"]} == {"stop"}
+    assert json.loads(whole["report"]) == council("report", run, "--json").json
+    assert json.loads(council("runs", "export", run).out) == whole
+
+
+def test_an_export_that_cannot_be_written_or_made_is_one_line(table: Table, council: Terminal) -> None:
+    run = convened(council)
+    for arguments in ((run, "-o", "nowhere/run.json"), ("r2222",)):
+        refused = council("runs", "export", *arguments)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
+# Removed
+
+
+@pytest.mark.behaviour("00-runs-rm")
+def test_a_removed_run_leaves_no_row_and_no_lock_but_what_it_cost(table: Table, council: Terminal) -> None:
+    table.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
+    gone, kept = convened(council), convened(council, "Another question?")
+    spent = council("spend", "--json").json
+    report = table.reports()[0]
+    assert council("runs", "rm", gone).out == f"removed {gone}\n"
+    assert [row["run"] for row in council("runs", "--json").json] == [kept]
+    for name in ("events", "steps", "results", "intents", "phases", "live", "asks"):
+        assert table.rows(f"SELECT count(*) FROM {name} WHERE run = ?", gone) == [(0,)]
+    assert not (table.data / "locks" / f"{gone}.lock").exists()
+    assert report.exists()
+    after = council("spend", "--json").json
+    assert (after["total"], after["members"]) == (spent["total"], spent["members"])
+    assert b"mark-alpha" not in b"".join(
+        body.encode() for (body,) in table.rows("SELECT body FROM settled WHERE run = ?", gone)
+    )
+    assert council("runs", "show", gone).code == 2
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("00-runs-rm")
+def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(table: Table, council: Terminal) -> None:
+    old, new = convened(council), convened(council)
+    _age(table, old, days=40)
+    day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 86400))
+    assert council("runs", "rm", "--before", day, "--json").json == {"removed": [old], "kept": {}}
+    assert table.runs() == [new]
+    assert council("runs", "rm", "--before", day).out == "no run is that old\n"
+
+
+def _age(table: Table, run: str, days: int) -> None:
+    with sqlite3.connect(table.data / "council.db") as db:
+        db.execute("UPDATE runs SET created = created - ? WHERE id = ?", (days * 86400, run))
+
+
+@pytest.mark.behaviour("00-runs-rm")
+def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Terminal) -> None:
+    gate = table.hold("draft")
+    there = table.process("--protocol", "triad", QUESTION)
+    gate.wait(count=3)
+    (run,) = table.runs()
+    waiting = queued()
+    kept = council("runs", "rm", run, waiting)
+    assert kept.code == 2
+    assert f"kept {run}: run {run} is at work in another process" in kept.out
+    assert (
+        f"kept {waiting}: run {waiting} is queued, so it was not removed: `council cancel {waiting}` first" in kept.out
+    )
+    gate.release()
+    assert ended(there).code == 0
+    council("cancel", waiting)
+    assert council("runs", "rm", run, waiting).code == 0
+
+
+@pytest.mark.behaviour("00-runs-rm")
+def test_a_run_that_an_unfinished_fork_takes_answers_from_is_kept(table: Table, council: Terminal) -> None:
+    table.cast.seat_of["other"] = "chair"
+    run = convened(council)
+    gate = table.hold("merge")
+    forking = table.process("fork", run, "--seat", "chair=sim:other")
+    gate.wait()
+    kill(forking)
+    gate.release()
+    fork = table.runs()[1]
+    kept = council("runs", "rm", run)
+    assert kept.code == 2
+    assert f"the unfinished fork {fork} takes answers from it" in kept.out
+    assert council("resume", fork).code == 0
+    assert council("runs", "rm", run).code == 0
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("r2222", "--before", "2026-01-01"), ("--before", "yesterday")])
+def test_it_must_be_said_which_runs_are_meant(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+    refused = council("runs", "rm", *arguments)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
+def test_a_run_that_is_not_there_cannot_be_removed(table: Table, council: Terminal) -> None:
+    refused = council("runs", "rm", "r2222")
+    assert (refused.code, refused.out) == (2, 'kept r2222: there is no run "r2222": `council runs` lists them\n')
