@@ -84,6 +84,14 @@ async def test_what_an_endpoint_may_refuse_to_know_is_left_out_of_a_bare_ask(
     assert not {"temperature", "max_tokens", "max_completion_tokens"} & bare.keys()
 
 
+async def test_a_key_that_no_header_can_hold_is_told_and_nothing_is_sent(provider: FakeProvider) -> None:
+    said = Provider("sim", base_url=provider.base("openai"), vendor="sim")
+    member = routed("sim:m1", said, key="sk-one\nsk-two")
+    with pytest.raises(Fault) as caught:
+        await send(member)
+    assert (caught.value.kind, provider.log) == ("auth", [])
+
+
 FAULTS = [
     (Reply(status=400), "parameter"),
     (Reply(status=400, error={"message": "This model's maximum context length is 8192 tokens"}), "size"),

@@ -67,6 +67,15 @@ async def test_an_endpoint_without_a_key_is_asked_without_one(provider: FakeProv
     assert KEY_HEADERS[wire] not in provider.log[0].headers
 
 
+@every_wire
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-\x00", "sk-…masked"])
+async def test_a_key_that_no_header_can_hold_is_told_and_nothing_is_sent(
+    provider: FakeProvider, wire: str, key: str
+) -> None:
+    caught = await fault(seated(provider, wire, api_key=key))
+    assert (caught.kind, provider.log, "sk-" in caught.detail) == ("auth", [], False)
+
+
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
 @every_wire
 async def test_a_bare_request_speaks_its_schema_and_holds_nothing_that_can_be_refused(
@@ -264,6 +273,23 @@ async def test_a_status_in_the_vendors_shape_has_its_kind(
     caught = await fault(seated(provider, wire))
     assert caught.kind == kind
     assert caught.detail.startswith(f"{status}: ")
+
+
+@pytest.mark.behaviour("wire.status-decides-the-kind")
+@every_wire
+@pytest.mark.parametrize("path", ["/v2", "/v1/chat/completions", ""])
+async def test_an_address_that_serves_nothing_is_no_missing_model(provider: FakeProvider, wire: str, path: str) -> None:
+    caught = await fault(member_at(provider.address + (path or "/nothing"), wire))
+    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: check base_url")
+
+
+@every_wire
+async def test_who_cannot_be_reached_is_told_in_words(provider: FakeProvider, wire: str) -> None:
+    plain = await fault(member_at(provider.address.replace("http:", "https:"), wire))
+    nobody = await fault(member_at("http://127.0.0.1:1", wire))
+    assert [one.kind for one in (plain, nobody)] == ["net", "net"]
+    assert plain.detail.endswith("it does not speak TLS, so base_url should begin with http://")
+    assert nobody.detail == "no connection to http://127.0.0.1:1: nobody listens there"
 
 
 @every_wire

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from council.errors import Fault
 from council.types import Answer, Ask
 
 Hear = Callable[[str], None]  # called with each piece of content as it streams in, and with "" for a thought
@@ -33,3 +34,10 @@ class Member(Protocol):
         """One line of proof that the endpoint answers, without a paid call; raises Fault."""
 
     async def close(self) -> None: ...
+
+
+def sendable(key: str) -> str:
+    """The key, if a request can carry it; half of one, or one with a line break in it, would be lost on the way."""
+    if not (key.isascii() and key.isprintable()):
+        raise Fault("auth", "the key holds a character that no key has, such as a line break: set it anew")
+    return key

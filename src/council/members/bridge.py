@@ -16,7 +16,7 @@ from typing import Any
 
 from council.errors import ConfigError, Fault
 from council.foreign import one_line
-from council.members.base import Hear, Progress
+from council.members.base import Hear, Progress, sendable
 from council.members.wires.faults import Complaint, complaint_in, kind_of
 from council.members.wires.member import with_schema
 from council.settings import Provider, model_id
@@ -69,6 +69,7 @@ class BridgedMember:
         """Nothing has to be fetched."""
 
     async def send(self, body: bytes, hear: Hear) -> Answer:
+        sendable(self.secret)
         request: Json = json.loads(body)
         pieces: list[str] = []
         try:
@@ -130,7 +131,7 @@ def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
         raise ConfigError(f'"{name}" names no model, so nobody can sit there; write it as pai:PROVIDER:MODEL')
-    secret = env.get(_variable(provider), "")
+    secret = env.get(_variable(provider), "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class
@@ -149,11 +150,12 @@ def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
 def routed(name: str, provider: Provider, *, key: str | None) -> BridgedMember:
     """A member of a provider of ours, whose wire is left to pydantic-ai."""
     try:
+        key = (key or "").strip()
         found, end = WIRES[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
     except Exception as error:
         raise _impossible(name, error) from None
     made = BridgedMember(
-        name, found, vendor=provider.vendor, secret=key or "", structured=provider.structured,
+        name, found, vendor=provider.vendor, secret=key, structured=provider.structured,
         first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, end=end,
     )  # fmt: skip
     return _quietly(made)

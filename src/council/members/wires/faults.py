@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from council.foreign import one_line as one_line
 
-KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 408: "overload", 413: "size", 429: "rate",
+KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 405: "endpoint", 408: "overload", 413: "size", 429: "rate",
          502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
          524: "cut", 529: "overload"}  # fmt: skip
 NO_MONEY_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",
@@ -34,6 +34,11 @@ TOO_LONG = re.compile(
 )
 OUTPUT_SIZE = re.compile(r"(completion|output) tokens|max_(completion_)?tokens", re.I)
 NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)|(unknown|no such|invalid) model", re.I)
+# Words about an address, not about a model: nobody serves anything there.
+NO_PLACE = re.compile(
+    r"\W*(404\W*)?((page|file|route|path|url|resource)\W+)?not found\W*|.*\b(invalid url|requested url|cannot post)\b.*",
+    re.I | re.S,
+)
 NO_KEY = re.compile(
     r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
 )
@@ -46,6 +51,7 @@ class Complaint(NamedTuple):
     codes: frozenset[str]
     message: str
     waits: float | None = None  # seconds, where the body tells them
+    page: bool = False  # it was made for a browser
 
 
 def complaint(body: bytes, otherwise: str = "") -> Complaint:
@@ -54,7 +60,7 @@ def complaint(body: bytes, otherwise: str = "") -> Complaint:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Complaint(frozenset(), TAGS.sub(" ", text).strip() or otherwise)
+        return Complaint(frozenset(), TAGS.sub(" ", text).strip() or otherwise, page=text.lstrip()[:1] == "<")
     return complaint_in(found, otherwise)
 
 
@@ -88,6 +94,8 @@ def kind_of(status: int, said: Complaint, waits: float | None) -> str:
         return "quota"
     if status in (400, 413, 422):
         return kind_of_bad_request(said, KINDS.get(status, "parameter"))
+    if status == 404 and "model_not_found" not in said.codes and (said.page or NO_PLACE.fullmatch(said.message)):
+        return "endpoint"
     return KINDS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "endpoint")
 
 

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from council.errors import Fault
 from council.foreign import one_line
+from council.members.base import sendable
 from council.members.wires.faults import Complaint, complaint, kind_of, retry_after
 from council.proxies import is_loopback, proxy_for
 
@@ -31,6 +32,7 @@ STALE = 0.5  # seconds in which a connection that had been closed shows it
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
 SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # what OpenSSL says of a plain endpoint
 PAGES = ("text/html", "application/xhtml+xml")
 PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires add to a base_url
 
@@ -137,6 +139,7 @@ class Endpoint:
     def _request(self, line: Line, call: Call, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
         import aiohttp
 
+        sendable(self.secrets[0])
         # The timeout for connecting covers DNS and TLS; the other clocks are the reader's.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
@@ -152,7 +155,7 @@ class Endpoint:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
             soon = SOON if self.is_here() and refused(error) else None
-            detail = self.detail(f"no connection to {self.base_url}: {error}")
+            detail = self.detail(f"no connection to {self.base_url}: {unconnected(error)}")
             raise Fault("net", detail, retry_after=soon) from None
         except TimeoutError:
             raise Fault("stall", "nothing more was said in time", said=said()) from None
@@ -176,9 +179,10 @@ class Endpoint:
     def fault(self, response: ClientResponse, said: Complaint) -> Fault:
         after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
         after = said.waits if after is None else after
-        message = elsewhere(response) if response.status < 400 else said.message
-        detail = self.detail(f"{response.status}: {message}")
-        return Fault(kind_of(response.status, said, after), detail, retry_after=after)
+        status, kind = response.status, kind_of(response.status, said, after)
+        message = elsewhere(response) if status < 400 else said.message.removeprefix(f"{status}: ")
+        hint = ": check base_url" if kind == "endpoint" and status >= 400 else ""
+        return Fault(kind, self.detail(f"{status}: {message}{hint}"), retry_after=after)
 
     def detail(self, message: str) -> str:
         return one_line(message, self.secrets)
@@ -201,6 +205,16 @@ def refused(error: Exception) -> bool:
     """Also where several addresses were tried and each refused."""
     cause = getattr(error, "os_error", None)
     return isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == ECONNREFUSED
+
+
+def unconnected(error: Exception) -> str:
+    """Why nobody was reached, in words for whoever wrote the address."""
+    cause = getattr(error, "os_error", None)
+    if refused(error):
+        return "nobody listens there"
+    if getattr(cause, "reason", "") in NO_TLS:
+        return "it does not speak TLS, so base_url should begin with http://"
+    return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
 async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
