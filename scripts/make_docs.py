@@ -294,6 +294,8 @@ FOLDERS = {
     "src/council/data/schemas": "The plan, the report and the error as JSON Schema.",
     "src/council/data/models.toml": "The one place where names of models live.",
     "src/council/data/triggers.toml": "Which words choose a protocol, a task, a domain.",
+    "skills": "The skill for coding agents: when a council is worth it, how to run one, how to report it.",
+    "ci": "What pipelines run: install, review, the hook before a push; action.yml is the action made of them.",
     "tests": "Sentences of behaviour; behaviours.toml says which demand each one proves.",
     "docs": "Reference made from the code, and how to write a protocol.",
     "benchmarks": "What it costs, as ratios that can be repeated.",

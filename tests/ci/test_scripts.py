@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -171,3 +172,22 @@ def test_a_council_that_is_there_is_used() -> None:
     env = {**os.environ, "PATH": COMMANDS, "TMPDIR": os.devnull}
     done = subprocess.run(["sh", str(ROOT / "ci" / "install.sh")], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("council is there already")
+
+
+# What the page shows
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_the_workflow_on_the_page_speaks_of_inputs_and_outputs_that_there_are() -> None:
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    action: Job = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    workflow: Job = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    (step,) = (step for step in workflow["jobs"]["review"]["steps"] if step.get("id") == "council")
+    assert set(step["with"]) <= set(action["inputs"])
+    assert set(re.findall(r"steps\.council\.outputs\.([\w-]+)", page)) <= set(action["outputs"])
+    assert workflow[True] == "pull_request"  # YAML reads the word "on" so
+    for name in (*action["inputs"], *action["outputs"]):
+        assert f"`{name}`" in page
+    variables = set(re.findall(r"COUNCIL_[A-Z_]+", page))
+    told = (ROOT / "ci" / "review.sh").read_text(encoding="utf-8").partition("\nset ")[0]
+    assert variables <= set(re.findall(r"COUNCIL_[A-Z_]+", told))
