@@ -1,0 +1,137 @@
+"""Clients of `council mcp`: the SDK's own on the real command, and one that only writes and reads lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+Json = dict[str, Any]
+SCRIPTED = """
+[models]
+default = "scripted:"
+[chair]
+model = "scripted:"
+""" + "".join(f'[seats.{seat}]\nmodel = "scripted:"\n' for seat in ("alpha", "beta", "gamma"))
+COMMAND = ("-m", "council", "mcp")
+IDLE = "0.2"  # seconds without work after which the worker of a test goes
+QUESTION = "Should the archive move to cold storage?"
+HELLO: Json = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "lines", "version": "1"},
+}
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The test's own, with a worker that goes soon after its last run."""
+    return {**os.environ, "COUNCIL_WORKER_IDLE": IDLE, **more}
+
+
+def connected(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
+    """The SDK's client on the real command; what the server says on standard error is kept from the terminal."""
+    command = StdioServerParameters(command=sys.executable, args=[*COMMAND, *flags], env=environment(), cwd=cwd)
+    quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=naming(roots), **more)
+
+
+def naming(roots: Iterable[Path] | None) -> Any:
+    if roots is None:
+        return None
+    named = [types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
+
+    async def name_them(context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=named)
+
+    return name_them
+
+
+async def called(client: Client, tool: str, /, **arguments: Any) -> Json:
+    """What a tool gives; the same as text and as a value."""
+    result = await client.call_tool(tool, arguments)
+    [content] = result.content
+    assert isinstance(content, types.TextContent)
+    assert not result.is_error, content.text
+    assert json.loads(content.text) == result.structured_content
+    return dict(result.structured_content)
+
+
+async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
+    """The line a tool refuses with."""
+    result = await client.call_tool(tool, arguments)
+    [content] = result.content
+    assert isinstance(content, types.TextContent)
+    assert result.is_error, content.text
+    assert "\n" not in content.text
+    assert "Traceback" not in content.text
+    return content.text
+
+
+async def finished(client: Client, run: str) -> Json:
+    """Wait as a client should: slice by slice, until it is done."""
+    while not (told := await called(client, "council_wait", run=run))["done"]:
+        pass
+    return told
+
+
+def processes(data: Path) -> list[str]:
+    """The commands of all processes that work with this data folder, but for the test's own."""
+    mark, found = f"COUNCIL_DATA={data}".encode(), []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            marked = mark in (place / "environ").read_bytes().split(b"\0")
+            command = (place / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if marked and command != [b""] and int(place.name) != os.getpid():
+            found.append(b" ".join(command).decode().strip())
+    return found
+
+
+class Lines:
+    """A client that is nothing but a pipe: what it reads is what was on the wire."""
+
+    def __init__(self, *flags: str) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [sys.executable, *COMMAND, *flags], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), text=True
+        )
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def send(self, method: str, params: Json, number: int | None = None) -> None:
+        assert self.process.stdin
+        message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().rstrip("\n")
+
+    def asked(self, method: str, params: Json, number: int) -> str:
+        self.send(method, params, number)
+        return self.line()
+
+    def greet(self) -> None:
+        self.asked("initialize", HELLO, 1)
+        self.send("notifications/initialized", {})
+
+    def hang_up(self) -> tuple[int, list[str], str]:
+        """Close the line in the middle: its exit code, and whatever it still said."""
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out.splitlines(), err
