@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from council.errors import ConfigError
 
@@ -52,6 +53,13 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
+def _address(value: Any) -> bool:
+    try:
+        return _matches(_ADDRESS)(value) and bool(urlsplit(value).hostname) and urlsplit(value).port != 0
+    except ValueError:  # a bracket too few, a port above 65535
+        return False
+
+
 def _one_of(*choices: str) -> Kind:
     return Kind("one of " + ", ".join(choices), lambda value: value in choices)
 
@@ -68,7 +76,7 @@ RATE = Kind("dollars for a million tokens, 0 or more", lambda value: _number(val
 COUNT = Kind("a whole number from 1 to 1000", lambda value: _whole(value, 1, 1000))
 RESULTS = Kind("a whole number from 1 to 10", lambda value: _whole(value, 1, 10))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
-ADDRESS = Kind("an address that begins with http:// or https://", _matches(_ADDRESS))
+ADDRESS = Kind("an address that begins with http:// or https://, with a host and a port that can be", _address)
 VARIABLE = Kind(
     "the NAME of an environment variable in capitals, never the key itself", _matches(_VARIABLE), secret=True
 )
@@ -168,8 +176,9 @@ def _named(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
     if not dotted.startswith("prices.") and not _NAME.fullmatch(key):
         raise ConfigError(f"{where}: {quoted(dotted)} holds a name that cannot be used; take letters, digits, - and _")
     if key in RESERVED.get(dotted.partition(".")[0], ()):
+        other = "write [chair] for the chair" if key == "chair" else "choose another name"
         raise ConfigError(
-            f"{where}: {quoted(dotted)} cannot be set, {quoted(key)} already means something else; choose another name, or write [chair] for the chair"
+            f"{where}: {quoted(dotted)} cannot be set, {quoted(key)} already means something else; {other}"
         )
     return known["*"]
 
@@ -208,9 +217,17 @@ def _fitting(value: Any, rule: Kind | Rows, dotted: str, where: str) -> Any:
             f"{where}: {quoted(dotted)} holds a password inside an address, where it can be shared by accident; give the key by api_key_env"
         )
     if not rule.fits(value):
-        said = "holds something else" if rule.secret else f"is {quoted(value)}"
+        said = "holds something else" if rule.secret else f"is {_a_text(value, rule)}{quoted(value)}"
         raise ConfigError(f"{where}: {quoted(dotted)} {said}, which cannot be used; it must be {rule.what}")
     return value
+
+
+def _a_text(value: Any, rule: Kind) -> str:
+    """What is right but for its quotes looks right in an error."""
+    try:
+        return "the text " if isinstance(value, str) and rule.fits(float(value)) else ""
+    except ValueError:
+        return ""
 
 
 def _row(row: Mapping[str, Any], rule: Rows, dotted: str, where: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_when_the_money_is_used_up_the_run_stops_and_goes_on_when_there_is_more(
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (5, "incomplete", None)
     assert report["cost"]["usd"] <= 0.13
-    assert "the money for this run is used up" in done.err
+    assert "the money for this run is not enough" in done.err
     assert "skipped(budget)" in {seat["state"] for seat in (*report["seats"], report["chair"])}
     (run,) = priced.runs()
     assert council("runs", "fsck").code == 0
@@ -201,7 +201,7 @@ def test_the_runs_of_a_day_share_its_money(priced: Table, council: Terminal) -> 
     first, second = (council("--protocol", "triad", "--json", QUESTION) for _ in range(2))
     assert (first.code, first.json["cost"]["usd"]) == (0, pytest.approx(4 * 0.045))
     assert second.code == 5
-    assert "a higher [budget] max_cost_per_day goes on" in second.err
+    assert "raise [budget] max_cost_per_day" in second.err
     (spent,) = priced.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0]
     assert spent <= 0.40e9
 

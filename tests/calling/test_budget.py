@@ -234,7 +234,7 @@ async def test_without_money_nothing_is_sent_and_nothing_is_kept(ledger: Ledger,
     member = telling("sim:m1", "never")
     outcome = await call(ledger, step("sim:m1", ask=ASK), member, purse=purse(ledger, run=0.01))
     assert (outcome.state, outcome.attempts, member.calls) == ("skipped(budget)", 0, [])
-    assert "$0.00 of $0.010 are spent" in outcome.reason
+    assert "not enough: $0.00 of $0.010 are spent or held" in outcome.reason
     assert f"council resume {RUN} --max-cost" in outcome.reason
     record = await store.load(RUN)
     assert (record.attempts, record.results, record.spending) == ({}, {}, {})
@@ -250,8 +250,8 @@ async def test_a_retry_that_would_cost_too_much_is_not_sent(ledger: Ledger) -> N
 
 async def test_the_day_that_is_over_says_so(ledger: Ledger) -> None:
     outcome = await call(ledger, step("sim:m1", ask=ASK), telling("sim:m1", "x"), purse=purse(ledger, day=0.5))
-    assert outcome.reason.startswith("the money for this day is used up: $0.00 of $0.50 are spent")
-    assert "max_cost_per_day" in outcome.reason
+    assert outcome.reason.startswith("the money for this day is not enough: $0.00 of $0.50 are spent or held")
+    assert outcome.reason.endswith(f"raise [budget] max_cost_per_day, or `council resume {RUN}` goes on later")
 
 
 async def test_money_that_comes_back_lets_the_next_one_go(ledger: Ledger) -> None:

@@ -44,7 +44,7 @@ def by(groups: list[dict[str, Any]], name: str) -> dict[str, Any]:
 def test_money_is_summed_by_day_by_member_and_by_run() -> None:
     spent = summed(ROWS, "2026-11-01", "2026-11-15", None)
     assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.07, 3, 1)}
-    assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (0.0, 1, 1)}
+    assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (None, 1, 1)}
     assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.05, 2, 1)}
     assert [group["name"] for group in spent["runs"]] == ["council-r1", "council-r2"]
 
@@ -59,6 +59,12 @@ def test_a_day_with_a_cap_says_what_is_left_and_never_less_than_nothing() -> Non
     assert summed(ROWS, "", "2026-11-15", 0.10)["today"] == {"day": "2026-11-15", "usd": 0.07, "cap": 0.1, "left": 0.03}
     assert summed(ROWS, "", "2026-11-15", 0.05)["today"]["left"] == 0.0
     assert summed(ROWS, "", "2026-11-16", None)["today"] == {"day": "2026-11-16", "usd": 0.0, "cap": None, "left": None}
+
+
+def test_money_that_nobody_can_count_is_unknown_and_not_nothing() -> None:
+    spent = summed([ROWS[-1]], "", "2026-11-15", None)
+    assert [group["usd"] for group in (spent["total"], *spent["days"], *spent["runs"])] == [None, None, None]
+    assert summed([], "", "2026-11-15", None)["total"]["usd"] == 0.0
 
 
 def test_members_without_a_price_are_named() -> None:

@@ -142,10 +142,11 @@ def _rounded(bill: Decimal) -> float:
 
 
 def _explained(refused: Refused, run: str) -> str:
-    whose = "this run" if refused.whose == "run" else "this day"
-    more = f"`council resume {run} --max-cost …`" if refused.whose == "run" else "a higher [budget] max_cost_per_day"
+    whose, more = "this run", f"`council resume {run} --max-cost …` goes on"
+    if refused.whose == "day":
+        whose, more = "this day", f"raise [budget] max_cost_per_day, or `council resume {run}` goes on later"
     spent, cap, wanted = (shown(dollars(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
     return (
-        f"the money for {whose} is used up: {spent} of {cap} are spent, and the next request could cost {wanted}: "
-        f"{more} goes on"
+        f"the money for {whose} is not enough: {spent} of {cap} are spent or held for requests under way, "
+        f"and the next one could cost {wanted}: {more}"
     )

@@ -38,7 +38,8 @@ def vendor_of(member: str, settings: Settings) -> str:
     if provider not in (*SPECIAL, *settings.providers):
         raise _unknown(member, settings)
     if not name.strip() and provider not in NAMELESS:
-        raise ConfigError(f"{quoted(member)} names no model, so nobody can sit there; write it as {provider}:MODEL")
+        form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
+        raise ConfigError(f"{quoted(member)} names no model, so nobody can sit there; write it as {provider}:{form}")
     if provider in SPECIAL:
         return _special_vendor(provider, name)
     own = settings.providers[provider].vendor

@@ -16,7 +16,7 @@ def summed(rows: Sequence[Json], since: str, today: str, day_cap: float | None) 
         "since": since,
         "total": _group(rows),
         "days": _groups(rows, "day"),
-        "members": sorted(_groups(rows, "member"), key=lambda group: -group["usd"]),
+        "members": sorted(_groups(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
         "runs": _groups(rows, "run"),
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
         "today": _today([row for row in rows if row["day"] == today], today, day_cap),
@@ -32,14 +32,15 @@ def _groups(rows: Iterable[Json], by: str) -> list[Json]:
 
 
 def _group(rows: Sequence[Json]) -> Json:
-    """`estimated` and `in_doubt` are parts of `usd`; requests without a price are in none of them."""
+    """`estimated` and `in_doubt` are parts of `usd`; requests without a price are in none of them. Where all are, it is None."""
     usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
+    unknown = sum(row["reserved"] is None for row in rows)
     return {
-        "usd": _sum(rows),
+        "usd": None if rows and unknown == len(rows) else _sum(rows),
         "estimated": _sum(row for row in rows if row["estimated"] or row["charged"] is None),
         "in_doubt": _sum(row for row in rows if not row["answered"]),
         "calls": len(rows),
-        "unpriced": sum(row["reserved"] is None for row in rows),
+        "unpriced": unknown,
         "tokens": usage.as_json(),
     }
 
