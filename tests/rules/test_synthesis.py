@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.rules.disputes import Dispute, Side
-from council.rules.synthesis import cited, disagreement_text, numbered, problems_of, strange_addresses
+from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them, strange_addresses
 
 SOURCES = {
     1: {"title": "One", "url": "https://one.example/a"},
@@ -112,7 +112,7 @@ def test_the_context_may_write_an_address_in_its_own_way() -> None:
 
 
 def problems(answer: str, told: dict[str, list[str]] | None = None, persisting: tuple[Dispute, ...] = ()) -> list[str]:
-    return problems_of(answer, told or {}, SOURCES, persisting)
+    return problems_of(answer, told or {}, SOURCES, put_to_them(persisting))
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -133,7 +133,7 @@ def test_a_synthesis_that_keeps_the_rules_has_no_problem() -> None:
     ],
 )
 def test_a_citation_of_nothing_is_named_with_what_there_is(sources: dict[int, dict[str, str]], said: str) -> None:
-    assert problems_of("So it is [7] [9].", {}, sources, []) == [said]
+    assert problems_of("So it is [7] [9].", {}, sources, {}) == [said]
 
 
 @pytest.mark.behaviour("30-synthesis-checked", "003-no-invented-claims")
@@ -279,7 +279,7 @@ def test_a_topic_stays_on_its_line_and_a_possible_dispute_says_that_it_is_one() 
 
 
 def test_disagreements_are_called_by_their_place() -> None:
-    assert numbered([REDIS, COST]) == {"D1": REDIS, "D2": COST}
+    assert put_to_them([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
 
 
 # Whatever is written
@@ -296,7 +296,7 @@ TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_siz
 @given(TEXT, TEXT, TEXT, TEXT)
 def test_any_text_can_be_checked_and_told(answer: str, one: str, other: str, topic: str) -> None:
     dispute = Dispute(topic, (Side(one, other),), "declared")
-    said = problems_of(answer, {"D1": [one, other], topic: [one]}, SOURCES, [dispute])
+    said = problems_of(answer, {"D1": [one, other], topic: [one]}, SOURCES, {"D1": dispute})
     assert len(said) == len(set(said))
     assert all(line == line.strip() and "\n" not in line for line in said)
     text = disagreement_text(dispute, one, [(one, other), (other, topic)])
@@ -328,4 +328,4 @@ NASTY = {
 @pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
 def test_a_megabyte_is_checked_in_one_go(text: str) -> None:
     """A rule that went over it again for each of its signs would not come to an end."""
-    assert len(problems_of(text, {}, SOURCES, [REDIS])) < 20
+    assert len(problems_of(text, {}, SOURCES, {"D1": REDIS})) < 20

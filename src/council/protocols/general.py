@@ -12,7 +12,7 @@ from council.protocols.researching import researched
 from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
 from council.rules.claims import aligned
 from council.rules.disputes import disputing, find_disputes
-from council.rules.synthesis import numbered
+from council.rules.synthesis import put_to_them
 from council.rules.voices import Dispute, Voice
 from council.types import Round, Statement, Verdict
 
@@ -66,7 +66,7 @@ async def reconsidered(
     if chosen.no_deliberate:
         council.note("second round skipped", why="deliberation is off: what is disputed stays disputed")
         return Round()
-    put = numbered([one for one in disputes if not one.possible])
+    put = put_to_them(disputes)
     async with council.phase("r2"):
         return await council.poll(
             [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,
@@ -79,8 +79,8 @@ def _against(seat: str, disputes: dict[str, Dispute]) -> list[str]:
     return [
         f"{name} {one.topic}: {side.claim}"
         for name, one in disputes.items()
-        for side in one.positions
-        if seat in one.seats and side.seat != seat
+        if seat in one.seats
+        for side in one.against(seat)
     ]
 
 

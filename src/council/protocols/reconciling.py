@@ -10,7 +10,7 @@ from council.rules.claims import claim_ledger, consensus_points
 from council.rules.confidence import general_confidence
 from council.rules.disputes import settle
 from council.rules.queries import is_timely
-from council.rules.synthesis import cited, disagreement_text, numbered, problems_of
+from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them
 from council.rules.voices import Dispute, Move, Voice
 from council.types import Json, Question, Round, Statement, Verdict
 
@@ -37,16 +37,24 @@ class Table:
         self.voices = [self._now(voice) for voice in self.heard]
 
     @property
+    def put(self) -> dict[str, Dispute]:
+        return put_to_them(self.disputes)
+
+    @property
     def numbered(self) -> dict[str, Dispute]:
-        """What the synthesis has to tell, by the names it is told them under."""
-        return numbered([one for one in self.persisting if not one.possible])
+        """What the synthesis has to tell, by the names it had in the second round."""
+        return {name: one for name, one in self.put.items() if one in self.persisting}
+
+    @property
+    def settled(self) -> dict[str, Dispute]:
+        return {name: one for name, one in self.put.items() if one in self.resolved}
 
     @property
     def consensus(self) -> list[Json]:
         return consensus_points(self.voices, len(self.first))
 
     def _moves(self) -> list[Move]:
-        put = numbered([one for one in self.disputes if not one.possible])
+        put = self.put
         return [
             Move(name, put[one.topic].topic, one.word, one.paragraph, one.confidence)
             for name, said in self.second.items()
@@ -68,7 +76,7 @@ class Table:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
         answer = "\n\n".join([reply.answer, *changes])
-        return problems_of(answer, told, self.found.numbered, list(self.numbered.values()))
+        return problems_of(answer, told, self.found.numbered, self.numbered)
 
     def struck(self) -> dict[str, list[str]]:
         strange = {name: self.found.strange(said.reply) for name, said in self.first.items()}

@@ -11,7 +11,7 @@ from council.rules.citing import FENCED, Sources, cited, strange_addresses
 from council.rules.topics import topic_key
 from council.rules.voices import Dispute, Side
 
-__all__ = ["cited", "disagreement_text", "numbered", "problems_of", "strange_addresses"]
+__all__ = ["cited", "disagreement_text", "problems_of", "put_to_them", "strange_addresses"]
 
 SHOWN = 10  # numbers or addresses of one kind that are named
 
@@ -26,18 +26,22 @@ def problems_of(
     answer: str,
     told: Mapping[str, Sequence[str]],
     sources: Sources,
-    persisting: Sequence[Dispute],
+    persisting: Mapping[str, Dispute],
 ) -> list[str]:
-    """What a synthesis is sent back for: "cites [7], but …". Each can be acted on; nothing if it keeps the rules."""
+    """What a synthesis is sent back for: "cites [7], but …". Each can be acted on; nothing if it keeps the rules.
+
+    `told` has the sides it tells, and `persisting` what it must tell, by the same names."""
     if not answer.strip():
         return ["is empty: write the answer"]
     whole = "\n\n".join((answer, *(side for sides in told.values() for side in sides)))
     return [*_shape(answer), *_citations(whole, sources), *_untold(told, persisting)]
 
 
-def numbered(disputes: Sequence[Dispute]) -> dict[str, Dispute]:
-    """The disputes by the names a synthesis calls them: D1, D2 and so on."""
-    return {f"D{n}": one for n, one in enumerate(disputes, 1)}
+def put_to_them(disputes: Sequence[Dispute]) -> dict[str, Dispute]:
+    """The disputes by the names that members and chair know them under, from the second round to the synthesis: D1, D2 and so on.
+
+    A possible one is put to nobody."""
+    return {f"D{n}": one for n, one in enumerate((one for one in disputes if not one.possible), 1)}
 
 
 def _shape(answer: str) -> Iterator[str]:
@@ -66,12 +70,11 @@ def _range(sources: Sources) -> str:
     return f"the context has {', '.join(map(str, numbers))}"
 
 
-def _untold(told: Mapping[str, Sequence[str]], persisting: Sequence[Dispute]) -> Iterator[str]:
-    """A possible dispute is shown as such by the code, and nobody is made to call it one."""
+def _untold(told: Mapping[str, Sequence[str]], persisting: Mapping[str, Dispute]) -> Iterator[str]:
     by_name = {name.strip().upper(): sides for name, sides in told.items()}
-    for name, dispute in numbered(persisting).items():
+    for name, dispute in persisting.items():
         sides = by_name.get(name, ())
-        if not dispute.possible and not _both(sides):
+        if not _both(sides):
             what = "tells only one side of" if any(side.strip() for side in sides) else "says nothing about"
             yield f'{what} the disagreement {name} on "{_line(dispute.topic)}": both sides must be told'
 

@@ -53,6 +53,11 @@ class Dispute:
     def possible(self) -> bool:
         return self.how == "possible"
 
+    def against(self, seat: str) -> tuple[Side, ...]:
+        """What is held against a seat's own stand. One who stands with it is no opponent."""
+        own = {side.stance for side in self.positions if side.seat == seat}
+        return tuple(side for side in self.positions if side.seat != seat and side.stance not in own)
+
 
 @dataclass(frozen=True, slots=True)
 class Move:

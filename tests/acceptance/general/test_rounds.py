@@ -179,3 +179,37 @@ def test_member_ids_and_rounds_are_stamped_by_the_engine_and_not_asked_of_a_mode
     assert not {"memberId", "role", "round"} & set(schema["properties"])
     (body,) = parley.table.rows("SELECT body FROM events WHERE body LIKE '%round1Responses%'")
     assert '"memberId": "council_domain_expert"' in body[0].replace('":"', '": "')
+
+
+@pytest.mark.behaviour("30-allies-are-no-opponents")
+def test_who_stands_on_the_same_side_is_not_held_against_a_disputant(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", text="The contract forbids moving."))
+    parley.ask()
+    against = {seat: text[text.rindex("Against it:") :] for seat, text in parley.prompts("r2").items()}
+    assert "The contract forbids moving." in against["generalist"]
+    assert "Moving loses eleven hours a restore." in against["generalist"]
+    assert "The contract forbids moving." not in against["skeptic"]
+    assert "Moving saves four fifths." in against["skeptic"]
+    assert "Moving loses eleven hours a restore." not in against["domain_expert"]
+
+
+@pytest.mark.behaviour("30-one-name-for-a-dispute")
+def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley: Parley) -> None:
+    """What one member conceded as D1 must not be what the chair is asked to tell as D1."""
+    opposed(parley)
+    for seat, stance in (("generalist", "supports"), ("skeptic", "opposes")):
+        parley.says[f"r1/{seat}"]["claims"].append(claim("a price rise", stance, text=f"It {stance} a price rise."))
+    first, second = answer("CONCEDE", topic="D1"), answer("MAINTAIN", topic="D2")
+    parley.says["r2/skeptic"] = {"answers": first["answers"] + second["answers"]}
+    parley.says["synthesise"] = synthesis("It depends.", told("D2", "one side", "the other side"))
+    report = parley.ask().json
+    assert parley.asked.count("synthesise/chair") == 1
+    prompt = parley.prompts("synthesise")["chair"]
+    disputed, settled = prompt.split("# What stays disputed")[1].split("# What was disputed and is settled")
+    assert "D2: <<<Topic" in disputed
+    assert "D1: <<<Topic" in settled
+    (left,) = report["disagreements"]
+    assert left["topic"] in disputed
+    assert f"xperts disagree on {left['topic']}" in report["answer"]
+    assert "The case for the other side." in report["answer"]
