@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -32,7 +33,7 @@ def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Gu
     app = FastAPI(
         title="Council", description="Convene councils, listen to them, and read what they said.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
-        telemetry=SILENT, lifespan=_lifespan,
+        telemetry=SILENT, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
     )  # fmt: skip
     for router in ROUTERS:
         app.include_router(router)

@@ -22,7 +22,7 @@ PLAN = {
     "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "--protocol", "question": "Shard or scale up?",
     "target": None, "options": {}, "seats": [SEAT], "chair": {**SEAT, "name": "chair", "role": "Orchestrator"},
     "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
-    "packet": {"files": 0, "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
+    "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
     "warnings": [], "cap": 1.0,
 }  # fmt: skip
 REPORT = {
@@ -73,7 +73,6 @@ MORE = {
     404: "there is no such run",
     409: "the run is at work in another process, or cannot go on as it is",
     415: "the body is not JSON",
-    501: "this is not built yet",
 }
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from fastapi import APIRouter
 
+from council.convene import Convener
 from council.doors import bounds
 from council.doors.web.answers import Answer
 from council.doors.web.bodies import EXAMPLE_RUN, Fork, InHall, Nothing, Reply
 from council.doors.web.examples import shown
 from council.doors.web.hall import Hall
+from council.errors import RunOwned
 from council.record import Record
 from council.types import Json
 
 router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
+LOOKS, LOOK = 30, 0.1  # how often, and how many seconds apart, it is tried to take up what was just put down
 STANDS = {"run": EXAMPLE_RUN, "status": "queued"}
 ASK: Json = {
     "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
@@ -35,7 +39,7 @@ async def resume(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
     """Leave an unfinished run to the local worker, which goes on where it stopped."""
     record = await hall.main.store.load(await hall.known(run))
     async with hall.convener(max_cost=_cap(record, hall)) as convener:
-        await convener.requeue(record.run)
+        await _requeued(record.run, convener, hall)
     await hall.see_to(record.run)
     return await _stands(record.run, hall)
 
@@ -62,6 +66,19 @@ async def answer(run: str, key: str, reply: Reply, hall: InHall) -> Answer:
     """A person's answer: words, or JSON where fields are asked for. The first one counts."""
     run = await hall.known(run)
     return Answer({"run": run, "key": key, "taken": await hall.main.answer(run, key, reply.answer)})
+
+
+async def _requeued(run: str, convener: Convener, hall: Hall) -> None:
+    """Whoever has just closed it still files its report: that is waited for, and no other work."""
+    for left in range(LOOKS, -1, -1):
+        try:
+            await convener.requeue(run)
+        except RunOwned:
+            if left == 0 or (await hall.main.standing(run))["status"] in ("queued", "running"):
+                raise
+            await asyncio.sleep(LOOK)
+        else:
+            return
 
 
 def _cap(record: Record, hall: Hall) -> float | None:

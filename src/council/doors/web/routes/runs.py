@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Literal
 
+import click
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -16,10 +15,11 @@ from council.convene.history import attempts_of, history, packet_of
 from council.doors.cli.formats import rendered
 from council.doors.cli.spend import first_day
 from council.doors.web import examples
-from council.doors.web.answers import Answer, error
+from council.doors.web.answers import Answer
 from council.doors.web.bodies import InHall
 from council.doors.web.examples import shown
 from council.doors.web.views import whole
+from council.errors import UsageError
 from council.events import Entry
 from council.minutes import Minutes
 from council.render.mermaid import mermaid
@@ -67,8 +67,6 @@ async def one_run(run: str, hall: InHall) -> Answer:
 async def report(run: str, hall: InHall, format: Format = "md") -> Response:
     """The report in one of the formats. HTML comes as a file of its own: no page of a model's words opens here."""
     entries = await hall.main.entries(run)
-    if format == "html" and find_spec("council.render.html") is None:
-        return error(501, "the HTML export is not built yet: take md, json, sarif, junit, github or mermaid")
     minutes = Minutes.fold(entries)
     text = await asyncio.to_thread(_as, minutes, entries, format)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
@@ -76,11 +74,7 @@ async def report(run: str, hall: InHall, format: Format = "md") -> Response:
 
 
 def _as(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
-    if form == "mermaid":
-        return mermaid(minutes)
-    if form == "html":
-        return str(import_module("council.render.html").html(minutes, entries))
-    return rendered(minutes, form)
+    return mermaid(minutes) if form == "mermaid" else rendered(minutes, form, entries)
 
 
 @router.get("/runs/{run}/attempts", responses=shown([examples.ATTEMPT], 404))
@@ -101,4 +95,8 @@ async def packet(run: str, hall: InHall) -> Answer:
 @router.get("/spend", responses=shown(SPEND))
 async def spend(hall: InHall, since: Annotated[str, Query(max_length=40)] = "30d") -> Answer:
     """What was spent by day, member and run since a day (2026-11-15, today, 7d, all), and what is left of today."""
-    return Answer(await hall.main.spending(first_day(since, time.time())))
+    try:
+        day = first_day(since, time.time())
+    except click.UsageError as problem:
+        raise UsageError(problem.format_message().removeprefix("--")) from None
+    return Answer(await hall.main.spending(day))

@@ -18,7 +18,7 @@ LastSeen = Annotated[str | None, Header(alias="Last-Event-ID")]
 FARTHEST = 1 << 53
 
 
-@router.get("/runs/{run}/events", response_class=EventStream, responses=streamed(404))
+@router.get("/runs/{run}/events", status_code=200, response_class=EventStream, responses=streamed(404))
 async def events(
     run: str, hall: InHall, since: Annotated[int, Query(ge=0, le=FARTHEST)] = 0, last_seen: LastSeen = None
 ) -> EventStream:
@@ -26,7 +26,7 @@ async def events(
     return EventStream(hall.feeds, [(await _heard(run, hall), _number(last_seen) if last_seen else since)])
 
 
-@router.get("/stream", response_class=EventStream, responses=streamed(404))
+@router.get("/stream", status_code=200, response_class=EventStream, responses=streamed(404))
 async def stream(
     hall: InHall,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],

@@ -1,0 +1,210 @@
+"""A server on a real socket, in a thread of its own, and a client that says exactly what a test tells it to."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from council.convene import Convener
+from council.convene.summoning import locked
+from council.doors.bounds import Owner
+from council.doors.web.hall import Hall, roots_from
+from council.doors.web.serving import Address, made
+from tests.acceptance.helpers import until
+
+Json = dict[str, Any]
+SEATS = ("alpha", "beta", "gamma")
+SCRIPTED = '[models]\ndefault = "scripted:"\n[chair]\nmodel = "scripted:"\n' + "".join(
+    f'[seats.{seat}]\nmodel = "scripted:"\n' for seat in SEATS
+)
+QUESTION = "Should the archive move to cold storage?"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def line(self) -> str:
+        """The one line of an error."""
+        assert self.json["schema"] == "council.error/1"
+        assert isinstance(self.json["exit"], int)
+        line = str(self.json["error"])
+        assert line
+        assert "\n" not in line
+        assert "Traceback" not in line
+        return line
+
+
+class Site:
+    """The server of one folder. Whatever it leaves behind is waited for when it closes."""
+
+    def __init__(
+        self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
+    ) -> None:
+        self.folder, self.env = folder, dict(env)
+        self.hall = Hall(roots_from([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        where = Address(port=0)
+        listening = where.bound()
+        self.server, self.url = made(self.hall, where, listening)
+        self.host = urlsplit(self.url).netloc
+        self.token = self.url.partition("#token=")[2]
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, args=(listening,), daemon=True)
+        self._thread.start()
+        until(lambda: self.server.started, "the server")
+
+    def _serve(self, listening: Any) -> None:
+        self.loop.run_until_complete(self.server.serve(sockets=[listening]))
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the server did not stop"
+        self.loop.close()
+        asyncio.run(self._stop_runs())
+        until(self._no_worker, "the worker has gone", 60)
+
+    async def _stop_runs(self) -> None:
+        convener = Convener(self.folder, self.env)
+        for run in await convener.runs():
+            if run["status"] in ("queued", "running"):
+                await convener.cancel(run["id"])
+        await convener.close()
+
+    def _no_worker(self) -> bool:
+        with locked(Path(self.env["COUNCIL_DATA"])) as free:
+            return free is not None
+
+    # Asking
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, token: bool = True, headers: Mapping[str, str | None] | None = None
+    ) -> Told:  # fmt: skip
+        """One request on a connection of its own. A header that is None is not sent; a str as body goes as it is."""
+        with self.asked(method, path, body, token=token, headers=headers) as response:
+            return Told(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
+
+    @contextmanager
+    def asked(
+        self, method: str, path: str, body: Any = None, *, token: bool = True, headers: Mapping[str, str | None] | None = None
+    ) -> Iterator[http.client.HTTPResponse]:  # fmt: skip
+        sent = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
+        usual: dict[str, str | None] = {"Host": self.host, "Content-Type": None if sent is None else "application/json"}
+        usual |= {"Authorization": f"Bearer {self.token}" if token else None, **(headers or {})}
+        connection = http.client.HTTPConnection(self.host, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in usual.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            if sent is not None:
+                connection.putheader("Content-Length", str(len(sent)))
+            connection.endheaders(sent)
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+    def get(self, path: str, status: int = 200) -> Any:
+        told = self.ask("GET", path)
+        assert told.status == status, told.body
+        return told.json if told.headers["content-type"].startswith("application/") else told.body.decode()
+
+    def post(self, path: str, body: Any, status: int = 200) -> Any:
+        told = self.ask("POST", path, body)
+        assert told.status == status, told.body
+        return told.json
+
+    def refused(self, path: str, body: Any = None, status: int = 400) -> str:
+        """The line with which a request is refused."""
+        told = self.ask("GET" if body is None else "POST", path, body)
+        assert told.status == status, (told.status, told.body)
+        return told.line
+
+    def heard(self, path: str, headers: Mapping[str, str | None] | None = None) -> list[Json]:
+        """A whole event stream, to its end."""
+        with self.asked("GET", path, headers=headers) as response:
+            assert response.status == 200, response.read()
+            assert (response.getheader("content-type") or "").startswith("text/event-stream")
+            return list(events(response))
+
+    # Runs
+
+    def convened(self, question: str = QUESTION, **how: Any) -> str:
+        """A run that this process held itself, to its end."""
+
+        async def work() -> str:
+            convener = Convener(self.folder, self.env)
+            plan = await convener.plan([question], how.pop("options", None), **how)
+            minutes = await convener.run(plan, lambda entry: None)
+            await convener.close()
+            return minutes.run
+
+        return asyncio.run(work())
+
+    def ledger(self, run: str) -> list[Json]:
+        """What is kept of a run, as the store has it."""
+
+        async def work() -> list[Json]:
+            convener = Convener(self.folder, self.env)
+            entries = await convener.entries(run)
+            await convener.close()
+            return [entry.as_json() for entry in entries]
+
+        return asyncio.run(work())
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """The store itself, for a test that does to it what a crash would."""
+        db = sqlite3.connect(Path(self.env["COUNCIL_DATA"]) / "council.db")
+        try:
+            yield db
+            db.commit()
+        finally:
+            db.close()
+
+    def ended(self, run: str) -> Json:
+        """The run, once whoever works on it has put it down."""
+        self.heard(f"/api/runs/{run}/events")
+        told: Json = self.get(f"/api/runs/{run}")
+        return told
+
+
+def events(response: Iterator[bytes]) -> Iterator[Json]:
+    """Each event of a stream: {id, event, data}; comments and what is only about the stream are left out."""
+    event: Json = {}
+    for line in response:
+        name, colon, value = line.decode().rstrip("\n").partition(": ")
+        if name in ("id", "event", "data"):
+            event[name] = value
+        elif not name and not colon and "data" in event:
+            yield event | {"data": json.loads(event["data"])}
+            event = {}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """An environment of its own, with a worker that goes soon after its last run."""
+    return {
+        "PATH": os.environ["PATH"], "HOME": str(folder), "COUNCIL_DATA": str(folder / "data"), "COUNCIL_WORKER_IDLE": "0.3",
+        "COUNCIL_CACHE": os.environ.get("COUNCIL_CACHE", str(folder / "cache")), "XDG_CONFIG_HOME": str(folder / "config"),
+    }  # fmt: skip

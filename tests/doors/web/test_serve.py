@@ -1,0 +1,192 @@
+"""The command itself: one line, this machine alone, and an end when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from council.convene import Convener
+from tests.acceptance.helpers import Done, Terminal, ended, until
+from tests.doors.web.conftest import laid
+from tests.doors.web.site import environment
+
+WIDENING = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "COUNCIL_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "4", "PORT": "1"}  # fmt: skip
+
+
+class Command:
+    """`council serve …` as a process of its own."""
+
+    def __init__(self, place: Path, *flags: str, **env: str) -> None:
+        self.folder = laid(place)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "council", "serve", *flags], cwd=self.folder, env=environment(place) | env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    @property
+    def line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().rstrip("\n")
+
+    def stop(self, number: int = signal.SIGINT) -> Done:
+        self.process.send_signal(number)
+        return ended(self.process)
+
+
+@pytest.fixture
+def commands() -> Iterator[list[Command]]:
+    started: list[Command] = []
+    yield started
+    for command in started:
+        if command.process.poll() is None:
+            command.process.kill()
+            command.process.communicate()
+
+
+def asked(address: str, port: int, host: str, token: str) -> int:
+    connection = http.client.HTTPConnection(address, port, timeout=10)
+    try:
+        connection.request("GET", "/api/roots", headers={"Host": host, "Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.behaviour("50-web-serve", "40-web-bind")
+def test_it_prints_one_line_listens_on_this_machine_alone_and_stops_with_streams_open(
+    tmp_path: Path, commands: list[Command]
+) -> None:
+    command = Command(tmp_path, "--port", "0", **WIDENING)
+    commands.append(command)
+    url = urlsplit(command.line)
+    assert (url.scheme, url.hostname, url.path, url.fragment[:6]) == ("http", "127.0.0.1", "/", "token=")
+    token, port = url.fragment[6:], url.port or 0
+    assert len(token) >= 32
+    until(lambda: _listens("127.0.0.1", port), "it listens")
+    assert asked("127.0.0.1", port, url.netloc, token) == 200
+    with pytest.raises(ConnectionRefusedError):
+        asked("127.0.0.2", port, url.netloc, token)
+    assert asked("127.0.0.1", port, "0.0.0.0:1", token) == 400
+    stream = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    with waiting(command.folder, tmp_path) as run:
+        stream.request(
+            "GET", f"/api/stream?run={run}", headers={"Host": url.netloc, "Authorization": f"Bearer {token}"}
+        )
+        assert stream.getresponse().status == 200
+        done = command.stop()
+    stream.close()
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def waiting(folder: Path, place: Path) -> Iterator[str]:
+    """A run that somebody has taken up and does nothing about."""
+
+    async def queued(convener: Convener) -> str:
+        return await convener.enqueue(await convener.plan(["Tabs or spaces?"]))
+
+    convener = Convener(folder, environment(place))
+    run = asyncio.run(queued(convener))
+    with convener.store.own(run):
+        yield run
+    asyncio.run(convener.close())
+
+
+@pytest.mark.behaviour("50-web-serve")
+def test_every_start_has_a_token_of_its_own(tmp_path: Path, commands: list[Command]) -> None:
+    for n in ("one", "two"):
+        commands.append(Command(tmp_path / n, "--port", "0"))
+    lines = [command.line for command in commands]
+    assert len({line.partition("#")[2] for line in lines}) == 2
+    assert [command.stop(signal.SIGTERM).err for command in commands] == ["", ""]
+
+
+@pytest.mark.behaviour("50-web-serve")
+def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = ended(Command(tmp_path, "--port", str(port)).process)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f'council: port "{port}" is taken')
+    assert "--port 0" in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.behaviour("50-web-serve")
+def test_open_hands_the_address_to_the_browser(tmp_path: Path, commands: list[Command]) -> None:
+    tmp_path.mkdir(exist_ok=True)
+    browser, seen = tmp_path / "browser", tmp_path / "seen"
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{seen}"\n')
+    browser.chmod(0o755)
+    command = Command(tmp_path, "--port", "0", "--open", BROWSER=f"{browser} %s")
+    commands.append(command)
+    line = command.line
+    until(lambda: seen.exists() and seen.read_text().strip(), "the browser was opened")
+    assert seen.read_text().strip() == line
+
+
+@pytest.mark.behaviour("40-web-bind")
+def test_another_address_needs_a_flag_and_says_what_that_means(tmp_path: Path, commands: list[Command]) -> None:
+    command = Command(tmp_path, "--port", "0", "--unsafe-host", "127.0.0.2")
+    commands.append(command)
+    url = urlsplit(command.line)
+    token, port = url.fragment[6:], url.port or 0
+    until(lambda: _listens("127.0.0.2", port), "it listens")
+    assert asked("127.0.0.2", port, url.netloc, token) == 200
+    assert asked("127.0.0.2", port, f"localhost:{port}", token) == 400
+    assert not _listens("127.0.0.1", port)
+    assert "not on this machine alone" in command.stop().err
+
+
+@pytest.mark.behaviour("40-web-bind", "50-web-serve")
+@pytest.mark.parametrize(("flags", "line"), [
+    (["--unsafe-host", "0.0.0.0"], "every address"), (["--unsafe-host", "::"], "every address"), (["--unsafe-host", "example"], "is no address"),
+    (["--unsafe-host", "192.0.2.1"], "cannot be listened on"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is no folder"),
+    (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "no configuration file"),
+])  # fmt: skip
+def test_what_cannot_be_served_is_told_in_one_line(
+    flags: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = Terminal(capsys.readouterr)("serve", *flags)
+    assert (done.code, done.out) == (2, "")
+    assert line in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.behaviour("50-web-extra")
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path, missing: str) -> None:
+    code = f"import sys; sys.modules['{missing}'] = None; from council.doors.cli import main; main(['serve'])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=laid(tmp_path),
+        env=dict(os.environ),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    done = ended(process)
+    assert done.code == 2
+    assert "pip install 'council[web]'" in done.err
+    assert done.err.count("\n") == 1
