@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from council.doors.cli.completion import script
+from council.doors.cli.manage import management
 from tests.acceptance.judges.bench import Court, finding, opinion
 from tests.ci.runner import COMMANDS, ROOT
 from tests.packet.conftest import commit, git
@@ -40,7 +41,7 @@ def test_every_script_is_clean_and_stops_at_the_first_error(path: Path) -> None:
 
 
 def test_the_completion_of_bash_is_clean_as_well() -> None:
-    Path("council.bash").write_text(script("bash"), encoding="utf-8")
+    Path("council.bash").write_text(script("bash", management()), encoding="utf-8")
     subprocess.run(["shellcheck", "-s", "bash", "council.bash"], env={**os.environ, "PATH": COMMANDS}, check=True)
 
 

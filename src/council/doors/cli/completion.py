@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from council import protocols
+from council.doors.cli.ask import convening
 from council.doors.cli.words import BUILT, VERBS
 from council.rules.perspectives import presets
 
@@ -38,16 +39,21 @@ class Place:
 def completion_command() -> click.Command:
     shell = click.Argument(["shell"], type=click.Choice(SHELLS))
 
-    def completion(shell: str) -> int:
-        click.echo(script(shell), nl=False)
+    @click.pass_context
+    def completion(context: click.Context, /, shell: str) -> int:
+        management = context.find_root().command
+        assert isinstance(management, click.Group)
+        click.echo(script(shell, management), nl=False)
         return 0
 
     return click.Command("completion", callback=completion, params=[shell], help=BUILT["completion"])
 
 
-def script(shell: str) -> str:
+def script(shell: str, management: click.Group) -> str:
+    """What a shell has to read once; `management` are the commands beside convening."""
     text = (SCRIPTS / f"council.{shell}").read_text(encoding="utf-8")
-    for name, filled in _fish().items() if shell == "fish" else _cases().items():
+    tell = _fish if shell == "fish" else _cases
+    for name, filled in tell(places(management)).items():
         text = text.replace(f"@{name}@", filled)
     return text
 
@@ -55,13 +61,10 @@ def script(shell: str) -> str:
 # What there is to say
 
 
-def places() -> list[Place]:
+def places(management: click.Group) -> list[Place]:
     """Every place of the grammar, the beginning first."""
-    from council.doors.cli.ask import convening
-    from council.doors.cli.manage import management
-
     begin = _flags(convening())
-    commands = [place for word in BUILT for place in _inside(management().commands[word], word)]
+    commands = [place for word in BUILT for place in _inside(management.commands[word], word)]
     return [Place("", (*VERBS, *BUILT), begin), Place(WORDS, (), begin), *commands, *(Place(verb, (), begin) for verb in VERBS)]  # fmt: skip
 
 
@@ -109,9 +112,8 @@ def _values(name: str, option: click.Option) -> str:
 # How the shells are told
 
 
-def _cases() -> dict[str, str]:
+def _cases(there: list[Place]) -> dict[str, str]:
     """The branches of `case` that bash and zsh share."""
-    there = places()
     values = {" | ".join(flag.names): flag.values for place in there for flag in place.flags if flag.values}
     return {
         "NEXT": _branches({place.at: [" ".join(place.follows)] for place in there if place.follows}),
@@ -132,8 +134,7 @@ def _described(name: str, flag: Flag) -> str:
     return f"{name}:{about}"
 
 
-def _fish() -> dict[str, str]:
-    there = places()
+def _fish(there: list[Place]) -> dict[str, str]:
     valued = dict.fromkeys(name for place in there for flag in place.flags if flag.values for name in flag.names)
     follows = {place.at: " ".join(place.follows) for place in there if place.follows}
     return {
