@@ -391,3 +391,14 @@ def test_any_bytes_are_read_or_called_unreadable(wire: str, lines: list[bytes]) 
         KINDS[wire].hears(lambda piece: None).take_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
+
+
+@pytest.mark.behaviour("40-unknown-tokens-are-unknown")
+@every_wire
+@pytest.mark.parametrize(("read", "written"), [(0, 0), (100, 0), (0, 50)])
+async def test_who_counts_nothing_for_a_whole_answer_has_not_counted(
+    provider: FakeProvider, wire: str, read: int, written: int
+) -> None:
+    provider.script("m1", Reply(usage=[{"prompt_tokens": read, "completion_tokens": written}]))
+    answer, _ = await asked(seated(provider, wire))
+    assert not answer.usage.known

@@ -102,7 +102,7 @@ class BridgedMember:
         if whole.state != "complete" or whole.finish_reason in (None, "error") or self._made_up(whole):
             raise Fault("cut", "the stream ended without its terminator", said=text)
         finish = FINISHES.get(whole.finish_reason, "stop")
-        return Answer(text, finish, _usage(whole.usage), whole.model_name or "", whole.provider_response_id or "")
+        return Answer(text, finish, _usage(whole.usage, text), whole.model_name or "", whole.provider_response_id or "")
 
     def _made_up(self, whole: Any) -> bool:
         """Over chat completions pydantic-ai takes the end of a stream for its terminator; only what was sent is one."""
@@ -248,8 +248,8 @@ def _piece(event: Any) -> str | None:
     return "" if kind.startswith("Thinking") else None
 
 
-def _usage(told: Any) -> Usage:
-    known = bool(told.input_tokens or told.output_tokens)
+def _usage(told: Any, text: str) -> Usage:
+    known = bool(told.input_tokens and (told.output_tokens or not text))
     return Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens, known, told.cache_write_tokens)
 
 

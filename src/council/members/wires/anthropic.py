@@ -42,7 +42,7 @@ class Messages(Hearing):
         if body.get("type") == "error":
             return self.event(body)
         self._note(body)
-        self._end(body, None)
+        self._end(body, body.get("usage"))
         return "".join(self._block(block) for block in body["content"])
 
     def closed(self, framed: bool) -> bool:
@@ -62,7 +62,8 @@ class Messages(Hearing):
 
     def _note(self, message: Json) -> None:
         self.model, self.id = str(message.get("model") or ""), str(message.get("id") or "")
-        self.count(message.get("usage") or {})
+        # What is written is counted at the end; before it stands a number that means nothing.
+        self.count({name: value for name, value in (message.get("usage") or {}).items() if name != "output_tokens"})
 
     def _end(self, delta: Json, usage: Json | None) -> None:
         self.count(usage or {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from council.errors import Fault
@@ -154,6 +155,11 @@ class Hearing:
             raise Fault("cut", detail(f"an error broke off the stream: {message}"), said=text)
         if not self.done:
             raise Fault("cut", "the stream ended without its terminator", said=text)
+        usage = self._counted(self.usage(), text)
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
-        return Answer(text, finish, self.usage(), self.model, self.id)
+        return Answer(text, finish, usage, self.model, self.id)
+
+    def _counted(self, usage: Usage, text: str) -> Usage:
+        """A question was read, and what was said was written: who counts nothing for it has not counted."""
+        return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
