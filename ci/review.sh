@@ -34,6 +34,8 @@ end() { # EXIT VERDICT LINE: it did not come to a run
     exit "$1"
 }
 
+last_line() { tail -n 1 "$out/progress" | sed 's/^council: //'; }
+
 refuse() { # EXIT LINE
     complain "$2"
     end "$1" none "$2"
@@ -60,7 +62,8 @@ fi
 # Who can be called
 
 command -v council >/dev/null 2>&1 || refuse 2 "the command council is not here: run ci/install.sh first"
-if ! council models | grep -v '^local:smollm2 ' | grep -q '  available$'; then
+models=$(council models 2>"$out/progress") || refuse "$?" "$(last_line)"
+if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$'; then
     nobody="no member can be called: no key and no endpoint is here"
     if [ -n "${COUNCIL_HEAD_REPO:-}" ] && [ "${COUNCIL_HEAD_REPO:-}" != "${COUNCIL_REPO:-}" ] || [ "${COUNCIL_ACTOR:-}" = 'dependabot[bot]' ]; then
         notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $nobody"
@@ -91,7 +94,7 @@ cat "$out/printed"
 
 if ! council report --json >"$out/report.json" 2>/dev/null; then
     rm -f "$out/report.json"
-    refuse "$code" "$(tail -n 1 "$out/progress")"
+    refuse "$code" "$(last_line)"
 fi
 python=$(command -v python3 || command -v python)
 facts=$("$python" -c '

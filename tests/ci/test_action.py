@@ -80,6 +80,14 @@ def test_a_missing_judge_is_no_pass(court: Court, runner: Runner) -> None:
     assert not any(line.startswith(("::error", "##[")) for line in done.annotations)
 
 
+@pytest.mark.behaviour("50-ci-action")
+def test_judges_that_are_all_refused_are_no_pass(court: Court, runner: Runner) -> None:
+    court.bench.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
+    assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary
+
+
 # Nobody can be called
 
 
@@ -142,6 +150,14 @@ def test_wrong_inputs_are_told_where_people_look(court: Court, runner: Runner) -
     assert (done.code, done.outputs["verdict"]) == (2, "none")
     assert 'unknown preset "securty-audit"' in done.summary
     assert any('unknown preset "securty-audit"' in line for line in done.annotations)
+
+
+@pytest.mark.behaviour("50-ci-action")
+def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_key(runner: Runner) -> None:
+    (runner.checkout / "council.toml").write_text("[models\n", encoding="utf-8")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
+    assert "is not valid TOML" in done.summary
 
 
 @pytest.mark.behaviour("50-ci-action")
