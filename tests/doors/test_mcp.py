@@ -231,6 +231,26 @@ async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
     assert not processes(data)
 
 
+@pytest.mark.behaviour("40-mcp-cap", "006-mcp-roots")
+async def test_what_the_owner_says_at_the_start_holds(inner: Path) -> None:
+    async with connected("--max-cost", "0.50", "--folder", str(inner)) as client:
+        plan = await called(client, "council_estimate", question="Is notes.md right?")
+        over = await refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
+        out = await refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
+    assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
+    assert "ask for 0.5 at most" in over
+    assert "outside of what this client may use" in out
+
+
+@pytest.fixture
+def inner() -> Path:
+    place = Path("inner").resolve()
+    place.mkdir()
+    (place / "notes.md").write_text("Cold storage is cheap.", encoding="utf-8")
+    (place / "council.toml").write_text(SCRIPTED, encoding="utf-8")
+    return place
+
+
 # What goes wrong
 
 
@@ -281,3 +301,11 @@ async def test_without_the_sdk_it_says_what_to_install(
     monkeypatch.setattr(door, "find_spec", lambda name: None)
     assert run(["mcp"]) == 2
     assert "pip install 'council[mcp]'" in capsys.readouterr().err
+
+
+def test_a_port_without_http_and_a_folder_that_is_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    from council.doors.cli import run
+
+    for flags, said in ((["--port", "8765"], "is for --http"), (["--folder", "nowhere"], "there is no such folder")):
+        assert run(["mcp", *flags]) == 2
+        assert said in capsys.readouterr().err

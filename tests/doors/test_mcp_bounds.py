@@ -148,6 +148,8 @@ def test_roots_are_folders_of_this_machine(tmp_path: Path) -> None:
     said = [(tmp_path / "a b").as_uri(), (tmp_path / "file").as_uri(), "https://example.com/x", "file://host/etc"]
     assert roots_from(said) == ((tmp_path / "a b").resolve(),)
     assert folder_within(None, roots_from(said)) == (tmp_path / "a b").resolve()
+    with pytest.raises(UsageError, match="none of the roots"):
+        roots_from(said[1:])
 
 
 def test_a_server_started_at_the_root_of_all_files_opens_none() -> None:

@@ -66,9 +66,14 @@ def _least(*amounts: float | None) -> float | None:
 
 
 def roots_from(addresses: Iterable[str]) -> tuple[Path, ...]:
-    """The folders among the roots that a client declares."""
+    """The folders among the roots that a client declares. One that declares others only has none here."""
     places = (Path(unquote(urlsplit(address).path)) for address in addresses if address.startswith("file:///"))
-    return tuple(place.resolve() for place in places if place.is_dir())
+    found = tuple(place.resolve() for place in places if place.is_dir())
+    if not found:
+        raise UsageError(
+            "none of the roots that this client declares is a folder here, so nothing was done: declare one that is"
+        )
+    return found
 
 
 def own_root(owner: Owner) -> tuple[Path, ...]:

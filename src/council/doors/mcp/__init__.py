@@ -29,6 +29,10 @@ def serve(
     from council.doors.bounds import Owner
     from council.doors.mcp.desk import Desk
 
+    if port and not http:
+        raise UsageError(
+            f"--port {port} is for --http, and without it nothing listens anywhere: add --http, or drop --port"
+        )
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
         raise UsageError(f"--folder names {quoted(folder)}, and there is no such folder: check the name")

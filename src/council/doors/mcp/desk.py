@@ -96,7 +96,8 @@ class Desk:
         """What was said so far, and how the run stands: what nobody works on, and nobody will, was stopped."""
         now = await self._keeper.standing(run)
         dead = now["status"] == "running" and not now["owned"] and not now["detached"]
-        return await self._keeper.minutes(run), "stopped" if dead else str(now["status"])
+        entries, _, _ = await self._keeper.store.since(run, 0)
+        return Minutes.fold(entries), "stopped" if dead else str(now["status"])
 
     # Looking back
 
@@ -116,14 +117,14 @@ class Desk:
 
     async def _known(self, said: str, roots: Sequence[Path]) -> str:
         """The run of that name, if it belongs to a folder that this client may use."""
-        unknown = UnknownRun(f'there is no run "{said}" of a folder that this client may use: council_list lists them')
         try:
-            record = await self._keeper.store.load(await self._keeper.named(said))
+            run = await self._keeper.named(said)
+            minutes, _ = await self._minutes(run)
         except UnknownRun:
-            raise unknown from None
-        if not bounds.within(Path(record.folder), roots):
-            raise unknown
-        return record.run
+            minutes = Minutes()
+        if not minutes.run or not bounds.within(Path(minutes.folder), roots):
+            raise UnknownRun(f'there is no run "{said}" of a folder that this client may use: council_list lists them')
+        return minutes.run
 
 
 def _texts(value: Any) -> list[str]:

@@ -72,7 +72,7 @@ async def _met(desk: Desk, caller: Caller) -> Guest:
         await caller.context.session.report_progress(time.monotonic() - began, None, clean(line))
 
     declared = await caller.roots()
-    roots = (roots_from(declared) if declared else ()) or own_root(desk.owner)
+    roots = roots_from(declared) if declared else own_root(desk.owner)
     return Guest(roots, tell, caller if caller.has_forms else None)
 
 
