@@ -273,8 +273,9 @@ def test_a_side_may_have_a_name_or_a_case_alone() -> None:
 @pytest.mark.behaviour("003-persisting-told", "30-disputes-possible")
 def test_a_topic_stays_on_its_line_and_a_possible_dispute_says_that_it_is_one() -> None:
     assert disagreement_text(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
-    assert disagreement_text(POSSIBLE, "", []).startswith(
-        "Experts disagree on x vs y (possible: only their words differ).\n"
+    assert disagreement_text(POSSIBLE, "", []) == (
+        "Experts may disagree: nobody declared a stance, but what they recommend differs (possible).\n\n"
+        "- A: I recommend x.\n- B: I recommend y."
     )
 
 

@@ -11,7 +11,7 @@ from council.protocols.reconciling import Table, written
 from council.protocols.researching import researched
 from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
 from council.rules.claims import aligned
-from council.rules.disputes import disputing, find_disputes
+from council.rules.disputes import MOST, all_disputes, beyond, disputing
 from council.rules.synthesis import put_to_them
 from council.rules.voices import Dispute, Voice
 from council.types import Round, Statement, Verdict
@@ -30,9 +30,9 @@ async def general(council: Council, **options: Any) -> Verdict:
             council.members, "general/answer", reply=Position, research=found, spec_review=chosen.spec_review
         )
     voices = aligned(found.voices(first), await clerk(council, found.voices(first)))
-    disputes = find_disputes(voices)
-    second = await reconsidered(council, chosen, first, disputes)
-    table = Table(found, first, second, voices, disputes)
+    every = all_disputes(voices)
+    second = await reconsidered(council, chosen, first, every[:MOST])
+    table = Table(found, first, second, voices, every[:MOST], beyond(every))
     return await synthesised(council, chosen, table)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
 from council.protocols.researching import Research
 from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis
@@ -11,6 +13,7 @@ from council.rules.confidence import general_confidence
 from council.rules.disputes import settle
 from council.rules.queries import is_timely
 from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them
+from council.rules.topics import topic_key
 from council.rules.voices import Dispute, Move, Voice
 from council.types import Json, Question, Round, Statement, Verdict
 
@@ -26,6 +29,7 @@ class Table:
     second: Round[Reconsidered]
     heard: list[Voice]
     disputes: list[Dispute]
+    beyond: list[Dispute]  # disputed too, and put to nobody
     moves: list[Move] = field(init=False)
     resolved: list[Dispute] = field(init=False)
     persisting: list[Dispute] = field(init=False)
@@ -33,7 +37,7 @@ class Table:
 
     def __post_init__(self) -> None:
         self.moves = self._moves()
-        self.resolved, self.persisting = settle(self.disputes, self.moves)
+        self.resolved, self.persisting = settle([*self.disputes, *self.beyond], self.moves)
         self.voices = [self._now(voice) for voice in self.heard]
 
     @property
@@ -46,12 +50,20 @@ class Table:
         return {name: one for name, one in self.put.items() if one in self.persisting}
 
     @property
+    def untold(self) -> list[Dispute]:
+        """What the code tells by itself: those beyond the ten, and possible ones, which nobody is made to call disputes."""
+        return [one for one in self.persisting if one not in self.numbered.values()]
+
+    @property
     def settled(self) -> dict[str, Dispute]:
         return {name: one for name, one in self.put.items() if one in self.resolved}
 
     @property
     def consensus(self) -> list[Json]:
-        return consensus_points(self.voices, len(self.first))
+        """What stays disputed is agreed on by nobody, however many are on one side of it."""
+        disputed = {topic_key(one.topic) for one in self.persisting if not one.possible}
+        points = consensus_points(self.voices, len(self.first))
+        return [point for point in points if topic_key(point["topic"]) not in disputed]
 
     def _moves(self) -> list[Move]:
         put = self.put
@@ -83,17 +95,11 @@ class Table:
         return {name: what for name, what in strange.items() if what}
 
 
-def _whole(reply: Synthesis) -> str:
-    """All the words the chair answers for; one list of what it cites."""
-    sides = [f"{one.because} {side.position} {side.case}" for one in reply.disagreements for side in one.sides]
-    changes = reply.changes if isinstance(reply, SpecSynthesis) else []
-    return "\n\n".join([reply.answer, *sides, *changes]) if reply.answer.strip() else ""
-
-
 def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, question: Question) -> Verdict:
-    numbers = [n for n in cited(_whole(reply), table.found.numbered) if n in table.found.numbered]
+    told, changes = [reply.answer.strip(), *_disagreements(table, reply)], _changes(reply)
+    numbers = [n for n in cited("\n\n".join((*told, *changes)), table.found.numbered) if n in table.found.numbered]
     return Verdict(
-        _answer(table, reply, numbers),
+        "\n\n".join((_preface(table), *told, *_cited_list(table, numbers), *changes)),
         confidence=general_confidence(table.consensus, table.persisting, len(table.first), asked, bool(numbers)),
         consensus=tuple(table.consensus),
         disagreements=tuple(_dispute(table, one) for one in table.persisting),
@@ -101,7 +107,7 @@ def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, 
         dissent=tuple(_dissent(table)),
         shifts=tuple(_shifts(table)),
         sources=tuple(_sources(table, numbers)),
-        claims=tuple(claim_ledger(table.heard, table.disputes, [one.topic for one in table.resolved], table.moves)),
+        claims=tuple(claim_ledger(table.heard, [*table.disputes, *table.beyond], [one.topic for one in table.resolved], table.moves)),
         caveats=tuple(_caveats(table, problems, numbers, question)),
         details={
             "round1Responses": [_response(said, 1) for said in table.first.values()],
@@ -115,12 +121,8 @@ def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, 
 # The answer, part by part: the code writes what the chair must not leave out
 
 
-def _answer(table: Table, reply: Synthesis, numbers: list[int]) -> str:
-    parts = [_preface(table), reply.answer.strip(), *_disagreements(table, reply), *_cited_list(table, numbers)]
-    if isinstance(reply, SpecSynthesis):
-        changes = "\n".join(f"- {change}" for change in reply.changes) or "None."
-        parts.append(f"## Proposed Spec Changes\n\n{changes}")
-    return "\n\n".join(parts)
+def _changes(reply: Synthesis) -> list[str]:
+    return [f"## Proposed Spec Changes\n\n{reply.listed()}"] if isinstance(reply, SpecSynthesis) else []
 
 
 def _preface(table: Table) -> str:
@@ -135,6 +137,7 @@ def _disagreements(table: Table, reply: Synthesis) -> list[str]:
         one = told.get(name)
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
         texts.append(disagreement_text(dispute, one.because if one else "", sides if len(sides) > 1 else []))
+    texts += [disagreement_text(one, "", []) for one in table.untold]
     return ["## Where Experts Disagree", *texts] if texts else []
 
 
@@ -142,7 +145,7 @@ def _cited_list(table: Table, numbers: list[int]) -> list[str]:
     if not table.found.sources:
         return []
     known = {one["n"]: one for one in table.found.sources}
-    rows = [f"[{n}] [{_bare(known[n]['title'])}]({known[n]['url']})" for n in numbers]
+    rows = [f"[{n}] [{_bare(known[n]['title'])}]({_linked(known[n]['url'])})" for n in numbers]
     return ["## Sources\n\n" + ("\n".join(f"- {row}" for row in rows) or "None of the sources found was cited.")]
 
 
@@ -150,11 +153,21 @@ def _bare(title: str) -> str:
     return title.replace("[", "(").replace("]", ")")
 
 
+def _linked(url: str) -> str:
+    """An address or a path as the target of a link, which a blank or a bracket would end."""
+    return re.sub(r"[\s()<>\[\]\\]", lambda odd: quote(odd[0], safe=""), url)
+
+
 # What the report keeps besides
 
 
 def _caveats(table: Table, problems: list[str], numbers: list[int], question: Question) -> list[str]:
     lines = [f"The synthesis was sent back once and still fails a check: {problem}." for problem in problems]
+    if table.beyond:
+        more = f"{len(table.beyond)} more were found" if len(table.beyond) > 1 else "1 more was found"
+        lines.append(
+            f"Ten disagreements were put to the members, and {more}: they stand in the answer, answered by nobody."
+        )
     lines += [
         f"{name} cited what is not in the research context; it was struck: {', '.join(what)}."
         for name, what in table.struck().items()

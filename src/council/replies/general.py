@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from textwrap import indent
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from council.replies.advisors import MARKER
 from council.replies.base import Choices, Reply, each
 from council.replies.judges import Part
 from council.types import Json
@@ -176,5 +178,9 @@ class SpecSynthesis(Synthesis):
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
 
     def prose(self) -> str:
-        lines = [f"- {change}" for change in self.changes] or ["None."]
-        return "\n".join([self.answer.strip(), "", "## Proposed Spec Changes", "", *lines])
+        return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.listed()}"
+
+    def listed(self) -> str:
+        """Each change as one item, however many lines it has; marks of a list that were written into it are not doubled."""
+        items = [indent(MARKER.sub("", change.strip()), "  ").strip() for change in self.changes]
+        return "\n".join(f"- {item}" for item in items if item) or "None."

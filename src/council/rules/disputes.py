@@ -15,12 +15,13 @@ from council.rules.claims import by_topic, stands, strongest
 from council.rules.likeness import alike
 from council.rules.opposing import spoken_against
 from council.rules.prose import read
+from council.rules.queries import cut_at_word
 from council.rules.settling import settle, word_agrees
 from council.rules.voices import Claim, Dispute, Move, Side, Voice
 
-__all__ = ["Dispute", "Move", "Side", "disputing", "find_disputes", "settle", "word_agrees"]
+__all__ = ["Dispute", "Move", "Side", "all_disputes", "beyond", "disputing", "find_disputes", "settle", "word_agrees"]
 
-MOST = 10
+MOST = 10  # that are put to the members; what lies beyond is told, and asked of nobody
 HOW = ("declared", "marker", "possible")  # the surest first
 DIVERGING = 0.3  # recommendations that share some words, and fewer than this part of them
 TOPIC = 50  # characters of each recommendation that name a possible dispute
@@ -31,7 +32,17 @@ _RECOMMENDS = re.compile(
 
 
 def find_disputes(voices: Sequence[Voice]) -> list[Dispute]:
-    """At most ten, of voices whose topics are aligned: declared ones first, then those with most seats and evidence."""
+    """The ten that weigh most, of voices whose topics are aligned."""
+    return all_disputes(voices)[:MOST]
+
+
+def beyond(disputes: Sequence[Dispute]) -> list[Dispute]:
+    """What is disputed besides the ten: less weighty, and not to be lost. Of possible ones ten are enough."""
+    return [one for one in disputes[MOST:] if not one.possible]
+
+
+def all_disputes(voices: Sequence[Voice]) -> list[Dispute]:
+    """Declared ones first, then those with most seats and evidence."""
     topics = by_topic(voices)
     found = {key: _declared(claims) for key, claims in topics.items()}
     declared = {key for key, sides in found.items() if len({side.stance for side in sides.values()}) > 1}
@@ -47,7 +58,7 @@ def find_disputes(voices: Sequence[Voice]) -> list[Dispute]:
         Dispute(min(claim.topic for claim in topics[key]), _seated(sides.values(), seats), HOW[key not in declared])
         for key, sides in found.items()
     ]
-    return sorted([*disputes, *_possible(voices)], key=_rank)[:MOST]
+    return sorted([*disputes, *_possible(voices)], key=_rank)
 
 
 def disputing(disputes: Iterable[Dispute]) -> tuple[str, ...]:
@@ -71,7 +82,7 @@ def _possible(voices: Sequence[Voice]) -> Iterator[Dispute]:
     advice = [Side(voice.seat, said) for voice in silent if (said := read(voice.response).first(_RECOMMENDS))]
     for a, b in combinations(advice, 2):
         if a.seat != b.seat and 0 < alike(_words(a.claim), _words(b.claim)) < DIVERGING:
-            yield Dispute(f"{a.claim[:TOPIC].strip()} vs {b.claim[:TOPIC].strip()}", (a, b), "possible")
+            yield Dispute(f"{cut_at_word(a.claim, TOPIC)} vs {cut_at_word(b.claim, TOPIC)}", (a, b), "possible")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -14,6 +14,7 @@ from council.rules.voices import Dispute, Side
 __all__ = ["cited", "disagreement_text", "problems_of", "put_to_them", "strange_addresses"]
 
 SHOWN = 10  # numbers or addresses of one kind that are named
+POSSIBLY = "Experts may disagree: nobody declared a stance, but what they recommend differs (possible)."
 
 # What a member's reply has and nothing else, alone or together.
 _OWN_KEYS = ("memberId", "areasOfUncertainty", "disagreementTopics")
@@ -86,8 +87,8 @@ def _both(sides: Sequence[str]) -> bool:
 def disagreement_text(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
     """The disagreement in Markdown, by the chair's sides if there are two, else by the seats' own positions."""
     why = re.sub(r"\Abecause\b\s*", "", _line(because), flags=re.IGNORECASE).rstrip(".")
-    possible = " (possible: only their words differ)" if dispute.possible else ""
-    lead = f"Experts disagree on {_line(dispute.topic).rstrip(' .:;')}{f' because {why}' if why else ''}{possible}."
+    lead = f"Experts disagree on {_line(dispute.topic).rstrip(' .:;')}{f' because {why}' if why else ''}."
+    lead = POSSIBLY if dispute.possible else lead
     if _both([f"{position} {case}" for position, case in sides]):
         bullets = [_chairs(position, case) for position, case in sides if position.strip() or case.strip()]
     else:

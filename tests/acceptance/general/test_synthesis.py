@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.parley import DOCUMENTS, Parley, claim, position, source, synthesis
+from tests.acceptance.general.parley import DOCUMENTS, Parley, answer, claim, position, source, synthesis, told
 from tests.acceptance.general.test_rounds import TOPIC, opposed
 
 INVENTED = "Moving saves a fifth [9], see https://invented.example/paper."
@@ -162,3 +162,68 @@ def test_the_verbose_layout_shows_rounds_members_disagreements_and_claims(parley
     assert places == sorted(places)
     assert "#### Domain expert" in done.out
     assert '{"response"' not in done.out
+
+
+@pytest.mark.behaviour("30-disputes-cap", "30-both-sides-in-the-answer")
+def test_what_is_disputed_beyond_the_ten_is_told_and_agreed_on_by_nobody(parley: Parley) -> None:
+    topics = [f"topic {sign}" for sign in "abcdefghijkl"]
+    parley.says |= {
+        "r1": position(*(claim(topic, "supports", confidence=1.0) for topic in topics)),
+        "r1/skeptic": position(*(claim(topic, "opposes", confidence=1.0) for topic in topics)),
+        "synthesise": synthesis("It depends.", *(told(f"D{n}") for n in range(1, 11))),
+    }
+    report = parley.ask("--no-deliberate").json
+    assert {one["topic"] for one in report["disagreements"]} == set(topics)
+    assert all(f"xperts disagree on {topic}" in report["answer"] for topic in topics)
+    assert {one["status"] for one in report["claims"]} == {"contradicted"}
+    assert any("2 more were found" in row["reason"] for row in report["degraded"])
+    assert report["consensus"] == []
+
+
+@pytest.mark.behaviour("30-disputed-is-not-agreed")
+def test_two_of_three_on_one_side_of_a_dispute_are_no_consensus(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", confidence=1.0))
+    parley.says["r2"] = answer("MAINTAIN", confidence=1.0)
+    report = parley.ask().json
+    assert report["consensus"] == []
+    assert "What is agreed" not in parley.prompts("synthesise")["chair"]
+
+
+@pytest.mark.behaviour("30-disputes-possible")
+def test_a_possible_disagreement_stands_in_the_answer_as_such(parley: Parley) -> None:
+    one, other = "I recommend cold storage in the spring.", "The best approach is to keep the disks and buy more."
+    parley.says |= {"r1": position(response="Hard to say."), "r1/generalist": position(response=one)}
+    parley.says["r1/skeptic"] = position(response=other)
+    report = parley.ask().json
+    assert [one["how"] for one in report["disagreements"]] == ["possible"]
+    assert "Experts may disagree" in report["answer"]
+    assert f"- Generalist: {one}\n- Skeptic: {other}" in report["answer"]
+    assert parley.asked.count("synthesise/chair") == 1
+
+
+@pytest.mark.behaviour("30-sources-are-real")
+def test_what_the_code_cites_for_a_silent_chair_is_among_the_sources(parley: Parley) -> None:
+    parley.documents()
+    opposed(parley)
+    parley.says["r1/skeptic"] = position(claim(TOPIC, "opposes", text="Restores are slow.", sources=(2,)))
+    parley.says["synthesise"] = synthesis("All agree.")
+    text = parley.ask("--search", "files:docs", search="").json["answer"]
+    assert "Restores are slow. [2]" in text
+    assert "- [2] [docs/" in text
+
+
+@pytest.mark.behaviour("003-cite-sources")
+def test_a_file_with_blanks_and_brackets_in_its_name_is_linked_whole(parley: Parley) -> None:
+    parley.documents({"docs/a (b) [c].md": "# Cold storage archive cost\n\nIt costs a fifth.\n"})
+    parley.says["synthesise"] = synthesis("It costs a fifth [1].")
+    assert "](docs/a%20%28b%29%20%5Bc%5D.md)" in parley.ask("--search", "files:docs", search="").json["answer"]
+
+
+@pytest.mark.behaviour("30-spec-review-changes")
+def test_a_change_of_several_lines_stays_one_item(parley: Parley) -> None:
+    parley.documents({"plan.md": "# Plan\n"})
+    changes = ["Replace it by:\n\n```\np99 < 200 ms\n```", "- name an owner", "3. say by when"]
+    parley.says["synthesise"] = synthesis("Not yet.", changes=changes)
+    text = parley.ask("--spec-review", "--spec", "plan.md").json["answer"]
+    assert text.endswith("- Replace it by:\n\n  ```\n  p99 < 200 ms\n  ```\n- name an owner\n- say by when")
