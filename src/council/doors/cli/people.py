@@ -118,9 +118,9 @@ class Interview:
                 return
 
     async def _ask(self, asked: Json) -> None:
+        self.keyboard.forget()
         self.say(f"\n{RULE}\n{clean(asked['prompt']).strip()}\n{RULE}")
         self.say(f"You sit as {clean(asked['seat'])}. {TYPED if asked['fields'] else FREE}")
-        self.keyboard.forget()
         try:
             answer = await Form(self.keyboard, self.say).filled_in(asked)
         except Abstained:

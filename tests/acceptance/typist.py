@@ -1,0 +1,69 @@
+"""Somebody at a real terminal: a pseudo-terminal for the keyboard and the screen, a pipe for the answer."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+from tests.acceptance.helpers import Done
+
+
+class Typist:
+    """`council …` at a terminal; what the screen shows is waited for, then something is typed."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x28\x00\x64\x00\x00\x00\x00\x00")  # 40 lines of 100 columns
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "council", *arguments], cwd=folder, env={**os.environ, "TERM": "xterm"},
+            stdin=slave, stderr=slave, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(slave)
+        self.screen = ""
+        self._seen = 0
+        self._changed = threading.Condition()
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                piece = os.read(self.master, 65536)
+            except OSError:  # the last one has closed the other end
+                piece = b""
+            with self._changed:
+                self.screen += piece.decode(errors="replace")
+                self._changed.notify_all()
+            if not piece:
+                return
+
+    def sees(self, text: str, within: float = 30.0) -> str:
+        """Wait until this is shown, after all that was waited for before; what came up to it."""
+        end = time.monotonic() + within
+        with self._changed:
+            while (at := self.screen.find(text, self._seen)) < 0:
+                if time.monotonic() > end or (not self._changed.wait(1.0) and not self._reading.is_alive()):
+                    raise TimeoutError(f"not shown: {text!r}\n{self.screen[self._seen :]}")
+            shown, self._seen = self.screen[self._seen : at], at + len(text)
+            return shown
+
+    def types(self, *lines: str) -> None:
+        for line in lines:
+            os.write(self.master, line.encode() + b"\n")
+
+    def presses(self, key: str) -> None:
+        os.write(self.master, key.encode())
+
+    def ended(self) -> Done:
+        out, _ = self.process.communicate(timeout=60)
+        self._reading.join(10)
+        os.close(self.master)
+        return Done(self.process.returncode, out, self.screen)
