@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -292,3 +293,9 @@ def test_a_misspelt_verb_installs_nothing(project: Path, capsys: pytest.CaptureF
     assert command(["skill", "instal"]) == 2
     assert not (project / ".agents").exists()
     assert capsys.readouterr().err.startswith("council: ")
+
+
+def test_the_page_names_the_folders_that_are_used() -> None:
+    page = (ROOT / "docs" / "skill.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
+    assert {agent: (project, home) for agent, project, home in rows} == AGENTS
