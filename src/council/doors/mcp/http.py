@@ -65,7 +65,7 @@ async def over_http(desk: Desk, port: int) -> None:
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard is stricter
     app = server_of(desk).streamable_http_app(streamable_http_path=PATH, transport_security=unchecked)
     config = uvicorn.Config(
-        Guard(app, port, token), log_config=None, access_log=False, proxy_headers=False, server_header=False, workers=1,
+        Guard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
         timeout_graceful_shutdown=GOODBYE,
     )  # fmt: skip
     print(f"council mcp: http://{LOOPBACK}:{port}{PATH}", file=sys.stderr)
