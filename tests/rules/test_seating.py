@@ -163,7 +163,17 @@ def test_a_member_chosen_by_name_whose_key_is_missing_is_refused_with_the_variab
 
 def test_a_written_fallback_whose_key_is_missing_stops_nobody() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
-    assert seat_council(NAMES, settings, {}).seats[0].fallbacks == (CLAUDE,)
+    seating = seat_council(NAMES, settings, {})
+    assert seating.seats[0].fallbacks == (CLAUDE,)
+    (line,) = seating.advice  # but whoever counts on it hears of it
+    assert line.startswith(f'No fallback: "{CLAUDE}" cannot sit')
+    assert "ANTHROPIC_API_KEY" in line
+
+
+def test_a_fallback_that_was_written_twice_is_asked_once() -> None:
+    chain = ("sim:m2", "sim:m1", "sim:m2")
+    settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", chain)}, providers=("sim",))
+    assert seat_council(NAMES, settings, {}).seats[0].fallbacks == ("sim:m2",)
 
 
 def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there() -> None:

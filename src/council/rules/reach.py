@@ -95,14 +95,19 @@ def _unreached(model: Model, settings: Settings) -> str:
 def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """A member somebody chose by name, resolved; refused here and now if its key or its command is not there."""
     found = resolve(member, settings, env)
-    if (agent := _missing_command(found, env)) is not None:
-        raise ConfigError(_no_command(found, agent))
-    provider = settings.providers.get(split_member(found)[0])
-    if provider and not _has_key(provider, env):
-        raise ConfigError(
-            f"{quoted(found)} cannot sit, the key of its provider is not there; set {provider.api_key_env}, or choose another member"
-        )
+    if why := hindrance(found, settings, env):
+        raise ConfigError(why)
     return found
+
+
+def hindrance(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Why a member cannot be called now, as far as that is known before it is; nothing if it can."""
+    if (agent := _missing_command(member, env)) is not None:
+        return _no_command(member, agent)
+    provider = settings.providers.get(split_member(member)[0])
+    if provider is None or _has_key(provider, env):
+        return ""
+    return f"{quoted(member)} cannot sit, the key of its provider is not there; set {provider.api_key_env}, or choose another member"
 
 
 def _missing_command(member: str, env: Mapping[str, str]) -> str | None:

@@ -78,7 +78,7 @@ def seat_council(
     places = tuple(table.place(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.notice((*places, head))
     shared = lenses((place.name, place.vendor) for place in places) if spread else ()
-    return Seating(places, head, (*alone, *shared), (BETTER,) if alone else ())
+    return Seating(places, head, (*alone, *shared), (*([BETTER] if alone else []), *table.idle((*places, head))))
 
 
 def _local(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
@@ -170,7 +170,7 @@ class _Table:
     def chain(self, wish: _Wish, sitter: Candidate, sitting: set[str]) -> tuple[str, ...]:
         """Who comes next: the list somebody wrote, or one of each other family, those not at the table first."""
         if wish.fallback is not None:
-            written = (resolve(member, self.settings, self.env) for member in wish.fallback)
+            written = dict.fromkeys(resolve(member, self.settings, self.env) for member in wish.fallback)
             return tuple(member for member in written if member != sitter.member)
         if split_member(sitter.member)[0] in STAYS:
             return ()
@@ -180,6 +180,13 @@ class _Table:
             for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
             if candidate != LOCAL
         )
+
+    def idle(self, places: Iterable[Place]) -> list[str]:
+        """A line for each fallback that somebody wrote down and that cannot be called."""
+        written = dict.fromkeys(member for place in places for member in place.fallbacks)
+        return [
+            f"No fallback: {why}." for member in written if (why := reach.hindrance(member, self.settings, self.env))
+        ]
 
     def notice(self, places: Iterable[Place]) -> list[str]:
         alone = list(self.candidates) == [LOCAL] and any(place.member == LOCAL.member for place in places)
