@@ -115,6 +115,14 @@ def _same(done: Done) -> object:
 
 
 @pytest.mark.behaviour("50-watch")
+def test_who_asked_to_see_everything_sees_it_where_they_watch(detached: Table, council: Terminal) -> None:
+    here = council("--protocol", "triad", "--verbose", QUESTION)
+    run = council("--detach", "--json", "--protocol", "triad", "--verbose", QUESTION).json["run"]
+    assert council("watch", run).out == here.out
+    assert mark("beta", "draft") in here.out
+
+
+@pytest.mark.behaviour("50-watch")
 def test_watching_with_jsonl_streams_every_event_from_the_first(detached: Table, council: Terminal) -> None:
     run, gate = under_way(detached, council)
     watching = detached.process("watch", run, "--jsonl")

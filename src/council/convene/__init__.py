@@ -206,8 +206,9 @@ class Convener(Records):
                 await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
         return run
 
-    def lacking(self, record: Record) -> list[str]:
+    async def lacking(self, run: str) -> list[str]:
         """The variables of keys that a run needs and that are not set here."""
+        record = await self.store.load(await self.named(run))
         self._take_over(record)
         return self.equipment.lacking(roster_from(record.setup))
 

@@ -71,8 +71,9 @@ class Equipment:
             )
 
     def lacking(self, roster: Roster) -> list[str]:
-        """The variables of keys that somebody here needs and that are not set."""
-        kinds = {split_member(name)[0] for name in roster.everybody}
+        """The variables of keys that somebody who sits needs and that are not set; whoever stands in may be without."""
+        seats = (*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers)
+        kinds = {split_member(seat.member)[0] for seat in seats}
         wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
         return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
 

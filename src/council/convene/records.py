@@ -98,6 +98,10 @@ class Records:
         status, detached = await self.store.standing(run)
         return {"run": run, "status": status, "detached": detached, "owned": self.store.owned(run)}
 
+    async def is_verbose(self, run: str) -> bool:
+        """Whether every statement was asked for, by a flag or by words."""
+        return bool((await self.store.load(await self.named(run))).setup.get("verbose"))
+
     async def exported(self, run: str) -> Json:
         """All that is kept of a run, as one object; requests as base64."""
         return as_export(await self.store.load(await self.named(run)))

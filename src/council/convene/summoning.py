@@ -6,6 +6,8 @@ import asyncio
 import fcntl
 import json
 import os
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -53,6 +55,10 @@ async def _told(run: str, env: Mapping[str, str]) -> bool:
         except OSError:
             return False
     try:
+        if not _ours(writer.get_extra_info("socket")):
+            raise CouncilError(
+                f'somebody else listens in "{data_folder(env)}", so nothing was told: set COUNCIL_DATA to a folder of your own'
+            )
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
         return await asyncio.wait_for(reader.readline(), 5) == b"heard\n"
@@ -60,6 +66,14 @@ async def _told(run: str, env: Mapping[str, str]) -> bool:
         return False
     finally:
         writer.close()
+
+
+def _ours(peer: socket.socket) -> bool:
+    """Whether this user's own process is at the other end, as far as the system tells: keys are for nobody else."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return bool(user == os.getuid())
 
 
 def start(env: Mapping[str, str], lock: int | None = None) -> None:

@@ -114,10 +114,10 @@ class Worker:
     async def _take(self, run: str) -> None:
         try:
             record = await self.store.load(run)
-            env = self._envs.pop(run, None)
+            env = self._envs.pop(run, self.env)
             await self._close(run)
-            convener = self._conveners[run] = Convener(Path(record.folder), env or self.env, store=self.store)
-            if env is None and convener.lacking(record):
+            convener = self._conveners[run] = Convener(Path(record.folder), env, store=self.store)
+            if await convener.lacking(run):
                 self._left.add(run)  # it waits for somebody who has the keys: `council watch` sends them
             else:
                 await convener.resume(run, lambda entry: None)

@@ -17,6 +17,7 @@ from council.convene.working import call
 from council.doors.cli.asking import agreed
 from council.doors.cli.drive import Drive, planned
 from council.doors.cli.given import Wish, print_json
+from council.doors.cli.people import peopled
 from council.doors.cli.views import View
 from council.endings import Stop
 from council.errors import CouncilError, UsageError
@@ -46,6 +47,8 @@ def detach(drive: Drive, wish: Wish) -> int:
             return INTERRUPTED
         run = await convener.enqueue(plan)
         await _handed_over(drive, convener, run, lines)
+        if names := peopled(plan.as_json()):
+            drive.say([f"a person sits as {', '.join(names)}: `council watch {run}` asks them at a terminal"])
         return 0
 
     return drive.with_convener(job)
@@ -55,7 +58,9 @@ def requeue(drive: Drive, run: str | None) -> int:
     """Leave an unfinished run to the worker."""
 
     async def job(convener: Convener) -> int:
-        name = await convener.requeue(run or await convener.newest_unfinished())
+        name = await convener.named(run or await convener.newest_unfinished())
+        _refuse_without(await convener.lacking(name), name)
+        await convener.requeue(name)
         if (await convener.standing(name))["status"] == "complete":
             raise UsageError(f"run {name} is complete, so there is nothing to resume: `council report {name}` shows it")
         await _handed_over(drive, convener, name, [])
@@ -78,6 +83,7 @@ def watch(drive: Drive, run: str | None) -> int:
 
     async def job(convener: Convener) -> int:
         name = await convener.named(run or await convener.newest())
+        drive.verbose |= await convener.is_verbose(name)
 
         async def work(view: View, stop: Stop) -> Minutes | None:
             return await _until_left(_followed(convener, name, view, at_once=drive.is_live), convener, name, stop)
@@ -143,10 +149,24 @@ async def _tended(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[
         await asyncio.gather(tending, return_exceptions=True)
 
 
+def _refuse_without(keys: list[str], run: str) -> None:
+    """The worker would only wait for somebody who has them."""
+    if keys:
+        raise UsageError(f"run {run} needs {', '.join(keys)}, which is not set here: set it, and try again")
+
+
+async def _lacking(convener: Convener, run: str) -> list[str]:
+    try:
+        return await convener.lacking(run)
+    except UsageError:  # its folder or its settings are gone: the worker closes it with that reason
+        return []
+
+
 async def _tend(convener: Convener, run: str) -> None:
     while True:
         standing = await convener.standing(run)
         if standing["detached"] and standing["status"] in OPEN and not standing["owned"]:
+            _refuse_without(await _lacking(convener, run), run)
             await call(run, convener.env)
         await asyncio.sleep(TEND)
 
