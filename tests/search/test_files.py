@@ -339,7 +339,9 @@ async def test_a_pdf_is_found_by_its_page(root: Path) -> None:
     [row] = await found(made, "zeppelin")
     assert (row["title"], row["url"]) == ("docs/paper.pdf (page 2)", "docs/paper.pdf")
     assert row["snippet"] == "The zeppelin flies, key [redacted:OpenAI key]."
-    assert list(made.remarks) == ["1 file was left out: a secret by name, no text, too large, or not readable"]
+    assert list(made.remarks) == [
+        "1 file was left out (broken.pdf): a secret by name, no text, too large, or not readable"
+    ]
     await made.close()
 
 

@@ -145,5 +145,5 @@ class Broken:
 async def test_what_nobody_foresaw_becomes_a_row_too() -> None:
     assert await research(Broken(), ["tabs"], most=5) == [
         {"query": "tabs", "why": "broken failed in a way that was not foreseen (KeyError)"},
-        {"query": "broken", "why": "one file was not read"},
+        {"query": "broken", "why": "one file was not read", "remark": True},
     ]

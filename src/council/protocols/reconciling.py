@@ -90,6 +90,11 @@ class Table:
         answer = "\n\n".join([reply.answer, *changes])
         return problems_of(answer, told, self.found.numbered, self.numbered)
 
+    @property
+    def shown(self) -> list[Statement[Position]]:
+        """The first answers as the chair is shown them."""
+        return [self.found.struck(said) for said in self.first.values()]
+
     def struck(self) -> dict[str, list[str]]:
         strange = {name: self.found.strange(said.reply) for name, said in self.first.items()}
         return {name: what for name, what in strange.items() if what}
@@ -173,7 +178,7 @@ def _caveats(table: Table, problems: list[str], numbers: list[int], question: Qu
         for name, what in table.struck().items()
     ]
     if not table.found.sources:
-        lines.append(f"No source stands behind this answer: {table.found.missing}.")
+        lines.append(f"No source stands behind this answer: {'; '.join((table.found.missing, *table.found.remarks))}.")
         if is_timely(question.text):
             lines.append("The question asks for what is current, and nothing current was found: check before you act.")
     elif not numbers and not any(one["cited_by"] for one in _sources(table, numbers)):
@@ -233,7 +238,7 @@ def _sources(table: Table, numbers: list[int]) -> list[Json]:
 
 def _cites(said: Statement[Position], source: Json) -> bool:
     reply = said.reply
-    numbers = {n for claim in reply.claims for n in claim.sources} | set(cited(reply.response))
+    numbers = {n for claim in reply.claims for n in claim.sources} | set(cited(reply.response, {source["n"]: source}))
     return source["n"] in numbers or any(one.url == source["url"] for one in reply.sources)
 
 

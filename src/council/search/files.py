@@ -22,6 +22,7 @@ MOST_FILES = 2_000
 MOST_BYTES = 50 * 1024 * 1024
 MOST_SEEN = 50_000  # names
 SECONDS = 12.0  # to read them all; what was read by then is searched
+NAMED = 3  # files that are named where more were left out
 NOT_WALKED = {"node_modules", "__pycache__", "venv", "site-packages"}
 DOCUMENTS = {"", ".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".org", ".tex", ".pdf", ".html", ".htm"}
 NO_TEXT = set(
@@ -66,15 +67,17 @@ class Files:
     def _read(self) -> Index:
         index, root, end = Index(), self._place.resolve(), time.monotonic() + SECONDS
         files = documents(root)
-        read = left_out = used = 0
+        left_out: list[Path] = []
+        read = used = 0
         for path in files[:MOST_FILES]:
             used += _size(path)
             if used > MOST_BYTES or time.monotonic() > end or self._stop.is_set():
                 break
             read += 1
             text = self._admit(path)
-            left_out += text is None
-            if text:
+            if text is None:
+                left_out.append(path)
+            elif text:
                 index.add(self._shown(path.relative_to(root)), text)
         self._tell(files, read, left_out, len(index.passages))
         return index
@@ -83,19 +86,19 @@ class Files:
         """The file as seen from the folder that the run belongs to."""
         return Path(os.path.relpath(self._place / name, self._folder)).as_posix()
 
-    def _tell(self, files: Sequence[Path], read: int, left_out: int, found: int) -> None:
+    def _tell(self, files: Sequence[Path], read: int, left_out: Sequence[Path], found: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
             self._told[f'{_count(pdfs, "PDF")} not searched: pip install "council[pdf]" makes them readable'] = None
-            left_out -= pdfs
+            left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
         if read < len(files):
             limits = f"{MOST_FILES:,} files, {MOST_BYTES // 2**20} MB, {SECONDS:g} s"
             self._told[f"only {read:,} of {len(files):,} files were read (limits: {limits}): name a smaller folder"] = (
                 None
             )
-        if left_out > 0:
+        if left_out:
             why = "a secret by name, no text, too large, or not readable"
-            self._told[f"{_count(left_out, 'file')} left out: {why}"] = None
+            self._told[f"{_count(len(left_out), 'file')} left out ({_some(left_out)}): {why}"] = None
         if not found:
             self._told["there is no document in that folder that could be searched"] = None
 
@@ -114,6 +117,11 @@ def documents(root: Path) -> list[Path]:
 def _may_be_text(path: Path) -> bool:
     plain = path.name.isprintable() and not path.name.startswith(".")
     return plain and path.suffix.lower().removeprefix(".") not in NO_TEXT
+
+
+def _some(paths: Sequence[Path]) -> str:
+    names = ", ".join(one_line(path.name) for path in paths[:NAMED])
+    return f"{names} and {len(paths) - NAMED:,} more" if len(paths) > NAMED else names
 
 
 def _size(path: Path) -> int:

@@ -24,11 +24,13 @@ Found = list[Hit] | Trouble
 async def research(
     finder: Finder, queries: Sequence[str], *, most: int, freshness: str = "none", seconds: float = 15.0
 ) -> list[Json]:
-    """A row for each result, no address twice, the first of every query first; then a row for whatever came to nothing."""
+    """A row for each result, no address twice, the first of every query first; then a row for whatever came to nothing.
+
+    What a provider says of itself, and not of a query, is a `remark`."""
     most = min(max(1, most), MOST)
     asked = [_searched(finder, query, most, freshness, seconds, turn) for turn, query in enumerate(queries, 1)]
     found = list(zip(queries, await asyncio.gather(*asked), strict=True))
-    told = [{"query": finder.name, "why": plain(remark)} for remark in finder.remarks] if queries else []
+    told = [{"query": finder.name, "why": plain(one), "remark": True} for one in finder.remarks] if queries else []
     return [*_rows(found, most), *_whys(found), *told]
 
 

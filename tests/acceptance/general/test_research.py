@@ -57,7 +57,7 @@ def test_a_search_that_finds_nothing_is_told_to_the_seats_and_the_council_goes_o
     parley.says["research"] = {"queries": ["zyzzyva"]}
     done = parley.ask("--search", "files:docs", search="")
     assert done.code == 0
-    assert all("None: nothing was found" in text for text in parley.prompts("r1").values())
+    assert all("There is no research context: nothing was found." in text for text in parley.prompts("r1").values())
     assert any("No source stands behind this answer" in row["reason"] for row in done.json["degraded"])
 
 
@@ -142,3 +142,24 @@ def test_a_preset_names_a_roster_of_general_seats(parley: Parley) -> None:
     report = parley.ask("--preset", "pair").json
     assert [seat["name"] for seat in report["seats"]] == ["buyer", "keeper"]
     assert {"r1/buyer", "r1/keeper"} <= set(parley.asked)
+
+
+@pytest.mark.behaviour("30-nothing-found-goes-on")
+def test_that_there_is_no_context_is_told_outside_every_fence_and_nothing_asks_to_cite_it(parley: Parley) -> None:
+    """What stands inside a fence is nobody's instruction, so an instruction cannot stand there."""
+    parley.ask()
+    for prompt in (*parley.prompts("r1").values(), *parley.prompts("synthesise").values()):
+        assert "<<<Research" not in prompt
+        assert "There is no research context: no research was made for this question." in prompt
+        assert "as [2]" not in prompt
+
+
+@pytest.mark.behaviour("30-search-files-limits")
+def test_a_file_that_was_left_out_is_named_and_is_no_search_that_failed(parley: Parley) -> None:
+    parley.documents()
+    parley.documents({"docs/manual.txt": "cold storage " * 40_000})
+    report = parley.ask("--search", "files:docs", search="").json
+    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "- not everything was searched: 1 file was left out (manual.txt): " in text
+    assert "came to nothing" not in text
+    assert len(report["sources"]) == 2

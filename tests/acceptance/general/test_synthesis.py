@@ -227,3 +227,17 @@ def test_a_change_of_several_lines_stays_one_item(parley: Parley) -> None:
     parley.says["synthesise"] = synthesis("Not yet.", changes=changes)
     text = parley.ask("--spec-review", "--spec", "plan.md").json["answer"]
     assert text.endswith("- Replace it by:\n\n  ```\n  p99 < 200 ms\n  ```\n- name an owner\n- say by when")
+
+
+@pytest.mark.behaviour("30-strange-source-struck")
+def test_what_a_member_invents_in_its_prose_is_struck_too_and_the_chair_does_not_see_it(parley: Parley) -> None:
+    parley.documents()
+    prose = "It costs a fifth [1], says [42], and https://invented.example/page agrees."
+    parley.says["r1/skeptic"] = position(claim("moving", sources=(1, 7)), response=prose)
+    report = parley.ask("--search", "files:docs", search="").json
+    (row,) = [row for row in report["degraded"] if "struck" in row["reason"]]
+    assert row["reason"].startswith("skeptic")
+    assert all(what in row["reason"] for what in ("[7]", "[42]", "https://invented.example/page"))
+    shown = parley.prompts("synthesise")["chair"].split("# The members' answers")[1]
+    assert "It costs a fifth [1], says (source struck" in shown
+    assert not any(what in shown for what in ("[7]", "[42]", "invented.example"))
