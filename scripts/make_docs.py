@@ -56,7 +56,7 @@ EXITS = {
     exits.NO_ACCESS: "nobody could answer, and every reason is a key, a login or a quota",
     exits.BUDGET: "stopped by the budget, with what was said kept; `council resume --max-cost` goes on",
     exits.GATED: "complete, and what `--fail-on` asks for was found",
-    exits.INTERRUPTED: "interrupted; `council resume` goes on",
+    exits.INTERRUPTED: "interrupted or cancelled; `council resume` goes on",
 }
 
 
