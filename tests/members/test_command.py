@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,30 @@ async def test_a_cancelled_call_leaves_nobody_behind(habit: str, tmp_path: Path)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert not bench.left()
+
+
+ASKING = """
+import asyncio, os
+from council.members.command import CommandMember
+from council.types import Ask
+member = CommandMember("cli:claude", env=dict(os.environ), vendor="anthropic")
+asyncio.run(member.send(member.prepare(Ask("k", ({"role": "user", "content": "Why?"},))), lambda piece: None))
+"""
+
+
+@pytest.mark.behaviour("issue-5-cli-gone")
+async def test_a_council_that_is_killed_leaves_nobody_and_no_room_behind(tmp_path: Path) -> None:
+    bench, rooms = Bench(tmp_path, "ignores_term"), tmp_path / "rooms"
+    rooms.mkdir()
+    council = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKING, env={**bench.env, "TMPDIR": str(rooms)}
+    )
+    assert await eventually(lambda: any("prompt" in row for row in bench.log), within=20.0)
+    assert bench.left()
+    assert list(rooms.iterdir())
+    council.kill()
+    await council.wait()
+    assert await eventually(lambda: not bench.left() and not list(rooms.iterdir()))
 
 
 @pytest.mark.behaviour("issue-5-cli-gone")

@@ -2,6 +2,7 @@
 
 It is the first of a process group of its own. Whatever happens here, an answer, a fault or a cancelled wait, the whole
 group is gone before this module lets go of it; on Linux also what left the group, known by a mark in its environment.
+Should this process itself be killed, a watchman beside it ends the group and clears the room.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import os
 import secrets
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -26,6 +28,8 @@ GONE = 2.0  # seconds in which the killed are gone
 POLL = 0.02
 MARK = "COUNCIL_CALL"
 PROC = Path("/proc")
+# It waits for one line. Where none comes, whoever should have sent it is gone.
+WATCH = 'read -r all_is_well || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
 
 Take = Callable[[bytes], bool]  # hears bytes of standard output; whether they hold content
 
@@ -86,7 +90,7 @@ async def converse(
     argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, clocks: Clocks, take: Take,
     complete: Callable[[], bool] = lambda: False,
 ) -> Ended:  # fmt: skip
-    """Start it, give it the prompt and hear it out. Raises the Fault of a program that floods, falls silent or is not there."""
+    """Start it in a folder of its room, give it the prompt and hear it out. Raises the Fault of a program that floods, falls silent or is not there."""
     mark = secrets.token_hex(8)
     talk = Conversation(take)
     loop = asyncio.get_running_loop()
@@ -97,20 +101,37 @@ async def converse(
     except OSError as error:
         raise Fault("cli:start", f"{Path(argv[0]).name} could not be started: {error.strerror or error}") from None
     group = transport.get_pid()
-    try:
-        _feed(transport, prompt)
-        await _heard_out(talk, clocks, complete)
-        return Ended(transport.get_returncode(), talk.tails[1], talk.tails[2])
-    except Fault as fault:
-        raise Fault(fault.kind, fault.detail, said=_tails(talk)) from None
-    finally:
+    with watched(group, folder.parent):
         try:
-            await _end(group, mark)
-        except BaseException:  # cancelled once more: no time is left for asking
-            _kill(group, mark)
-            raise
+            _feed(transport, prompt)
+            await _heard_out(talk, clocks, complete)
+            return Ended(transport.get_returncode(), talk.tails[1], talk.tails[2])
+        except Fault as fault:
+            raise Fault(fault.kind, fault.detail, said=_tails(talk)) from None
         finally:
-            transport.close()
+            try:
+                await _end(group, mark)
+            except BaseException:  # cancelled once more: no time is left for asking
+                _kill(group, mark)
+                raise
+            finally:
+                transport.close()
+
+
+@contextmanager
+def watched(group: int, room: Path) -> Iterator[None]:
+    """While this lasts, the group and its room do not outlive this process, however it ends: then a pipe breaks."""
+    argv = ["/bin/sh", "-c", WATCH, "watchman", str(group), str(room)]
+    try:
+        watchman = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                    cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
+    except OSError:  # then nobody watches, as on systems without a shell
+        yield
+        return
+    try:
+        yield
+    finally:
+        watchman.communicate(b"\n")
 
 
 def _feed(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
