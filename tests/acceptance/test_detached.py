@@ -9,8 +9,9 @@ import signal
 
 import pytest
 
+from council.convene import Convener
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
-from tests.acceptance.test_worker import finished, in_order, queued, status
+from tests.acceptance.test_worker import finished, in_order, queued, status, with_convener
 from tests.fake_provider import Gate, Reply
 
 ARGS = ("--protocol", "collaborative")
@@ -227,6 +228,21 @@ def test_a_queued_run_that_is_cancelled_is_never_begun(detached: Table, council:
     assert (watched.code, detached.provider.log) == (130, [])
     assert council("cancel", run).out == f"run {run} has ended already (incomplete): nothing was stopped\n"
     in_order(council)
+
+
+@pytest.mark.behaviour("50-cancel")
+def test_a_cancel_that_comes_just_as_a_run_is_taken_up_is_heard(table: Table, council: Terminal) -> None:
+    gate = table.hold("draft")
+    run = queued()
+
+    async def taken_up(convener: Convener) -> str:
+        await convener.store.write(run, [("cancel", ())])  # nobody has closed it yet
+        return (await convener.resume(run, lambda entry: None)).stopped
+
+    assert with_convener(taken_up) == "cancelled"
+    gate.release()
+    in_order(council)
+    assert council("resume", run, "--json").json["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-cancel")

@@ -84,7 +84,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         for run, task in self._tasks.items():
-            if task.cancelled():
+            if task.cancelled() and run in self._conveners:
                 with suppress(CouncilError):
                     await self._conveners[run].requeue(run)
         for convener in self._conveners.values():
