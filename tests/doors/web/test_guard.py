@@ -162,3 +162,18 @@ def test_a_store_that_breaks_is_told_in_a_line(site: Site) -> None:
         db.execute("ALTER TABLE elsewhere RENAME TO events")
     assert told.status == 503
     assert "run store" in told.line
+
+
+@pytest.mark.behaviour("50-web-errors")
+def test_what_nobody_foresaw_is_told_in_a_line_too(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    run = site.convened()
+    with site.database() as db:
+        db.execute("UPDATE events SET body = '{' WHERE run = ? AND seq = 3", (run,))
+    told = site.ask("GET", f"/api/runs/{run}")
+    assert told.status == 500
+    assert "a fault of council itself" in told.line
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+    assert site.heard(f"/api/runs/{run}/events")[-1]["data"]["error"].startswith("this is a fault of council itself")
+    assert site.get("/api/runs")["runs"]

@@ -348,3 +348,14 @@ def test_a_run_that_was_killed_is_told_to_its_last_event_and_as_stopped(site: Si
     assert kept(heard) == site.ledger(run)
     assert heard[-1]["data"] == {"run": run, "status": "stopped"}
     assert site.get(f"/api/runs/{run}")["status"] == "stopped"
+
+
+@pytest.mark.behaviour("50-web-start")
+def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(site: Site) -> None:
+    async def queued() -> str:
+        convener = Convener(site.folder, site.env)
+        run = await convener.enqueue(await convener.plan([QUESTION], protocol="triad"))
+        await convener.close()
+        return run
+
+    assert site.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"

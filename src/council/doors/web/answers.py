@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -19,7 +18,6 @@ from council.types import Json
 STATUS: dict[type[CouncilError], int] = {
     UnknownRun: 404, RunOwned: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
 }  # fmt: skip
-EXITS = {404: 2, 409: 1}
 LONGEST = 600  # characters of one line
 
 
@@ -78,5 +76,4 @@ async def on_invalid(request: Request, problem: Exception) -> Answer:
 
 
 async def on_fault(request: Request, problem: Exception) -> Answer:
-    print(f"council: {fault_line(problem)}", file=sys.stderr)
     return error(500, fault_line(problem), 1)

@@ -31,7 +31,7 @@ SILENT: TelemetryConfig = {
 def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Guard:
     """Everything that `council serve` answers. `hosts` are the names it may be called by, `port` what it listens on."""
     app = FastAPI(
-        title="Council", description="Convene councils, listen to them, and read what they said.",
+        title="Council", version="1", description="Convene councils, listen to them, and read what they said.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
         telemetry=SILENT, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
     )  # fmt: skip

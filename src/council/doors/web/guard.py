@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from secrets import compare_digest
 from typing import Any
 
-from council.doors.web.answers import encoded, error_json
+from council.doors.web.answers import encoded, error_json, fault_line
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -93,9 +94,10 @@ class Guard:
             receive = _again(body, receive)
         try:
             await self.app(scope, receive, send)
-        except Exception:  # it was answered and told; only its traceback is left
+        except Exception as problem:  # it was answered, as far as it could be
             if "COUNCIL_DEBUG" in os.environ:
                 raise
+            print(f"council: {fault_line(problem)}", file=sys.stderr)
         return None
 
     def refusal(self, asked: Asked) -> Refusal | None:
@@ -153,14 +155,14 @@ def _with_headers(send: Send, path: str) -> Send:
 
 async def _body(receive: Receive) -> bytes | None:
     """All of it, or None if it is too large. Whoever hung up has sent what there is."""
-    parts: list[bytes] = []
+    body = bytearray()
     while True:
         message = await receive()
-        parts.append(message.get("body", b""))
-        if sum(map(len, parts)) > LARGEST:
+        body += message.get("body", b"")
+        if len(body) > LARGEST:
             return None
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return bytes(body)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,9 +13,12 @@ from council.convene import Convener
 from council.convene.working import call
 from council.doors.bounds import Caps, Owner
 from council.doors.web.sse import Feeds
-from council.errors import UsageError
+from council.errors import CouncilError, UsageError
+from council.render.clean import one_line
 from council.settings import quoted
 from council.types import Json
+
+PATIENCE = 5.0  # seconds a worker that was called has to answer when the server stops
 
 
 class Hall:
@@ -66,11 +70,21 @@ class Hall:
     def call_worker(self, run: str) -> None:
         """See to it that somebody works on a run. Nobody waits for that: the run is queued, whatever comes."""
         if run not in self._errands:
-            errand = self._errands[run] = asyncio.create_task(call(run, self.main.env))
-            errand.add_done_callback(lambda done: self._errands.pop(run, None))
+            self._errands[run] = asyncio.create_task(self._called(run))
+
+    async def _called(self, run: str) -> None:
+        try:
+            await call(run, self.main.env)
+        except (CouncilError, OSError) as error:
+            print(f"council: {one_line(str(error), 400)}", file=sys.stderr)
+        finally:
+            del self._errands[run]
 
     async def close(self) -> None:
-        await asyncio.gather(*self._errands.values(), return_exceptions=True)
+        if self._errands:  # a worker that is on its way is told; one that never comes is not waited for
+            _, late = await asyncio.wait(self._errands.values(), timeout=PATIENCE)
+            for errand in late:
+                errand.cancel()
         await self.main.close()
 
 

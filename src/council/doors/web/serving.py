@@ -8,6 +8,7 @@ import ipaddress
 import secrets
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,6 +69,7 @@ def _bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen()  # whoever reads the line may come at once
     except OSError as error:
         listening.close()
         raise UsageError(_why(error, host, port)) from None
@@ -113,7 +115,7 @@ def serve(hall: Hall, where: Address, *, open_page: bool, say: Callable[[str], N
         print(_warning(where), file=sys.stderr)
     say(url)
     if open_page:
-        webbrowser.open(url)
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # some wait until they are closed
     with suppress(KeyboardInterrupt):  # that is how it is stopped
         asyncio.run(server.serve(sockets=[listening]))
     return 0

@@ -219,7 +219,9 @@ class EventStream(Response):
         finally:
             for task in (telling, gone):
                 task.cancel()
-            await asyncio.gather(telling, gone, return_exceptions=True)
+            problem, _ = await asyncio.gather(telling, gone, return_exceptions=True)
+        if isinstance(problem, Exception) and not isinstance(problem, TimeoutError):  # it took nothing: that is all
+            raise problem
 
     async def _tell(self, send: Send) -> None:
         wake = asyncio.Event()
