@@ -14,6 +14,7 @@ from council.rules.digest import digest
 from council.types import Json, Verdict
 
 Stop = asyncio.Event
+NOTHING = Verdict("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ async def deliberate(council: Council, protocol: protocols.Protocol, options: Js
     except BudgetSpent as spent:
         return replace(_cut_short(council, "Budget used up", "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:
-        return _cut_short(council, "No chair", "chair", str(lost))
+        return _cut_short(council, "No chair", "chair", str(lost), lost.so_far or NOTHING)
     except QuorumLost as lost:
         return _cut_short(council, "Quorum lost", "quorum", str(lost))
     return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
@@ -52,13 +53,14 @@ def cancelled(council: Council) -> Ending:
     )
 
 
-def _cut_short(council: Council, cause: str, stopped: str, reason: str) -> Ending:
-    """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer."""
+def _cut_short(council: Council, cause: str, stopped: str, reason: str, so_far: Verdict = NOTHING) -> Ending:
+    """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer; then what rules made out."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     positions, stances = (_in_order(council, said) for said in (council.positions, council.stances))
     text = digest(cause, positions, list(stances.items()))
-    return Ending("incomplete", Verdict(text), stopped, reason)
+    answer = "\n\n".join(filter(None, (text, so_far.answer)))
+    return Ending("incomplete", replace(so_far, answer=answer), stopped, reason)
 
 
 def _in_order(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,9 @@ class SeatAbsent(QuorumLost):
 
 
 class ChairAbsent(CouncilError):
-    pass
+    """May carry the verdict as far as rules had made it out by then, so that it is not lost with the chair."""
+
+    so_far: Any = None
 
 
 class Fault(CouncilError):

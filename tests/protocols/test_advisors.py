@@ -70,7 +70,7 @@ async def test_two_who_agree_end_the_debate_when_the_third_is_gone_for_good() ->
     script: dict[str, Any] = {"r1/pragmatist": stand(), "r1/visionary": stand(), "r1/skeptic": {"fail": "auth"}}
     _, minutes, member = await sat(script, rounds=2, early_stop=True)
     assert [note.what for note in minutes.notes] == ["r2 skipped"]
-    assert "all 2 hold one stand" in minutes.notes[0].why and "2 calls saved" in minutes.notes[0].why
+    assert "both hold one stand" in minutes.notes[0].why and "2 calls saved" in minutes.notes[0].why
     assert [row.seat for row in minutes.absences] == ["skeptic"]
     (asked,) = [call for call in member.calls if call["key"] == "referee/referee"]
     assert asked["schema"]["properties"]["perspectives"]["items"]["properties"]["advisor"]["enum"] == [*ADVISORS[:2]]

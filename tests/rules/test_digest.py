@@ -48,3 +48,12 @@ def test_the_tally_lists_everyone_and_dissent_those_in_the_minority(
     text = digest("No chair", {}, tally)
     assert all(f"- {seat.capitalize()}: {stance}" in text for seat, stance in tally)
     assert text.partition("### Dissent\n\n")[2].splitlines() == dissent
+
+
+def test_a_role_that_is_the_name_over_again_is_not_said_twice() -> None:
+    text = digest("No chair", {name: said(name, "Yes.", role) for name, role in [("skeptic", "Skeptic"), ("domain_expert", "Domain expert"), ("cfo", "Head of Finance")]}, [])  # fmt: skip
+    assert [line for line in text.splitlines() if line.startswith("### ")] == [
+        "### Skeptic",
+        "### Domain expert",
+        "### Cfo (Head of Finance)",
+    ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from council.council import Council
+from council.errors import ChairAbsent
 from council.protocols.options import AdvisorsOptions
 from council.replies import Refereed, RefereedRounds, Stand
-from council.rules.rounds import Stance, budget, changes, cites, is_long, stage, unanimous
+from council.rules.rounds import Stance, budget, changes, cites, held, is_long, stage, unanimous
 from council.types import OUT_FOR_THE_RUN, Json, Round, Verdict
 
 
@@ -30,6 +31,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
                 **given,
             )
         transcript.append(said)
+        council.stances.update(held(_latest(transcript)))
         _flag_the_long(council, said, n, most)
         _tell_changes(council, transcript)
         if n < chosen.rounds and _is_over(council, chosen, transcript):
@@ -64,14 +66,19 @@ def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: i
     """Why no further round is worth its price; nothing, if one is."""
     if len(transcript[-1]) < 2:
         return "only one advisor is left, and nobody to answer"
-    stances = {name: one for said in transcript for name, one in _stances(said).items()}  # each one's latest
+    stances = _latest(transcript)
     awaited = [one for one in transcript[-1].absent.values() if one.state not in OUT_FOR_THE_RUN]
     if any(one.seat.name not in stances for one in awaited):  # not heard yet, and asked again in the next round
         return ""
     if not chosen.early_stop or not unanimous(list(stances.values())):
         return ""
-    of_one_mind = f"all {len(stances)} hold one stand with HIGH confidence after round {len(transcript)}"
+    who = "both" if len(stances) == 2 else f"all {len(stances)}"
+    of_one_mind = f"{who} hold one stand with HIGH confidence after round {len(transcript)}"
     return f"the debate ended early: {of_one_mind}; {left * len(transcript[-1])} calls saved"
+
+
+def _latest(transcript: list[Round[Any]]) -> dict[str, Stance]:
+    return {name: one for said in transcript for name, one in _stances(said).items()}
 
 
 def _stances(said: Round[Any]) -> dict[str, Stance]:
@@ -90,10 +97,14 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
     heard = [seat.name for seat in council.members if any(seat.name in said for said in transcript)]
     several = len(transcript) > 1
     async with council.phase("referee"):
-        ruling = await council.ask(
-            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": heard},
-            transcript=transcript, several=several,
-        )  # fmt: skip
+        try:
+            ruling = await council.ask(
+                council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": heard},
+                transcript=transcript, several=several,
+            )  # fmt: skip
+        except ChairAbsent as gone:  # what advisors declared themselves needs no referee
+            gone.so_far = Verdict("", shifts=tuple(_changes(transcript)))
+            raise
     reply = ruling.reply
     shifts = _shifts(reply, _changes(transcript))
     return Verdict(

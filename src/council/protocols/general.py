@@ -7,7 +7,7 @@ from typing import Any
 from council.council import Council
 from council.errors import ChairAbsent, UsageError
 from council.protocols.options import GeneralOptions
-from council.protocols.reconciling import Table, written
+from council.protocols.reconciling import Table, unruled, written
 from council.protocols.researching import researched
 from council.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
 from council.rules.claims import aligned
@@ -89,14 +89,18 @@ async def synthesised(council: Council, chosen: GeneralOptions, table: Table) ->
     reply = SpecSynthesis if chosen.spec_review else Synthesis
     choices = {"disagreement": list(table.numbered)} if table.numbered else {}
     async with council.phase("synthesise"):
-        said: Statement[Synthesis] = await council.ask(
-            council.chair,
-            "general/synthesise",
-            reply=reply,
-            choices=choices,
-            table=table,
-            spec_review=chosen.spec_review,
-        )
+        try:
+            said: Statement[Synthesis] = await council.ask(
+                council.chair,
+                "general/synthesise",
+                reply=reply,
+                choices=choices,
+                table=table,
+                spec_review=chosen.spec_review,
+            )
+        except ChairAbsent as gone:
+            gone.so_far = unruled(table)
+            raise
         problems = table.problems(said.reply)
         if problems:
             async with council.phase("again"):

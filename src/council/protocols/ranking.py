@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from council.council import Council
+from council.errors import ChairAbsent
 from council.protocols.reviewing import Review, Slip, for_the_chair, verdict_from, whose
 from council.replies import Ballot
 from council.rules.ranking import counted
@@ -20,10 +23,15 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
     council.stances.update({reader: f"{order[0]} first" for reader, order in counted(review.ballots).items()})
     async with council.phase("synthesise"):
         responses = council.labelled(list(answers.values()), council.chair)
-        synthesis = await council.ask(
-            council.chair, "ranking/synthesise", responses=responses, **for_the_chair(review, responses)
-        )
-    return verdict_from(review, synthesis.text, {council.chair.name: whose(responses)})
+        shown = {council.chair.name: whose(responses)}
+        try:
+            synthesis = await council.ask(
+                council.chair, "ranking/synthesise", responses=responses, **for_the_chair(review, responses)
+            )
+        except ChairAbsent as gone:  # the table needs none
+            gone.so_far = replace(verdict_from(review, "", shown), confidence=None, caveats=())
+            raise
+    return verdict_from(review, synthesis.text, shown)
 
 
 async def ranked(council: Council, answers: Round[None]) -> dict[str, Slip]:

@@ -103,9 +103,26 @@ class Table:
 def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, question: Question) -> Verdict:
     told, changes = [reply.answer.strip(), *_disagreements(table, reply)], _changes(reply)
     numbers = [n for n in cited("\n\n".join((*told, *changes)), table.found.numbered) if n in table.found.numbered]
-    return Verdict(
-        "\n\n".join((_preface(table), *told, *_cited_list(table, numbers), *changes)),
+    return replace(
+        _made_out(table, numbers, problems),
+        answer="\n\n".join((_preface(table), *told, *_cited_list(table, numbers), *changes)),
         confidence=general_confidence(table.consensus, table.persisting, len(table.first), asked, bool(numbers)),
+        caveats=tuple(_caveats(table, problems, numbers, question)),
+    )
+
+
+def unruled(table: Table) -> Verdict:
+    """What the rules made out, for a council that lost its chair: no disagreement is lost with it."""
+    told = _disagreements(table, Synthesis(answer="", disagreements=[]))
+    said = [one.said for one in table.shown]
+    numbers = [n for n in cited("\n\n".join((*said, *told)), table.found.numbered) if n in table.found.numbered]
+    made_out = _made_out(table, numbers, [])
+    return replace(made_out, answer="\n\n".join((*told, *_cited_list(table, numbers))), caveats=tuple(_struck(table)))
+
+
+def _made_out(table: Table, numbers: list[int], problems: list[str]) -> Verdict:
+    return Verdict(
+        "",
         consensus=tuple(table.consensus),
         disagreements=tuple(_dispute(table, one) for one in table.persisting),
         blind_spots=tuple(_uncertain(table)),
@@ -113,7 +130,6 @@ def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, 
         shifts=tuple(_shifts(table)),
         sources=tuple(_sources(table, numbers)),
         claims=tuple(claim_ledger(table.heard, [*table.disputes, *table.beyond], [one.topic for one in table.resolved], table.moves)),
-        caveats=tuple(_caveats(table, problems, numbers, question)),
         details={
             "round1Responses": [_response(said, 1) for said in table.first.values()],
             "round2Responses": [_response(said, 2) for said in table.second.values()],
@@ -173,10 +189,7 @@ def _caveats(table: Table, problems: list[str], numbers: list[int], question: Qu
         lines.append(
             f"Ten disagreements were put to the members, and {more}: they stand in the answer, answered by nobody."
         )
-    lines += [
-        f"{name} cited what is not in the research context; it was struck: {', '.join(what)}."
-        for name, what in table.struck().items()
-    ]
+    lines += _struck(table)
     if not table.found.sources:
         lines.append(f"No source stands behind this answer: {'; '.join((table.found.missing, *table.found.remarks))}.")
         if is_timely(question.text):
@@ -184,6 +197,13 @@ def _caveats(table: Table, problems: list[str], numbers: list[int], question: Qu
     elif not numbers and not any(one["cited_by"] for one in _sources(table, numbers)):
         lines.append("No source was cited: the answer rests on what the members know.")
     return lines
+
+
+def _struck(table: Table) -> list[str]:
+    return [
+        f"{name} cited what is not in the research context; it was struck: {', '.join(what)}."
+        for name, what in table.struck().items()
+    ]
 
 
 def _dispute(table: Table, one: Dispute) -> Json:

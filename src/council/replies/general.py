@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from textwrap import indent
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -126,7 +126,9 @@ class Answered(Part):
 
 
 class Reconsidered(Reply):
-    """Second thoughts on what is disputed, one paragraph each."""
+    """Second thoughts on what is disputed, one paragraph each. They are no answer to the question: that was given before."""
+
+    takes_a_position: ClassVar[bool] = False
 
     answers: list[Answered] = Field(description="one for each disagreement that was put to you")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from council.types import Statement
+from council.types import Seat, Statement
 
 EXCERPT = 120  # words of each position
 
@@ -15,7 +15,7 @@ def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[
     lines = [f"## {cause}: digest of statements", "", "No one has weighed these statements against each other.", ""]
     for statement in positions.values():
         lines += [
-            f"### {statement.seat.label}" + (f" ({statement.seat.role})" if statement.seat.role else ""),
+            f"### {_title(statement.seat)}",
             "",
             _excerpt(statement.said),
             "",
@@ -24,6 +24,12 @@ def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[
         lines += ["### Tally", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally), ""]
         lines += _dissent(tally)
     return "\n".join(lines).rstrip()
+
+
+def _title(seat: Seat) -> str:
+    """By its name, and by its role where that says more."""
+    same = seat.role.lower() == seat.name.lower().replace("_", " ").replace("-", " ")
+    return seat.role if same else f"{seat.label} ({seat.role})" if seat.role else seat.label
 
 
 def _excerpt(text: str) -> str:

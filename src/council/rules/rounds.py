@@ -15,7 +15,8 @@ ARTICLES = ("a", "an", "the", "The")  # "vendor A" is no article
 TURNS = frozenset(
     (
         "not", "no", "never", "nothing", "none", "nobody", "without", "instead", "against", "except", "but", "only",
-        "unless", "until", "if", "when", "later", "dont", "doesnt", "cannot", "cant", "wont",
+        "unless", "until", "if", "when", "later", "dont", "doesnt", "cannot", "cant", "wont", "after", "before", "once",
+        "then", "or", "and", "half", "part", "partly", "partially", "some", "most", "pilot", "trial",
     )
 )  # fmt: skip
 NOTHING = re.compile(
@@ -72,7 +73,8 @@ def _same_choice(a: str, b: str) -> bool:
     one, other = _words(a), _words(b)
     if not one or not other:
         return one == other
-    return (one <= other or other <= one) and not (one ^ other) & TURNS
+    more = one ^ other
+    return (one <= other or other <= one) and not more & TURNS and not any(map(str.isdigit, more))
 
 
 def _words(choice: str) -> frozenset[str]:
@@ -94,6 +96,14 @@ def _change(n: int, before: Stance, after: Stance) -> Json:
         "seat": after.seat, "round": n, "from": _stand(before), "to": _stand(after), "changed": True,
         "reason": after.evidence, "weak": not cites(after.evidence),
     }  # fmt: skip
+
+
+def held(stances: Mapping[str, Stance]) -> dict[str, str]:
+    """What each seat holds, in one wording where several hold the same."""
+    told: dict[str, str] = {}
+    for seat, one in stances.items():
+        told[seat] = next((told[name] for name in told if not _differ(one, stances[name])), _stand(one))
+    return told
 
 
 def cites(evidence: str) -> bool:

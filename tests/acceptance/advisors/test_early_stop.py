@@ -81,3 +81,16 @@ def test_a_stand_is_shown_to_the_others_in_its_own_words(table: Table, council: 
     prompt = table.prompt("r2/pragmatist")
     assert "**Stand:** against. **Choice:** stay on disk" in prompt
     assert "LOW" not in prompt  # how sure another is must not persuade
+
+
+@pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")
+def test_what_advisors_declared_is_on_record_without_a_referee(table: Table, council: Terminal, cast: Advice) -> None:
+    cast.instead["chair"] = Reply(status=500)
+    cast.said |= {"r1/skeptic": stand("against", "stay"), "r2/skeptic": stand("for", "move it", evidence="")}
+    cast.said["r2/visionary"] = stand("against", "stay", evidence="Restores take 12 hours.")
+    done = council("--json", "--rounds", "2", "--early-stop", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert {(one["seat"], one["weak"]) for one in done.json["shifts"]} == {("skeptic", True), ("visionary", False)}
+    tally = done.json["answer"].partition("### Tally")[2]
+    assert "- Pragmatist: for: move it\n- Visionary: against: stay\n- Skeptic: for: move it" in tally
+    assert tally.endswith("### Dissent\n\n- Visionary: against: stay")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.acceptance.general.parley import DOCUMENTS, Parley, answer, claim, position, source, synthesis, told
 from tests.acceptance.general.test_rounds import TOPIC, opposed
+from tests.fake_provider import Reply
 
 INVENTED = "Moving saves a fifth [9], see https://invented.example/paper."
 
@@ -241,3 +242,21 @@ def test_what_a_member_invents_in_its_prose_is_struck_too_and_the_chair_does_not
     shown = parley.prompts("synthesise")["chair"].split("# The members' answers")[1]
     assert "It costs a fifth [1], says (source struck" in shown
     assert not any(what in shown for what in ("[7]", "[42]", "invented.example"))
+
+
+@pytest.mark.behaviour("10-no-chair-keeps-what-rules-found", "30-both-sides-in-the-answer")
+def test_without_a_chair_the_digest_has_the_first_answers_and_no_disagreement_is_lost(parley: Parley) -> None:
+    parley.documents()
+    opposed(parley)
+    parley.says["r1/generalist"] = position(claim(TOPIC, text="Moving saves.", sources=(1,)), response="Move [1].")
+    parley.says["synthesise"] = Reply(status=500)
+    done = parley.ask("--search", "files:docs", search="")
+    assert (done.code, done.json["status"], done.json["confidence"]) == (3, "incomplete", None)
+    text = done.json["answer"]
+    assert "No chair: digest of statements" in text
+    assert "### Generalist\n\nMove [1]." in text
+    assert f"xperts disagree on {TOPIC}" in text
+    assert "- [1] [docs/" in text
+    assert [one["topic"] for one in done.json["disagreements"]] == [TOPIC]
+    assert {one["status"] for one in done.json["claims"]} == {"contradicted", "unverified"}
+    assert len(done.json["shifts"]) == 2

@@ -157,3 +157,15 @@ def test_a_seat_without_an_answer_reads_both_of_the_others(table: Table, council
     assert [row["seat"] for row in report["ranking"]["table"]] == ["alpha", "beta"]
     assert report["status"] == "complete"
     assert "gamma did not answer in answer" in council("replay").out
+
+
+@pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")
+def test_without_a_chair_the_table_stands_all_the_same(table: Table, council: Terminal, cast: Readers) -> None:
+    cast.instead["chair"] = Reply(status=500)
+    done = council(*RANKING, QUESTION)
+    assert (done.code, done.json["status"], done.json["confidence"]) == (3, "incomplete", None)
+    assert "No chair: digest of statements" in done.json["answer"]
+    ranking = done.json["ranking"]
+    assert ranking["table"][0]["seat"] == ranking["winner"] == "alpha"
+    text = (table.folder / done.json["report_path"]).read_text(encoding="utf-8")
+    assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in text
