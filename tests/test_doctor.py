@@ -83,10 +83,19 @@ async def test_each_member_is_shown_with_the_four_steps_it_has_taken(seated: Fak
     assert "run `gemini` and log in" in found["cli:gemini"]["detail"]
 
 
-async def test_a_provider_is_probed_once_and_without_a_paid_call(seated: FakeProvider) -> None:
+async def test_members_are_probed_without_a_paid_call(seated: FakeProvider) -> None:
     found = await rows(Convener())
     assert [found[name]["detail"] for name in ("sim:m1", "sim:m2")] == ["answered, 3 models"] * 2
     assert seated.log == []
+
+
+@pytest.mark.behaviour("issue-5-doctor-steps")
+async def test_a_model_that_its_provider_does_not_list_is_told(provider: FakeProvider) -> None:
+    told = f'base_url = "{provider.base_url}"'
+    configure("[providers.sim]", told, "[providers.idle]", told, "[models]", 'default = "sim:m1"', 'strong = "sim:m9"')
+    found = await rows(Convener())
+    assert found["sim:m1"]["detail"] == found["idle:"]["detail"] == "answered, 3 models"
+    assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not among them"
 
 
 @pytest.mark.behaviour("issue-5-doctor-deep")

@@ -71,18 +71,17 @@ def _row(convener: Convener, member: str, vendor: str, endpoint: str) -> Json:
 
 async def _provider(convener: Convener, provider: Provider, wanted: list[str]) -> list[Json]:
     own = [member for member in wanted if split_member(member)[0] == provider.name]
-    row = _row(convener, f"{provider.name}:", provider.vendor, provider.base_url)
-    row |= await _reached(convener, provider, own, row)
-    return [{**_row(convener, member, provider.vendor, provider.base_url), **_but(row)} for member in own] or [row]
+    asked = own or [_example(provider)]
+    reached = await asyncio.gather(*(_reached(convener, provider, member, bool(own)) for member in asked))
+    shown = own or [f"{provider.name}:"]
+    return [
+        _row(convener, member, provider.vendor, provider.base_url) | found
+        for member, found in zip(shown, reached, strict=True)
+    ]
 
 
-def _but(row: Json) -> Json:
-    """What holds for every member of a provider."""
-    return {name: value for name, value in row.items() if name not in ("member", "context")}
-
-
-async def _reached(convener: Convener, provider: Provider, own: list[str], row: Json) -> Json:
-    spoken_of = bool(own) or convener.settings.given(f"providers.{provider.name}")
+async def _reached(convener: Convener, provider: Provider, member: str, named: bool) -> Json:
+    spoken_of = named or convener.settings.given(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
         return _at("not installed", configured=spoken_of, installed=False, next="pip install 'council[pai]'")
     if not is_available(provider, convener.settings, convener.env):
@@ -90,23 +89,24 @@ async def _reached(convener: Convener, provider: Provider, own: list[str], row: 
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
         return _at("not configured", configured=spoken_of, next=f"set {need}{keep}")
     try:
-        said = await convener.members(_example(convener, provider, own)).probe()
+        said = await convener.members(member).probe()
     except CouncilError as error:
         what = f"did not answer: {error}"
         return _at(
             "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
         )
-    return _at("answered", True, key=True, answered=True, detail=said)
+    heard = said if named else ", ".join(said.split(", ")[:2])  # nobody misses an example
+    return _at("answered", True, key=True, answered=True, detail=heard)
 
 
 def _at(state: str, configured: bool = False, **more: object) -> Json:
     return {"state": state, "configured": configured, **more}
 
 
-def _example(convener: Convener, provider: Provider, own: list[str]) -> str:
-    """Some member of this provider: one that is wanted, else one of the catalogue, else any."""
+def _example(provider: Provider) -> str:
+    """Some member of a provider that nobody named one of: one of the catalogue, else any."""
     listed = [model.name for model in catalogue().models.values() if provider.name in model.ids]
-    return own[0] if own else f"{provider.name}:{listed[0] if listed else 'any'}"
+    return f"{provider.name}:{listed[0] if listed else 'any'}"
 
 
 # Others

@@ -346,6 +346,9 @@ async def test_a_slow_drip_of_words_is_an_answer(provider: FakeProvider, wire: s
 async def test_the_probe_counts_the_models_and_costs_nothing(provider: FakeProvider, wire: str) -> None:
     member = seated(provider, wire)
     assert await member.probe() == "answered, 3 models"
+    stranger = seated(provider, wire, model="m9")
+    assert await stranger.probe() == "answered, 3 models, m9 not among them"
+    await stranger.close()
     provider.script("/models", Reply(status=401))
     with pytest.raises(Fault) as caught:
         await member.probe()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from council.errors import Fault
 from council.members.base import Hear, Progress
@@ -92,7 +92,17 @@ class OnWire:
         except ValueError:
             raise Fault("endpoint", "the endpoint answered, but not with a list of models: check base_url") from None
         models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
-        return f"answered, {len(models)} models" if isinstance(models, list) else "answered"
+        if not isinstance(models, list):
+            return "answered"
+        more = isinstance(listed, dict) and (listed.get("has_more") or listed.get("nextPageToken"))
+        missing = "" if more or self._is_among(models) else f", {self.model} not among them"
+        return f"answered, {len(models)} models{missing}"
+
+    def _is_among(self, models: list[Any]) -> bool:
+        """Whether a list of models names ours. Some write a folder before the name, or a tag behind it."""
+        named = {str(one.get("id") or one.get("name")) for one in models if isinstance(one, dict)}
+        short = {name.removeprefix("models/").removesuffix(":latest") for name in named}
+        return not named or self.model in named | short
 
     async def close(self) -> None:
         await self.endpoint.close()
