@@ -359,3 +359,18 @@ def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(site: Site)
         return run
 
     assert site.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
+
+
+@pytest.mark.behaviour("50-web-events")
+def test_a_stream_on_which_nothing_happens_says_that_it_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "BEAT", 0.01)
+
+    async def silent(name: str) -> AsyncIterator[Entry]:
+        await asyncio.Event().wait()
+        yield Entry(1, 0.0, ev.Noted("", ""))
+
+    run = site.convened()
+    site.hall.feeds = Feeds(silent)
+    with site.asked("GET", f"/api/runs/{run}/events") as response:
+        lines = [response.readline() for _ in range(6)]
+    assert lines == [b"retry: 1000\n", b"\n", b": still here\n", b"\n", b": still here\n", b"\n"]
