@@ -33,6 +33,9 @@ async def general(council: Council, **options: Any) -> Verdict:
     every = all_disputes(voices)
     second = await reconsidered(council, chosen, first, every[:MOST])
     table = Table(found, first, second, voices, every[:MOST], beyond(every))
+    for name, move in table.given_way():
+        why = f"{move.word}, a weak flip: it gives no grounds" if move.weak else move.text
+        council.note(f"{move.seat} gave way on {name}", why=why)
     return await synthesised(council, chosen, table)
 
 
@@ -60,13 +63,13 @@ async def reconsidered(
     council: Council, chosen: GeneralOptions, first: Round[Position], disputes: list[Dispute]
 ) -> Round[Reconsidered]:
     """Only those who dispute, each with its own first answer, the opposing positions and the same research."""
-    seats = disputing(disputes)
-    if not seats:
+    seats, put = disputing(disputes), put_to_them(disputes)
+    for name, one in put.items():
+        council.note(f"{name} is disputed: {one.topic}", why=one.told())
+    if not seats or chosen.no_deliberate:
+        off = "deliberation is off: what is disputed stays disputed"
+        council.note("r2 skipped", why=off if seats else "nobody contradicts anybody")
         return Round()
-    if chosen.no_deliberate:
-        council.note("second round skipped", why="deliberation is off: what is disputed stays disputed")
-        return Round()
-    put = put_to_them(disputes)
     async with council.phase("r2"):
         return await council.poll(
             [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,

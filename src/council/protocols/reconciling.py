@@ -74,6 +74,11 @@ class Table:
             if name in put[one.topic].seats
         ]
 
+    def given_way(self) -> list[tuple[str, Move]]:
+        """Who did not maintain in the second round, each with the dispute's name."""
+        names = {one.topic: name for name, one in self.put.items()}
+        return [(names[move.topic], move) for move in self.moves if move.word != "MAINTAIN"]
+
     def _now(self, voice: Voice) -> Voice:
         """As it stands after the second round: what was conceded is no claim any more, and confidence is the later one."""
         moves = {move.topic: move for move in self.moves if move.seat == voice.seat}
@@ -239,7 +244,7 @@ def _shifts(table: Table) -> list[Json]:
     return [
         {
             "seat": move.seat, "topic": move.topic, "from": held.get((move.seat, move.topic), ""), "to": move.word,
-            "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.word == "CONCEDE" and len(move.text.split()) < 5,
+            "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.weak,
         }
         for move in table.moves
     ]  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+GROUNDS = 5  # words, the first of which is the concession itself
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -53,6 +55,10 @@ class Dispute:
     def possible(self) -> bool:
         return self.how == "possible"
 
+    def told(self) -> str:
+        """Who stands where, on one line."""
+        return ", ".join(f"{side.seat} {side.stance}" for side in self.positions)
+
     def against(self, seat: str) -> tuple[Side, ...]:
         """What is held against a seat's own stand. One who stands with it is no opponent."""
         own = {side.stance for side in self.positions if side.seat == seat}
@@ -68,3 +74,8 @@ class Move:
     word: str
     text: str
     confidence: float = 0.5  # in its claim as it stands now
+
+    @property
+    def weak(self) -> bool:
+        """A concession that gives no grounds."""
+        return self.word == "CONCEDE" and len(self.text.split()) < GROUNDS

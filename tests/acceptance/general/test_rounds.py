@@ -213,3 +213,20 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley:
     assert left["topic"] in disputed
     assert f"xperts disagree on {left['topic']}" in report["answer"]
     assert "The case for the other side." in report["answer"]
+
+
+@pytest.mark.behaviour("30-one-name-for-a-dispute")
+def test_the_report_says_what_a_disputes_name_stands_for_and_who_gave_way(parley: Parley) -> None:
+    opposed(parley)
+    parley.says |= {"r2/skeptic": answer("CONCEDE", "CONCEDE: yes."), "synthesise": synthesis()}
+    report = parley.ask().json
+    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert f"- D1 is disputed: {TOPIC}: generalist supports, skeptic opposes" in text
+    assert "- skeptic gave way on D1: CONCEDE, a weak flip: it gives no grounds" in text
+
+
+@pytest.mark.behaviour("30-six-calls-without-disagreement")
+def test_that_no_second_round_was_needed_is_said(parley: Parley) -> None:
+    report = parley.ask().json
+    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "- r2 skipped: nobody contradicts anybody" in text
