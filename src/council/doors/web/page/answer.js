@@ -4,9 +4,9 @@ import { button, bringIntoView, el, flash, link, memory, refill, webAddress } fr
 import { chip, chips } from "./chips.js";
 import { capital, short, stateInWords } from "./words.js";
 import { heardSeats } from "./fold.js";
-import { markdown } from "./markdown.js";
 import { rankingTable } from "./ranking.js";
 import { toneOf } from "./stands.js";
+import { write } from "./prose.js";
 
 export function answerView(context) {
   const node = el("section", { class: "answer card", "aria-labelledby": "answer-title", hidden: true });
@@ -16,7 +16,7 @@ export function answerView(context) {
     const done = minutes.verdict !== null;
     node.hidden = !done;
     if (!done || !isNew(minutes.run, minutes.seq, detail)) return;
-    refill(node, missing(minutes, detail), head(minutes), body(minutes, detail, context), ...parts(minutes.verdict, context));
+    refill(node, missing(minutes, detail), head(minutes), body(minutes, detail), ...parts(minutes.verdict, context));
   }
 
   return { node, update };
@@ -44,12 +44,14 @@ function head(m) {
     asked > 0 && el("span", { class: "soft" }, `${heardSeats(m)} of ${asked} seats`));
 }
 
-function body(m, detail, context) {
+function body(m, detail) {
   const said = detail?.report?.answer || m.verdict.answer || "";
   if (!said.trim()) return el("p", { class: "soft" }, m.reason ? capital(m.reason) : "There is no answer.");
   const sources = new Set((m.verdict.sources || []).map((one) => one.n));
   const cite = (n) => (sources.has(n) ? button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` }) : null);
-  return markdown(said, { top: 3, cite });
+  const node = el("div", { class: "words" });
+  write(node, said, { top: 3, cite });
+  return node;
 }
 
 function toSource(n) {

@@ -1,6 +1,7 @@
 // A question to a person: whoever sits as `human` answers it here.
 
 import { button, el, memory, refill } from "./dom.js";
+import { askFields } from "./askfields.js";
 import { BUSY } from "./words.js";
 import { everyone } from "./fold.js";
 import { markdown } from "./markdown.js";
@@ -21,8 +22,7 @@ export function asksView(context) {
 
   async function load(run) {
     try {
-      const asks = await context.source.asks(run);
-      const open = Array.isArray(asks) ? asks : asks.asks || [];
+      const open = await context.source.asks(run);
       refill(node, open.map((ask) => form(run, ask)));
       node.hidden = !open.length;
       if (!open.length && waits) setTimeout(() => waits && load(run), 1000); // looked a moment too early
@@ -32,27 +32,28 @@ export function asksView(context) {
   }
 
   function form(run, ask) {
-    const id = `ask-${ask.key.replace(/\W/g, "-")}`;
-    const words = el("textarea", { id, rows: "6", required: true });
+    const words = el("textarea", { id: "asked-words", rows: "6" });
+    const typed = ask.fields?.length ? askFields(ask.fields) : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
-    const submit = button("Answer", null, { class: "primary", type: "submit" });
-    return el("form", { class: "card", onsubmit: async (event) => {
-      event.preventDefault();
-      submit.disabled = true;
-      try {
-        await context.source.answer(run, ask.key, words.value);
-        refill(node);
-        node.hidden = true;
-      } catch (error) {
-        refill(problem, error.message);
-        problem.hidden = false;
-        submit.disabled = false;
-      }
-    } }, el("h2", { class: "eyebrow" }, `${ask.seat || ask.key}: your turn`), markdown(ask.question || ask.prompt || lastOf(ask.messages), { top: 3 }), el("label", { for: id }, "Your answer"), words, problem, submit);
+    const said = () => (typed ? JSON.stringify(typed.value()) : words.value);
+    return el("form", { class: "card", onsubmit: (event) => (event.preventDefault(), give(run, ask.key, said(), problem)) },
+      el("h2", { class: "eyebrow" }, `Your turn: you sit as ${ask.seat}`), el("details", { open: true }, el("summary", {}, "What you are asked"), el("div", { class: "put", tabindex: "0", role: "group", "aria-label": "What you are asked" }, markdown(ask.prompt, { top: 3 }))),
+      typed ? typed.node : [el("label", { for: "asked-words" }, "Your answer"), words], problem,
+      el("div", { class: "go" }, button("Answer", null, { class: "primary", type: "submit" }), button("Abstain", () => give(run, ask.key, "", problem), { class: "quiet" })));
+  }
+
+  async function give(run, key, words, problem) {
+    try {
+      await context.source.answer(run, key, words);
+      refill(node);
+      node.hidden = true;
+    } catch (error) {
+      refill(problem, error.message);
+      problem.hidden = false;
+    }
   }
 
   return { node, update };
 }
 
 const isHuman = (seat) => seat.model === "human" || seat.model.startsWith("human:");
-const lastOf = (messages) => messages?.at(-1)?.content || "What do you say?";

@@ -24,6 +24,8 @@ document.body.append(
   el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()),
   el("div", { class: "house" }, rail.node, main), help);
 
+rail.node.addEventListener("click", ({ target }) => target.closest("a") && aside(false));
+
 function aside(on) {
   mark(root, "data-rail", on ? "open" : null);
   toggle.setAttribute("aria-expanded", String(on));

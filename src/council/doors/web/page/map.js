@@ -61,8 +61,8 @@ export function mapView(context) {
     return [
       el("p", { class: "lead" }, row.about),
       el("dl", {}, facts.filter(([, said]) => said && !/^No (fix|root cause|reference)/.test(said)).map(([name, said]) => [el("dt", {}, name), el("dd", {}, said)])),
-      (row.sides || []).map((side) => el("p", { class: "side" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": ")))),
-      finding?.disputed && names.filter((name) => row.cells.get(name)?.stand === "opposes").map((name) => el("p", { class: "side" }, chip(name, context, { quote: row.cells.get(name).why }), " ", row.cells.get(name).why)),
+      (row.sides || []).map((side) => el("p", { class: "stance" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": ")))),
+      finding?.disputed && names.filter((name) => row.cells.get(name)?.stand === "opposes").map((name) => el("p", { class: "stance" }, chip(name, context, { quote: row.cells.get(name).why }), " ", row.cells.get(name).why)),
       el("p", { class: "chips" }, "In their words: ", holders.map((name) => chip(name, context, { quote: row.quote }))),
     ];
   }

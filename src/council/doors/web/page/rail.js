@@ -27,6 +27,8 @@ export function railView({ open, opened }) {
   let timer = 0;
   let shown = [];
   let wait = 0;
+  let looking = false;
+  let once = false;
 
   function choice(name, options) {
     return el("select", { "aria-label": `Filter by ${name}`, onchange: () => load() }, el("option", { value: "" }, name), options.map((one) => el("option", { value: one }, one)));
@@ -43,7 +45,16 @@ export function railView({ open, opened }) {
 
   const asked = (more = {}) => query({ ...Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value])), q: search.value.trim(), limit: 50, ...more });
 
+  /** One look at a time: who asks meanwhile is answered by one more look after it. */
   async function load() {
+    if (looking) return void (once = true);
+    [looking, once] = [true, false];
+    await look();
+    looking = false;
+    if (once) load();
+  }
+
+  async function look() {
     clearTimeout(timer);
     try {
       const { runs, more: rest } = await get(`runs${asked()}`);

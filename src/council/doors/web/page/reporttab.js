@@ -1,7 +1,7 @@
 // The report as Markdown, and every other form of it to take away.
 
 import { button, el, memory, refill } from "./dom.js";
-import { markdown } from "./markdown.js";
+import { write } from "./prose.js";
 
 const FORMS = ["md", "json", "sarif", "junit", "github", "mermaid", "html"];
 
@@ -22,7 +22,7 @@ export function reportTab(context) {
   async function load(run) {
     try {
       const said = await context.source.report(run, "md");
-      refill(text, markdown(said, { top: 3 }));
+      write(text, said, { top: 3 });
     } catch (error) {
       refill(text, el("p", { class: "problem", role: "alert" }, error.message));
     }

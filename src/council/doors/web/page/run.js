@@ -15,6 +15,7 @@ import { tabsView } from "./tabs.js";
 import { timelineView } from "./timeline.js";
 
 const HUES = 9;
+const TELLING = new Set(["phase", "closed"]); // after these the history looks different
 
 /** `source` answers for the run (the server, or an exported file); `follow(run, handlers)` brings its events. */
 export function runView(run, { source, follow, again, canAct, notify = () => {} }) {
@@ -100,7 +101,7 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
       if (!record.take(entry)) return;
       tell.hear(entry, record.full);
       if (entry.type === "closed") load();
-      if (entry.type === "closed" || record.full.phases.size < 2) notify();
+      if (TELLING.has(entry.type)) notify();
       due();
     },
     end() {

@@ -90,8 +90,8 @@ export function startView({ protocols, people, begun }) {
   /** Who sits there, to be chosen from those that can be called. */
   function member(seat) {
     const known = (people.members || []).filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
-    const names = [...new Set([seat.model, ...known])];
-    return el("select", { id: `member-${seat.name}`, "aria-label": `Who sits as ${seat.name}`, onchange: ({ target }) => (seats.set(seat.name, target.value), changed()) }, names.map((name) => el("option", { value: name, selected: name === seat.model }, name)));
+    const names = [...new Set([seat.model, ...known, "human"])];
+    return el("select", { id: `member-${seat.name}`, "aria-label": `Who sits as ${seat.name}`, onchange: ({ target }) => (seats.set(seat.name, target.value), changed()) }, names.map((name) => el("option", { value: name, selected: name === seat.model }, name === "human" ? "human: you" : name)));
   }
 
   function fail(error) {

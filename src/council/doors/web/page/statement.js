@@ -1,13 +1,10 @@
 // One statement in a seat's column: streaming as plain text, then as Markdown, or why it is missing.
 
-import { blocks } from "./markdown.js";
 import { button, el, mark, refill, say } from "./dom.js";
 import { diffNode } from "./diff.js";
 import { liveText } from "./livetext.js";
-import { money, number, stateInWords, tookWords } from "./words.js";
-import { slowly } from "./slices.js";
-
-const LEAF = 3000; // characters after which what is built stands in a block of its own, laid out only when it is seen
+import { number, stateInWords, tookWords } from "./words.js";
+import { write } from "./prose.js";
 
 /** `earlier()` gives what the same seat said in the round before, if it can be compared; `built` hears that what had
     streamed stands there as Markdown. */
@@ -69,12 +66,8 @@ export function statementNode({ key, title, earlier, built }) {
 
   /** What streamed stays until its Markdown is whole. */
   function build(then) {
-    const prose = el("div", { class: "prose" });
     drop?.();
-    drop = slowly(building(said.said, prose), () => {
-      refill(body, prose);
-      if (then) then(node);
-    });
+    drop = write(body, said.said, { top: 5 }, () => then && then(node));
   }
 
   function pause(words, detail) {
@@ -94,26 +87,3 @@ function factsOf(said) {
   const tokens = said.usage?.out ? `${number(said.usage.out)} tokens` : "";
   return [tokens, tookWords(said.seconds || 0)].filter(Boolean).join(" · ");
 }
-
-/** Build the Markdown of a text into a node; what is long is put into leaves. */
-function* building(text, into) {
-  const long = text.length > 2 * LEAF;
-  let leaf = into;
-  let size = Infinity;
-  for (const block of blocks(text, { top: 5 })) {
-    if (long && size > LEAF) {
-      leaf = el("div", { class: "leaf" });
-      into.append(leaf);
-      size = 0;
-    }
-    leaf.append(block);
-    size += block.textContent.length;
-    yield;
-  }
-}
-
-/** What a statement cost, where that is known. */
-export const costOf = (m, key) => {
-  const paid = m.attempts.filter((one) => one.key === key && one.usd !== null);
-  return paid.length ? money(paid.reduce((sum, one) => sum + one.usd, 0)) : "";
-};

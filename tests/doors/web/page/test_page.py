@@ -1,0 +1,324 @@
+"""The page as a person uses it: start a run, watch it, stop it, take it up, look back, take it away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.helpers import Table, mark
+from tests.doors.web.page.conftest import aside
+from tests.doors.web.page.looking import Looking
+from tests.doors.web.site import QUESTION, Site
+from tests.fake_provider import FakeProvider, Reply
+
+Look = Callable[..., Looking]
+PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
+
+
+def pressed(seen: Looking, question: str = QUESTION) -> str:
+    """Ask from the form; what stood on the button."""
+    seen.page.fill("#question", question)
+    seen.page.wait_for_selector(".go .run:not([disabled])")
+    said = seen.text(".go .run")
+    seen.page.click(".go .run")
+    seen.page.wait_for_selector(".seat")
+    return said
+
+
+def quiet(seen: Looking, site: Site) -> None:
+    """Nothing was asked of anybody else, and nothing went wrong unseen."""
+    assert seen.strangers(site.host) == []
+    assert seen.complaints == []
+
+
+@pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "issue-7-page-run")
+def test_a_run_is_started_watched_stopped_and_taken_up_from_the_page(
+    house: Site, provider: FakeProvider, look: Look
+) -> None:
+    table = Table(house.folder, provider)
+    table.configure(more=PRICED)
+    table.cast.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
+    seen = look().at(house.url)
+
+    assert pressed(seen).startswith("Run · at most $")
+    seen.wait("mark => document.querySelector('[data-seat=alpha]').innerText.includes(mark)", mark("alpha", "draft"))
+    seen.wait("() => document.querySelector('[data-seat=beta] .live-text')?.innerText.includes('Word 3 of beta')")
+    assert seen.page.locator("[data-seat=beta]").get_attribute("data-state") == "writing"
+
+    seen.page.click("button:has-text('Stop')")
+    seen.stands("incomplete: stopped by you")
+    assert "cancelled before the last step" in seen.text(".above")
+
+    del table.cast.instead["beta"]
+    seen.page.click(".actions button:has-text('Resume')")
+    seen.stands("complete")
+    seen.page.wait_for_selector(".answer .prose")
+    assert "The synthesise of chair" in seen.text(".answer .prose")
+    assert seen.texts(".seat-name") == ["alpha", "beta", "gamma", "chair"]
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-page-replay")
+def test_the_timeline_replays_a_run_by_hand_and_by_itself(house: Site, look: Look) -> None:
+    run = aside(house.convened)
+    seen = look().run(house.url, run)
+    plot = seen.page.locator(".plot input")
+    box = plot.bounding_box()
+    assert box is not None
+
+    seen.page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    seen.stands("replay")
+    assert not seen.page.locator(".answer").is_visible()
+    there = float(plot.input_value())
+    plot.press("ArrowLeft")
+    seen.wait("there => Number(document.querySelector('.plot input').value) < there", there)
+    plot.press("Home")
+    seen.wait("() => !document.querySelector('.statement[data-showing=said]')")
+
+    seen.page.keyboard.press("r")
+    seen.stands("complete")
+    assert seen.page.locator(".answer").is_visible()
+    quiet(seen, house)
+
+
+def judged(house: Site) -> str:
+    """Two judges who agree on one finding and quarrel about another."""
+    shared = {"severity": "critical", "category": "security", "description": "The core returns one and checks nothing.", "location": "src/core.py:2", "recommendation": "Check it.", "fix": "Check it first.", "why": "Nobody did.", "ref": "src/core.py:1"}  # fmt: skip
+    lone = shared | {
+        "severity": "minor",
+        "description": "The name says nothing about the thing.",
+        "location": "src/core.py:1",
+    }
+    first = {
+        "verdict": "WARN",
+        "confidence": "HIGH",
+        "key_insight": "It is unchecked.",
+        "recommendation": "Check it.",
+        "schema_version": 2,
+    }
+    notes = {"revised_from": None, "steel_man": "It may be meant so.", "challenges": [], "acknowledgments": []}
+    against = {
+        "target_judge": "judge-1",
+        "claim": "The name says nothing about the thing.",
+        "response": "It is the name of the file.",
+    }
+    second = first | {"restated": "As before.", "reason": "src/core.py:2 is as it was."}
+    lines = {
+        "r1/judge-1": first | {"findings": [shared, lone]}, "r1/judge-2": first | {"findings": [shared]},
+        "r2/judge-1": second | {"findings": [shared, lone], "debate_notes": notes},
+        "r2/judge-2": second | {"verdict": "FAIL", "findings": [shared], "debate_notes": notes | {"revised_from": "WARN", "challenges": [against]}},
+    }  # fmt: skip
+    cast = house.folder / "judges.json"
+    cast.write_text(
+        "".join(f"[{json.dumps(key)}]\nreply = {toml(line)}\n" for key, line in lines.items()), encoding="utf-8"
+    )
+    seats = "".join(f'[seats.judge-{n}]\nmodel = "scripted:{cast}"\n' for n in (1, 2))
+    (house.folder / "council.toml").write_text(seats, encoding="utf-8")
+    return str(aside(house.convened, "validate src/core.py", options={"debate": True}))
+
+
+def toml(value: Any) -> str:
+    """JSON is almost TOML; only the mark between a key and its value differs, and nothing is an empty text."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml(of)}" for key, of in value.items() if of is not None) + "}"
+    return "[" + ", ".join(map(toml, value)) + "]" if isinstance(value, list) else json.dumps(value)
+
+
+@pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts")
+def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(house: Site, look: Look) -> None:
+    seen = look().run(house.url, judged(house))
+    assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
+    assert seen.texts(".map .standing") == ["agreed", "disputed", "disputed"]
+    cells = [row.split() for row in seen.texts(".map tbody tr")]
+    assert cells[1].count("opposes") == 1
+    assert "WARN" in seen.text(".shifts") and "FAIL" in seen.text(".shifts")
+
+    seen.page.keyboard.press("j")
+    assert "Check it first." in seen.text(".map .detail")
+    seen.page.keyboard.press("j")
+    assert "It is the name of the file." in seen.text(".map .detail")
+    seen.page.click(".map .detail .chip:has-text('judge-1')")
+    flashed = seen.page.wait_for_selector(".flash")
+    assert "The name says nothing about the thing." in flashed.inner_text()
+    assert seen.page.evaluate("() => document.activeElement.dataset.key") == "r2 judge-1"
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-page-keyboard")
+def test_the_keyboard_alone_focuses_seats_widens_and_helps(house: Site, look: Look) -> None:
+    seen = look().run(house.url, aside(house.convened))
+    keys = seen.page.keyboard
+    keys.press("2")
+    assert seen.texts(".seat-name") == ["beta"] or seen.page.locator(".seat:visible").count() == 1
+    keys.press("f")
+    assert not seen.page.locator(".rail").is_visible()
+    keys.press("Escape")
+    assert seen.page.locator(".rail").is_visible()
+    keys.press("Escape")
+    assert seen.page.locator(".seat:visible").count() == 4
+    keys.press("?")
+    assert seen.page.locator("dialog.help").is_visible()
+    keys.press("Escape")
+    assert not seen.page.locator("dialog.help").is_visible()
+
+
+@pytest.mark.behaviour("50-page-diff")
+def test_rounds_are_compared_word_by_word(house: Site, look: Look) -> None:
+    seen = look().run(house.url, judged(house))
+    seen.page.click("[data-seat=judge-2] [data-key^=r2] button:has-text('compare')")
+    assert "WARN" in " ".join(seen.texts("[data-seat=judge-2] del"))
+    assert "FAIL" in " ".join(seen.texts("[data-seat=judge-2] ins"))
+
+
+@pytest.mark.behaviour("50-page-behind")
+def test_every_tab_tells_what_stands_behind_a_run(house: Site, look: Look) -> None:
+    seen = look().run(house.url, judged(house))
+    page = seen.page
+    page.click("#tab-packet")
+    assert "src/core.py" in seen.text("#panel-packet")
+    page.click("#panel-packet button")
+    seen.wait("() => document.querySelector('#panel-packet pre')?.innerText.includes('return 1')")
+    page.click("#tab-money")
+    assert "Nothing was billed" in seen.text("#panel-money")
+    page.click("#tab-attempts")
+    page.click("#panel-attempts summary >> nth=0")
+    seen.wait("() => document.querySelectorAll('#panel-attempts pre').length === 2")
+    assert "messages" in seen.text("#panel-attempts pre")
+    page.click("#tab-events")
+    assert seen.texts(".event b")[:2] == ["convened", "phase"]
+    page.click(".event >> nth=1")
+    assert '"type": "phase"' in seen.text(".event-detail")
+    page.click("#tab-report")
+    seen.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('core.py')")
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-page-history")
+def test_the_history_has_unfinished_runs_first_and_can_be_searched(house: Site, look: Look) -> None:
+    aside(house.convened, "Should the kitchen close on Mondays?")
+    unfinished = aside(house.convened, "Should the cellar flood?")
+    with house.database() as db:
+        db.execute("UPDATE runs SET status = 'running' WHERE id = ?", [unfinished])
+        db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", [unfinished])
+    aside(house.convened, "Should the garden grow?")
+    seen = look().at(house.url)
+    seen.wait("() => document.querySelectorAll('.past').length === 3")
+    assert seen.texts(".past .q") == [
+        "Should the cellar flood?",
+        "Should the garden grow?",
+        "Should the kitchen close on Mondays?",
+    ]
+    assert seen.page.locator(".past button").count() == 1
+    seen.wait("() => document.querySelector('.spend').innerText === 'Spent today\\n$0'")
+    seen.page.fill(".rail input", "garden")
+    seen.wait("() => document.querySelectorAll('.past').length === 1")
+    seen.page.click(".past a")
+    seen.page.wait_for_selector(".answer .prose")
+    assert seen.text(".run-head h1") == "Should the garden grow?"
+    seen.page.fill(".rail input", "")
+    seen.page.click(".past button:has-text('Resume')")
+    seen.wait(
+        "() => document.querySelector('.run-head h1').innerText.includes('cellar') && document.querySelector('.run-head .pill').innerText === 'complete'"
+    )
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-page-files")
+def test_files_are_picked_within_the_roots_and_go_into_the_plan(house: Site, look: Look) -> None:
+    seen = look().at(house.url)
+    seen.page.click("button:has-text('Add files')")
+    seen.page.wait_for_selector(".tree li")
+    assert "secret.pem" not in seen.text(".tree") and ".env" not in seen.text(".tree")
+    seen.page.click(".tree button:has-text('src/')")
+    seen.page.check(".tree label:has-text('core.py') >> xpath=../input")
+    seen.page.click("dialog button:has-text('Done')")
+    assert seen.texts(".picked code") == ["src/core.py"]
+    seen.page.fill("#question", "Is it sound?")
+    seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-page-human")
+def test_a_person_who_sits_answers_in_the_page(house: Site, look: Look) -> None:
+    seen = look().at(house.url)
+    seen.page.fill("#question", QUESTION)
+    seen.page.wait_for_selector("#member-beta")
+    seen.page.select_option("#member-beta", "human")
+    seen.wait(
+        "() => document.querySelector('#member-beta')?.value === 'human' && !document.querySelector('.go .run').disabled"
+    )
+    seen.page.click(".go .run")
+    for words in ("A person drafts this.", "A person improves this."):
+        seen.page.wait_for_selector("#asked-words")
+        seen.page.fill("#asked-words", words)
+        seen.page.click(".asks button:has-text('Answer')")
+        seen.wait("words => document.querySelector('[data-seat=beta]').innerText.includes(words)", words)
+    seen.stands("complete")
+    quiet(seen, house)
+
+
+@pytest.mark.behaviour("50-export-html")
+def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(house: Site, look: Look, tmp_path: Path) -> None:
+    run = judged(house)
+    seen = look().run(house.url, run)
+    with seen.page.expect_download() as waiting:
+        seen.page.click("a:has-text('Share .html')")
+    file = tmp_path / "run.html"
+    waiting.value.save_as(file)
+
+    alone = look(offline=True)
+    alone.page.goto(file.as_uri())
+    alone.page.wait_for_selector(".answer .prose")
+    assert alone.text(".verdict") == seen.text(".verdict")
+    assert alone.texts(".map tbody th") == seen.texts(".map tbody th")
+    alone.page.keyboard.press("1")
+    assert alone.page.locator(".seat:visible").count() == 1
+    alone.page.locator(".plot input").press("ArrowLeft")
+    alone.stands("replay")
+    alone.page.click("#tab-report")
+    alone.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('core.py')")
+    assert {url.partition(":")[0] for url in alone.asked} <= {"file", "data"}
+    assert alone.complaints == []
+
+
+@pytest.mark.behaviour("50-page-one-stream")
+def test_eight_tabs_share_one_stream_and_each_is_answered(house: Site, provider: FakeProvider, look: Look) -> None:
+    table = Table(house.folder, provider)
+    gate = table.hold("synthesise")
+    seen = look().at(house.url)
+    pressed(seen)
+    where = seen.page.url
+    tabs = [seen.page, *(seen.context.new_page() for _ in range(7))]
+    for tab in tabs[1:]:
+        tab.goto(where)
+    gate.wait()
+    for tab in tabs:
+        tab.wait_for_function(
+            "mark => document.querySelector('[data-seat=gamma]')?.innerText.includes(mark)",
+            arg=mark("gamma", "improve"),
+        )
+        assert tab.evaluate("async () => (await fetch('/api/runs')).status") == 200
+    tabs.pop(0).close()  # whoever led is gone
+    gate.release()
+    for tab in tabs:
+        tab.wait_for_function(
+            "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=30_000
+        )
+    assert seen.strangers(house.host) == []
+
+
+@pytest.mark.behaviour("issue-7-page-embedded")
+def test_the_embedded_member_is_watched_from_the_form_to_its_answer(house: Site, look: Look) -> None:
+    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    (house.folder / "council.toml").unlink()
+    seen = look().at(house.url)
+    seen.page.click("#protocol-quick", force=True)
+    assert pressed(seen, "Is the sky blue?") == "Run · free"
+    seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
+    assert "local:smollm2" in seen.text(".seat .member")
+    assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
+    quiet(seen, house)
