@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,7 @@ def _named(name: str, table: Mapping[str, Any], source: str, least: int, most: i
     names = [seat.name for seat in seats]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f'{source} names "{twice}" twice, and two seats cannot share a name: rename one')
+    seats = tuple(_apart(seat, seats) for seat in seats)
     members = {seat.name: _setting(row) for seat, row in zip(seats, rows, strict=True)}
     return Named(name, seats, members, _setting(table.get("chair", {})), path, str(table.get("about", "")))
 
@@ -140,8 +141,19 @@ def _seat(row: Mapping[str, Any], n: int, source: str) -> Seat:
     if name in TAKEN:
         raise UsageError(f'{source} calls a seat "{name}", which is the chair\'s own name: rename it')
     words = {key: " ".join(str(row.get(key, "")).split()) for key in ("role", "lens", "stance", "style")}
-    role = words["role"] or said.replace("_", " ").replace("-", " ").title()
+    role = words["role"] or _titled(said.replace("_", " ").replace("-", " "))
     return Seat(name, role, words["lens"], words["stance"], words["style"])
+
+
+def _titled(words: str) -> str:
+    """With capitals, unless somebody wrote some: "COO" stays."""
+    return words.title() if words.islower() else words
+
+
+def _apart(seat: Seat, seats: Sequence[Seat]) -> Seat:
+    """Seats are spoken to by their roles: two of one role are told apart by their names."""
+    twice = [other.role.casefold() for other in seats].count(seat.role.casefold()) > 1
+    return replace(seat, role=f"{seat.role} ({seat.name})") if twice else seat
 
 
 def _setting(row: Mapping[str, Any]) -> SeatSetting:

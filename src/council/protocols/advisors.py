@@ -94,12 +94,12 @@ def _changes(transcript: list[Round[Any]]) -> list[Json]:
 
 
 async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
-    heard = [seat.name for seat in council.members if any(seat.name in said for said in transcript)]
+    heard = {seat.name: seat.role for seat in council.members if any(seat.name in said for said in transcript)}
     several = len(transcript) > 1
     async with council.phase("referee"):
         try:
             ruling = await council.ask(
-                council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": heard},
+                council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
                 transcript=transcript, several=several,
             )  # fmt: skip
         except ChairAbsent as gone:  # what advisors declared themselves needs no referee

@@ -15,7 +15,7 @@ from council.rules.queries import is_timely
 from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them
 from council.rules.topics import topic_key
 from council.rules.voices import Dispute, Move, Voice
-from council.types import Json, Question, Round, Statement, Verdict
+from council.types import Json, Question, Round, Seat, Statement, Verdict
 
 MEMBER = "council_{}"
 
@@ -152,8 +152,13 @@ def _changes(reply: Synthesis) -> list[str]:
 
 
 def _preface(table: Table) -> str:
-    who = [f"{said.outcome.served_by or said.seat.member} as {said.seat.role.lower()}" for said in table.first.values()]
+    who = [f"{said.outcome.served_by or said.seat.member} as {_called(said.seat)}" for said in table.first.values()]
     return f"Participating models: {', '.join(who)}."
+
+
+def _called(seat: Seat) -> str:
+    """Its role as it stands in a sentence; names and abbreviations keep their capitals."""
+    return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
 def _disagreements(table: Table, reply: Synthesis) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -11,6 +12,8 @@ from pydantic import BaseModel, Field
 from council.replies.base import Reply, each
 from council.replies.judges import Confidence, Text
 from council.types import Json
+
+NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class Stand(Reply):
@@ -67,10 +70,13 @@ class Refereed(Reply):
     def prose(self) -> str:
         return self.told()
 
-    def told(self, heard: Sequence[str] = (), weak: Collection[str] = ()) -> str:
-        """The answer. Whoever was heard and is left out here is named; so is whoever moved and cited nothing."""
+    def told(self, heard: Mapping[str, str] = NOBODY, weak: Collection[str] = ()) -> str:
+        """The answer, advisors by their roles. Who was `heard` (name → role) and is left out here is named; so is who moved
+        and cited nothing."""
+        views = [f"- **{_called(one.advisor, heard)}:** {_line(one.view)}" for one in self.perspectives]
+        missing = [f"- **{_called(name, heard)}:** {LEFT_OUT}" for name in _missing(self.perspectives, heard)]
         parts = [
-            ("Perspectives", "\n".join([*map(_view, self.perspectives), *_left_out(self.perspectives, heard)])),
+            ("Perspectives", "\n".join([*views, *missing])),
             ("Tensions", "\n".join(f"- {_item(line)}" for line in self.tensions) or "None that matter."),
             *self.moves(heard, weak),
             ("Verdict", self.decision.strip()),
@@ -78,7 +84,7 @@ class Refereed(Reply):
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
-    def moves(self, heard: Sequence[str], weak: Collection[str]) -> list[tuple[str, str]]:
+    def moves(self, heard: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
         return []
 
 
@@ -98,12 +104,12 @@ class RefereedRounds(Refereed):
             first.setdefault(one.advisor, one)
         return first
 
-    def moves(self, heard: Sequence[str], weak: Collection[str]) -> list[tuple[str, str]]:
+    def moves(self, heard: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
         rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
         for one in self.moved.values():
             why = f"{one.why} {WEAK}" if one.advisor in weak else one.why
-            rows.append([one.advisor.capitalize(), one.opened_with, one.ended_with, why])
-        rows += [[name.capitalize(), "", "", LEFT_OUT] for name in _missing(self.positions, heard)]
+            rows.append([_called(one.advisor, heard), one.opened_with, one.ended_with, why])
+        rows += [[_called(name, heard), "", "", LEFT_OUT] for name in _missing(self.positions, heard)]
         return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows))]
 
 
@@ -112,15 +118,11 @@ WEAK = "**Weak flip: it cites nothing, possible anchoring.**"
 MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # a list's own, which many write into its items
 
 
-def _view(one: Perspective) -> str:
-    return f"- **{one.advisor.capitalize()}:** {_line(one.view)}"
+def _called(name: str, heard: Mapping[str, str]) -> str:
+    return heard.get(name) or name.capitalize()
 
 
-def _left_out(said: Sequence[Perspective], heard: Sequence[str]) -> list[str]:
-    return [f"- **{name.capitalize()}:** {LEFT_OUT}" for name in _missing(said, heard)]
-
-
-def _missing(said: Sequence[Perspective | Moved], heard: Sequence[str]) -> list[str]:
+def _missing(said: Sequence[Perspective | Moved], heard: Mapping[str, str]) -> list[str]:
     named = {one.advisor for one in said}
     return [name for name in heard if name not in named]
 

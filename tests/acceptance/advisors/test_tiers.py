@@ -86,3 +86,32 @@ def test_a_file_with_two_to_nine_seats_is_a_roster(table: Table, council: Termin
     done = council("--json", "--roster", "mine.toml", "--rounds", "2", QUESTION)
     assert (done.code, done.json["calls"]["made"]) == (0, 2 * count + 1)
     assert [seat["name"] for seat in done.json["seats"]] == [name.replace(" ", "-") for name in names]
+
+
+@pytest.mark.behaviour("10-advisors-by-role", "10-advisors-roster")
+def test_advisors_are_called_by_their_roles_in_prompts_and_answer(table: Table, council: Terminal) -> None:
+    take_seats(table, TIERS)
+    seats = [
+        'name = "cfo"\nrole = "Head of Finance"\nlens = "cash."\nstance = "Who pays"\nstyle = "dry."',
+        'name = "COO"',
+    ]
+    Path("mine.toml").write_text("\n".join(f"[[seats]]\n{seat}" for seat in seats))
+    answer = council("--json", "--roster", "mine.toml", "--rounds", "2", QUESTION).json["answer"]
+    opening = next(seen.prompt for seen in table.provider.log if "You are the Head of Finance" in seen.prompt)
+    assert (
+        "You are the Head of Finance, an advisor. Your lens: cash. Your stance: Who pays. Your manner: dry.\n"
+        in opening
+    )
+    assert "Name advisors in `advisor` as: cfo (the Head of Finance), coo." in table.provider.log[-1].prompt
+    assert "- **Head of Finance:** the view of cfo\n- **COO:** the view of coo" in answer
+    assert "| Head of Finance | cfo opens |" in answer
+
+
+@pytest.mark.behaviour("10-advisors-by-role")
+def test_two_seats_of_one_role_are_told_apart_by_their_names(table: Table, council: Terminal) -> None:
+    take_seats(table, TIERS)
+    Path("mine.toml").write_text("\n".join(f'[[seats]]\nname = "{name}"\nrole = "Engineer"' for name in ("ann", "bob")))
+    report = council("--json", "--roster", "mine.toml", QUESTION).json
+    assert [seat["role"] for seat in report["seats"]] == ["Engineer (ann)", "Engineer (bob)"]
+    referee = table.provider.log[-1].prompt
+    assert "<<<Engineer (ann) " in referee and "<<<Engineer (bob) " in referee

@@ -136,12 +136,17 @@ def test_a_resumed_run_does_not_search_again(parley: Parley) -> None:
 @pytest.mark.behaviour("30-preset-names-a-roster")
 def test_a_preset_names_a_roster_of_general_seats(parley: Parley) -> None:
     parley.configure(
-        '[rosters.pair]\nseats = [{name = "buyer", lens = "price", model = "sim:buyer"}, {name = "keeper", lens = "restores", model = "sim:keeper"}]\n'
+        '[rosters.pair]\nseats = [{name = "buyer", role = "CTO", lens = "price", stance = "Who pays", style = "dry", model = "sim:buyer"}, {name = "keeper", lens = "restores", model = "sim:keeper"}]\n'
     )
     parley.says["r1"] = position(claim("moving"))
     report = parley.ask("--preset", "pair").json
     assert [seat["name"] for seat in report["seats"]] == ["buyer", "keeper"]
     assert {"r1/buyer", "r1/keeper"} <= set(parley.asked)
+    part = (
+        "You are the CTO of a council. What you bring: price. The question you always ask: Who pays. Your manner: dry."
+    )
+    assert part in parley.prompts("r1")["buyer"]
+    assert report["answer"].startswith("Participating models: sim:buyer as CTO, sim:keeper as keeper.")
 
 
 @pytest.mark.behaviour("30-nothing-found-goes-on")
