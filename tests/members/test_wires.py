@@ -280,7 +280,7 @@ async def test_a_status_in_the_vendors_shape_has_its_kind(
 @pytest.mark.parametrize("path", ["/v2", "/v1/chat/completions", ""])
 async def test_an_address_that_serves_nothing_is_no_missing_model(provider: FakeProvider, wire: str, path: str) -> None:
     caught = await fault(member_at(provider.address + (path or "/nothing"), wire))
-    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: check base_url")
+    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: check base_url and wire")
 
 
 @every_wire

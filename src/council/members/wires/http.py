@@ -181,7 +181,7 @@ class Endpoint:
         after = said.waits if after is None else after
         status, kind = response.status, kind_of(response.status, said, after)
         message = elsewhere(response) if status < 400 else said.message.removeprefix(f"{status}: ")
-        hint = ": check base_url" if kind == "endpoint" and status >= 400 else ""
+        hint = ": check base_url and wire" if kind == "endpoint" and status >= 400 else ""
         return Fault(kind, self.detail(f"{status}: {message}{hint}"), retry_after=after)
 
     def detail(self, message: str) -> str:
