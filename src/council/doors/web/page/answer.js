@@ -74,7 +74,7 @@ function parts(v, context) {
     part("Claims", v.claims, (one) => claim(one, context)),
     part("Seen by one family alone", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)], { open: false }),
     part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, ` ${one.text || one}`)]),
-    part("Sources", v.sources, source),
+    part("Sources", v.sources, source, { open: false }),
   ];
 }
 
@@ -91,24 +91,24 @@ function part(title, items, row, { open } = {}) {
 const severity = (word) => el("span", { class: "severity", "data-severity": word }, word);
 
 function finding(one, context) {
-  return [
-    el("p", { class: "finding" }, severity(one.severity), one.location && el("code", {}, one.location), one.disputed && el("span", { class: "tag", "data-tone": "split" }, "disputed"), el("span", {}, ` ${one.description}`)),
-    one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), one.fix),
-    el("p", { class: "by" }, `found by ${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })),
-  ];
+  return el("div", { class: "finding" },
+    el("div", {},
+      el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.disputed && el("span", { class: "tag", "data-tone": "split" }, "disputed"), el("span", {}, ` ${one.description}`)),
+      one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), one.fix)),
+    el("p", { class: "by" }, `${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
 }
 
 function dispute(one, context) {
   const sides = (one.positions || []).map((side) =>
     el("li", {}, chip(side.seat, context, { quote: side.claim || side.why }), " ", el("b", {}, side.stance || side.verdict || side.position || ""), " ", side.claim || side.why || "", side.round2 && el("span", { class: "tag" }, `then ${side.round2}`)));
-  return [el("p", {}, capital(one.issue || "")), sides.length && el("ul", { class: "plain sides" }, sides)];
+  return [el("p", {}, capital(one.issue || "")), sides.length > 0 && el("ul", { class: "plain sides" }, sides)];
 }
 
 function claim(one, context) {
   return [
     el("span", { class: "tag", "data-tone": { supported: "good", contradicted: "bad", qualified: "doubt" }[one.status] || null }, one.status),
     el("span", {}, ` ${one.claim}`), (one.sources || []).map((n) => button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` })),
-    el("p", { class: "by" }, "held by", chips(one.by, context, { quote: one.claim }), one.against?.length && " against", one.against?.length && chips(one.against, context, { quote: one.topic })),
+    el("p", { class: "by" }, "held by", chips(one.by, context, { quote: one.claim }), one.against?.length > 0 && [" against", chips(one.against, context, { quote: one.topic })]),
   ];
 }
 

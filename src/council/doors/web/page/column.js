@@ -1,6 +1,6 @@
 // One seat's column: who sits there, how it is doing, and all it said.
 
-import { BUSY, OK, clock, money, number, stateInWords } from "./words.js";
+import { BUSY, OK, clock, money, number, stateInWords, unblind } from "./words.js";
 import { bringIntoView, button, el, flash, mark, say } from "./dom.js";
 import { hostOf, isApart } from "./fold.js";
 import { statementNode } from "./statement.js";
@@ -107,11 +107,17 @@ function turns(m, name) {
   for (const phase of m.phases.values()) {
     for (const [who, key] of phase.keys) {
       if (who !== name && hostOf(m, who) !== name) continue;
-      const [said, absent] = [phase.said.get(who), phase.absent.get(who)];
+      const [said, absent] = [readable(phase, phase.said.get(who)), phase.absent.get(who)];
       found.push({ id: `${phase.name} ${who}`, key, who, phase: phase.name, said, absent, title: titleOf(m, phase.name, who, name) });
     }
   }
   return found;
+}
+
+/** A ballot speaks of labels that its reader alone was given: here they are names again. */
+function readable(phase, said) {
+  const labels = said && phase.labels[said.seat];
+  return labels ? { ...said, said: unblind(said.said, labels) } : said;
 }
 
 function titleOf(m, phase, who, name) {
@@ -120,15 +126,17 @@ function titleOf(m, phase, who, name) {
   return `${helper}${phase.split("/").at(-1)}`;
 }
 
-/** What the same seat said to the council before this turn. */
+/** What the same seat said in the round before, where the two can be held against each other. */
 function before(m, turn) {
   let last = null;
   for (const phase of m.phases.values()) {
-    if (phase.name === turn.phase) return last;
+    if (phase.name === turn.phase) return last && isNext(last.phase, turn.phase) ? last : null;
     if (!isApart(m, phase.name) && phase.said.has(turn.who)) last = phase.said.get(turn.who);
   }
-  return last;
+  return null;
 }
+
+const isNext = (a, b) => (/^r\d+$/.test(a) && /^r\d+$/.test(b)) || (a === "draft" && b === "improve");
 
 /** The part of a statement that a quote most likely stands for: the one that shares most of its words. */
 function passage(body, quote) {

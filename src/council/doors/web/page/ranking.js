@@ -3,7 +3,7 @@
 import { chip } from "./chips.js";
 import { el } from "./dom.js";
 
-const figure = (value, digits = 2) => (value === null || value === undefined ? "none" : Number(value).toFixed(digits).replace(/\.?0+$/, ""));
+const figure = (value, digits = 2) => (value === null || value === undefined ? "none" : Number(Number(value).toFixed(digits)).toString());
 
 export function rankingTable(details, context) {
   const rows = details.table || [];

@@ -5,6 +5,7 @@ import { asksView } from "./asks.js";
 import { announcer } from "./announce.js";
 import { benchView } from "./bench.js";
 import { el, mark, say } from "./dom.js";
+import { briefly } from "./words.js";
 import { everyone } from "./fold.js";
 import { headerView } from "./header.js";
 import { mapView } from "./map.js";
@@ -25,7 +26,7 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
   let waiting = 0;
   const player = newPlayer(() => length(), () => due());
   const context = {
-    source, canAct, tone, resume,
+    source, canAct, tone, resume, brief,
     minutes: () => record.full,
     show: (seat, phase, quote) => bench.show(seat, phase, quote),
     focusSeat: (seat) => bench.focus(bench.focused === seat ? "" : seat),
@@ -46,6 +47,12 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
     const names = everyone(record.full).filter((seat) => seat !== record.full.chair).map((seat) => seat.name);
     const at = names.indexOf(name);
     return at < 0 ? "chair" : `s${(at % HUES) + 1}`;
+  }
+
+  /** A seat as it is called where there is little room: judge-attacker is attacker beside other judges. */
+  function brief(name) {
+    const names = (record.full.plan.seats || []).map((seat) => seat.name);
+    return briefly(names)[names.indexOf(name)] ?? name;
   }
 
   const live = () => !ended && record.full.status === "running";

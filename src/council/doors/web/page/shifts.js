@@ -20,7 +20,7 @@ export function shiftsView(context) {
     const chart = slopes(minutes, context);
     const told = changes(minutes, context);
     node.hidden = !chart && !told.length;
-    refill(body, chart, told.length && el("ul", { class: "plain" }, told));
+    refill(body, chart, told.length > 0 && el("ul", { class: "plain" }, told));
   }
 
   return { node, update };

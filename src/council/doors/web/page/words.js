@@ -104,9 +104,17 @@ export function short(text, most = 120) {
   return line.length <= most ? line : `${line.slice(0, most - 1).trimEnd()}…`;
 }
 
+const RESPONSES = /\b[Rr]esponses? ((?:[A-Z]{1,2}\b)(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)*)/g;
+
+/** What a reader wrote of responses under labels, with the seats in their place; unknown labels stay. */
+export function unblind(text, labels) {
+  if (!labels || !Object.keys(labels).length) return text;
+  return text.replace(RESPONSES, (whole, said) => (said.match(/[A-Z]{1,2}/g).every((one) => labels[one]) ? said.replace(/[A-Z]{1,2}/g, (one) => labels[one]) : whole));
+}
+
 /** Names that stand over narrow columns: without what all of them begin with. */
 export function briefly(names) {
   const parts = names.map((name) => name.split("-"));
-  const shared = names.length > 1 && parts.every((one) => one.length > 1 && one[0] === parts[0][0]);
+  const shared = names.length > 1 && parts.every((one) => one.length > 1 && one[0] === parts[0][0] && /\D/.test(one.slice(1).join("")));
   return shared ? parts.map((one) => one.slice(1).join("-")) : [...names];
 }

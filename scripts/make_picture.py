@@ -1,0 +1,165 @@
+"""The picture of the README: a real run of four judges on a cast of its own, seen in the page by a real browser.
+
+`python scripts/make_picture.py` writes docs/council.png. What the judges say stands in picture.toml; they are served by an
+endpoint on this machine, so that nothing leaves it and nothing is paid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from council.convene import Convener
+from council.events import Entry
+from council.minutes import Minutes
+from council.render.html import html
+
+HERE = Path(__file__).parent
+TARGET = HERE.parent / "docs" / "council.png"
+CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
+ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
+SIZE = (1220, 1400)
+PIECE = 24  # characters that are sent at once
+NOTES = {"revised_from": None, "steel_man": "", "challenges": [], "acknowledgments": []}
+Json = dict[str, Any]
+
+
+# The endpoint
+
+
+@asynccontextmanager
+async def endpoint() -> AsyncIterator[str]:
+    """Chat completions for the cast, streamed at each judge's own pace."""
+    asked: Counter[str] = Counter()
+
+    async def complete(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        seat = next(name for name, judge in CAST["judges"].items() if judge["model"].partition(":")[2] == body["model"])
+        troubles = CAST["judges"][seat].get("troubles")
+        if troubles:
+            asked[seat] += 1
+            status = troubles[min(asked[seat], len(troubles)) - 1]
+            return web.json_response({"error": {"message": "busy, come back later"}}, status=status)
+        return await streamed(request, seat, body)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", complete)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+async def streamed(request: web.Request, seat: str, body: Json) -> web.StreamResponse:
+    text = said(seat, ROUNDS[body["response_format"]["json_schema"]["name"]])
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    await asyncio.sleep(0.8)
+    for start in range(0, len(text), PIECE):
+        await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE]}}]})
+        await asyncio.sleep(PIECE / CAST["judges"][seat]["speed"])
+    usage = {"prompt_tokens": len(json.dumps(body)) // 4, "completion_tokens": len(text) // 4}
+    await send(response, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+async def send(response: web.StreamResponse, value: Json) -> None:
+    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+
+
+def said(seat: str, phase: str) -> str:
+    """A judge's reply; the second round keeps the findings of the first unless it has its own."""
+    line = {**CAST[phase][seat], "schema_version": 2}
+    findings = line.get("findings") or CAST["r1"][seat]["findings"]
+    line["findings"] = [{"recommendation": one["fix"], **one} for one in findings]
+    if phase == "r2":
+        line["debate_notes"] = NOTES | line["debate_notes"]
+    return json.dumps(line)
+
+
+# The run
+
+
+def settle_in(folder: Path, base_url: str) -> None:
+    """The folder that is judged, with its configuration."""
+    for name, text in CAST["files"].items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    lines = ["[budget]", "max_cost = 0.60"]
+    for family in dict.fromkeys(judge["model"].partition(":")[0] for judge in CAST["judges"].values()):
+        lines += [f"[providers.{family}]", f'base_url = "{base_url}"', "backoff = 0.2"]
+        lines += [
+            f'[prices."{family}:*"]',
+            *(f"{name} = {rate}" for name, rate in CAST["prices"][f"{family}:*"].items()),
+        ]
+    for seat, judge in CAST["judges"].items():
+        lines += [f"[seats.{seat}]", f'model = "{judge["model"]}"', "fallback = []"]
+    (folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+async def convened(folder: Path) -> list[Entry]:
+    """The run from its first event to its last."""
+    heard: list[Entry] = []
+    async with endpoint() as base_url:
+        settle_in(folder, base_url)
+        convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")})
+        lenses = [seat.removeprefix("judge-") for seat in CAST["judges"]]
+        options = {"debate": True, "count": len(lenses), "perspectives": lenses}
+        try:
+            plan = await convener.plan(["validate", CAST["target"]], options)
+            await convener.run(plan, heard.append)
+        finally:
+            await convener.close()
+    return heard
+
+
+# The picture
+
+
+def pictured(run: Path, target: Path, width: int, height: int) -> None:
+    """The exported run as a browser shows it when it is over, from its answer down to its columns."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name)))
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
+        page.goto(run.as_uri())
+        page.wait_for_selector(".answer .prose")
+        page.wait_for_function("() => document.querySelectorAll('.statement[data-showing=said] .prose').length > 5")
+        page.screenshot(path=target)
+        browser.close()
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--output", type=Path, default=TARGET)
+    options.add_argument("--html", type=Path, help="keep the exported run here as well")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        entries = asyncio.run(convened(Path(place)))
+        run = (given.html or Path(place) / "run.html").resolve()
+        run.write_text(html(Minutes.fold(entries), entries), encoding="utf-8")
+        pictured(run, given.output, *SIZE)
+    print(f"{given.output}: {given.output.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
