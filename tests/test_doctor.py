@@ -98,6 +98,15 @@ async def test_a_model_that_its_provider_does_not_list_is_told(provider: FakePro
     assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not among them"
 
 
+@pytest.mark.behaviour("issue-5-doctor-steps")
+async def test_the_embedded_model_has_not_answered_because_its_file_is_there(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="the extra local is not installed")
+    (tmp_path / "own.gguf").write_bytes(b"GGUF")
+    configure("[models]", f'default = "local:{tmp_path}/own.gguf"')
+    found = (await rows(Convener()))[f"local:{tmp_path}/own.gguf"]
+    assert steps(found) == [True, True, True, None]
+
+
 @pytest.mark.behaviour("issue-5-doctor-deep")
 async def test_a_deep_look_asks_everybody_who_would_sit_for_one_word_and_tells_the_cost(seated: FakeProvider) -> None:
     configure(
