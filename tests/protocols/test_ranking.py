@@ -14,6 +14,7 @@ from council.convene import Convener
 from council.errors import UsageError
 from council.members.scripted import Scripted
 from council.minutes import Minutes
+from council.protocols.reviewing import Slip
 from council.render.markdown import answer, document, mermaid, verbose
 from council.render.report import report
 from council.replies import Ballot, read, schema_of
@@ -232,7 +233,7 @@ async def test_a_seat_that_gave_no_answer_ranks_all_the_same() -> None:
     assert [(row["seat"], row["ballots"]) for row in minutes.verdict["details"]["table"]] == [("alpha", 1), ("beta", 1)]
     assert "There is one response: A." in words_for(requests(member, "rank")["alpha"])
     assert "By a reader who gave no response" in words_for(requests(member, "synthesise")["chair"])
-    assert "not counted is the ballot of alpha, beta" in document(minutes)
+    assert "not counted are the ballots of alpha, beta" in document(minutes)
 
 
 @pytest.mark.behaviour("10-out-for-the-run")
@@ -407,3 +408,19 @@ async def test_a_lens_reaches_the_answer_and_no_title_does() -> None:
     words = words_for(requests(member, "answer")["alpha"])
     assert "Look at it from this side: cash. The question you always ask: Who pays?" in words
     assert "Chief" not in words
+
+
+@pytest.mark.behaviour("10-ranking-labels-explained")
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Response A beats Response B.", "Response C beats Response B."),
+        ("A is wrong.", "A is wrong. (on this ballot A is Response C)"),
+        ("B errs where A does not.", "B errs where A does not. (on this ballot B is Response B, A is Response C)"),
+        ("Use AWS, says Response A.", "Use AWS, says Response C."),
+        ("C is a language, and I know it.", "C is a language, and I know it."),
+    ],
+)
+def test_a_letter_that_stands_alone_is_explained_to_a_reader_with_other_labels(said: str, told: str) -> None:
+    slip = Slip("alpha", {"A": "beta", "B": "gamma"}, Ballot(order=["A", "B"]))
+    assert slip.told(said, {"beta": "Response C", "gamma": "Response B"}) == told

@@ -10,6 +10,7 @@ from council.settings import SeatSetting
 from council.types import Json, Seat
 
 USUAL = tuple(Seat(name) for name in TABLE)
+TWO = "of two seats each reads one answer, so nothing can be ranked: three are the fewest that make a table"
 MOST = 60  # seats, each of which reads all the others' answers
 
 
@@ -20,4 +21,6 @@ def ranking_panel(task: str, options: Json, where: Where) -> Panel:
         return Panel(USUAL)
     named = roster(chosen.roster, where, 2, MOST)
     by_hand = where.settings.origins.get("chair.model") == "flag --seat"
-    return Panel(named.seats, members=named.members, presiding=SeatSetting() if by_hand else named.chair)
+    few = (TWO,) if len(named.seats) == 2 else ()
+    presiding = SeatSetting() if by_hand else named.chair
+    return Panel(named.seats, members=named.members, presiding=presiding, warnings=few)

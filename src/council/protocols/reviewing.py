@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from council.rules.ranking import Table
 from council.types import Json, Round, Statement, Verdict, renamed
 
 Names = Mapping[str, str]  # seat → what it is called here
+LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
 BEST = 5  # answers that a small chair is shown
 UNRANKED = "No reader compared two answers: what stands below was weighed by the chair alone."
 
@@ -33,8 +35,13 @@ class Slip:
         return next(self.told(self.ballot.why(label), names) for label, whose in self.labels.items() if whose == seat)
 
     def told(self, text: str, names: Names) -> str:
-        """Words of the ballot, its own labels replaced."""
-        return renamed(text, {label: names[seat] for label, seat in self.labels.items()})
+        """Words of the ballot, its own labels replaced. A letter that stands alone may be a label or a word: it is explained."""
+        mine = {label: names[seat] for label, seat in self.labels.items()}
+        alone = [
+            label for label in dict.fromkeys(LETTERS.findall(renamed(text, dict.fromkeys(mine, "")))) if label in mine
+        ]
+        told = renamed(text, mine)
+        return f"{told} (on this ballot {', '.join(f'{label} is {mine[label]}' for label in alone)})" if alone else told
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,8 @@ def _ballots(minutes: Minutes, details: Json) -> list[str]:
     lines = [f"Ballots: {cast} of {cast + len(absent)}" + (f"; absent: {', '.join(absent)}." if absent else ".")]
     single = [reader for reader, ballot in details["ballots"].items() if len(ballot["order"]) == 1]
     if single:
-        lines.append(
-            f"A single answer can be put in no order: not counted is the ballot of {', '.join(map(cell, single))}."
-        )
+        which = "is the ballot" if len(single) == 1 else "are the ballots"
+        lines.append(f"A single answer can be put in no order: not counted {which} of {', '.join(map(cell, single))}.")
     return lines
 
 
