@@ -232,7 +232,13 @@ def test_who_was_absent_from_the_fork_on_is_asked_again(table: Table, council: T
     del table.cast.instead["gamma"]
     table.provider.forget()
     fork = council("fork", run, "--json").json
-    assert sorted(table.asked()) == ["draft/gamma", "improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
+    assert sorted(table.asked()) == [
+        "draft/gamma",
+        "improve/alpha",
+        "improve/beta",
+        "improve/gamma",
+        "synthesise/chair",
+    ]
     assert fork["quorum"]["ok"] == 3
     in_order(council)
 
@@ -240,7 +246,9 @@ def test_who_was_absent_from_the_fork_on_is_asked_again(table: Table, council: T
 @pytest.mark.behaviour("50-fork-absences")
 def test_a_member_who_takes_the_place_of_one_that_was_out_is_not_out(table: Table, council: Terminal) -> None:
     """Two rounds of advisors: the skeptic's key was refused in the first, another one sits there from the second on."""
-    table.configure(more="\n".join(f'[seats.{seat}]\nmodel = "sim:{seat}"' for seat in ("pragmatist", "visionary", "skeptic")))
+    table.configure(
+        more="\n".join(f'[seats.{seat}]\nmodel = "sim:{seat}"' for seat in ("pragmatist", "visionary", "skeptic"))
+    )
     table.provider.answer = lambda seen: Reply(status=401) if seen.model == "skeptic" else None
     first = council("--json", "--rounds", "2", QUESTION)
     assert first.json["quorum"]["ok"] == 2
