@@ -104,19 +104,21 @@ def survives(processes: ForkServerContext, table: Table, protocol: str, *, every
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
+@pytest.mark.parametrize("every", GRAINS)
 @pytest.mark.parametrize("protocol", PHASES)
-def test_killed_at_any_event_and_again_while_resumed(processes: ForkServerContext, table: Table, protocol: str) -> None:
-    survives(processes, table, protocol)
+def test_killed_and_again_while_resumed(processes: ForkServerContext, table: Table, protocol: str, every: bool) -> None:
+    survives(processes, table, protocol, every=every or protocol == "triad")
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-committed-never-bought-again")
-def test_killed_at_any_event_while_seats_fail_are_replaced_and_repair_themselves(
-    processes: ForkServerContext, table: Table
+@pytest.mark.parametrize("every", GRAINS)
+def test_killed_while_seats_fail_are_replaced_and_repair_themselves(
+    processes: ForkServerContext, table: Table, every: bool
 ) -> None:
     table.configure(beta=["sim:spare"])
     table.cast.seat_of["spare"] = "beta"
     table.cast.instead |= {"beta": Reply(status=500), "gamma": Reply(status=500), "chair/triage": _wrong_at_first}
-    survives(processes, table, "adversarial")
+    survives(processes, table, "adversarial", every=every)
 
 
 def _wrong_at_first(seen: Seen) -> Reply | None:

@@ -101,6 +101,6 @@ def test_any_text_can_be_scrubbed(text: str) -> None:
      "curl -u a:" * 100_000, "mysql -p " * 110_000, '"auth": "' * 110_000],
 )  # fmt: skip
 def test_a_megabyte_of_anything_is_read_in_seconds(text: str) -> None:
-    started = time.monotonic()
+    started = time.thread_time()  # the work of this thread alone, whatever else the machine does
     secrets_in(text)
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
