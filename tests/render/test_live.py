@@ -158,3 +158,12 @@ def test_rich_is_imported_by_the_live_view_alone(module: str) -> None:
 
 def test_council_without_seats_can_still_be_drawn() -> None:
     assert drawn(Story(plan(seats=[], chair=None)))[0].startswith("collaborative · 0 seats")
+
+
+@pytest.mark.behaviour("50-live-table")
+def test_a_long_name_leaves_room_for_the_rest_of_its_row() -> None:
+    name = "a-seat-whose-name-goes-on-and-on-for-as-long-as-a-roster-allows"
+    story = Story(plan(seats=[seat(name), seat("beta")])).phase("draft").asked(name, "beta").said("beta", "one two")
+    lines = drawn(story, width=80)
+    assert row(lines, "beta") == "beta scripted:m1 ok 2 words 0:03"
+    assert any(" a-seat-whose-name-goes-…  scripted:m1  asked " in line for line in lines)

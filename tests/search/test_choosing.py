@@ -99,3 +99,11 @@ def test_a_folder_is_seen_from_the_run_and_not_from_where_somebody_stands(tmp_pa
     (tmp_path / "elsewhere" / "papers").mkdir(parents=True)
     settings = load_settings(Path(), {})
     assert chosen("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
+
+
+@pytest.mark.behaviour("30-bad-search")
+def test_nothing_is_guessed_where_nothing_is_near_and_what_the_settings_name_is_not_called_a_flag() -> None:
+    with pytest.raises(UsageError, match=r'"google" is no search that is known: take tavily'):
+        choice("google")
+    with pytest.raises(UsageError, match=r'^\[search\] folder names "nowhere", and there is no such folder'):
+        choice(None, 'provider = "files"\nfolder = "nowhere"')

@@ -23,6 +23,7 @@ TINY = 56  # below this many columns only the number of words is left
 NARROW = 72  # below this many columns the members give way to the rest
 WIDE = 110  # from here on a remark stands in its seat's row, below that in a line of its own
 BAR = 12
+LONGEST_NAME = 24
 GAP = "   "
 NOTES = 3
 
@@ -183,7 +184,9 @@ class LiveView:
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, min_width=min(24, max((len(seat.name) for seat in self._seated()), default=0)))
+        table.add_column(
+            no_wrap=True, min_width=min(LONGEST_NAME, max((len(seat.name) for seat in self._seated()), default=0))
+        )
         for justify in self._columns():
             table.add_column(no_wrap=True, justify=justify)
         table.add_column(no_wrap=True, ratio=1)
@@ -219,7 +222,7 @@ class LiveView:
         style = _style(seat)
         return [
             Text("  ").append_text(self.signs.text(self._sign(seat), style)),
-            self.signs.text(seat.name, "bold"),
+            self._name(seat),
             *([self._member(seat)] if self.console.width >= NARROW else []),
             self.signs.text("exploring" if self._explores(seat) else seat.state, style),
             self.signs.text(self._words(seat)),
@@ -248,6 +251,12 @@ class LiveView:
     def _explores(self, seat: SeatMinutes) -> bool:
         """Its last word went to its own helpers; the council has not heard it yet."""
         return seat.ok and self.minutes.is_apart(seat.phase)
+
+    def _name(self, seat: SeatMinutes) -> Text:
+        """As much of it as leaves room for the rest of its row."""
+        name = self.signs.text(seat.name, "bold")
+        name.truncate(max(LONGEST_NAME, self.console.width // 4), overflow=name.overflow)
+        return name
 
     def _member(self, seat: SeatMinutes) -> Text:
         member = self.signs.text(seat.served_by or seat.model, "yellow" if self._replaced(seat) else "dim")

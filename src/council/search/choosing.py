@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from council.errors import SearchNotEnabled, UsageError
 from council.foreign import one_line
-from council.settings import Settings, nearest, quoted
+from council.settings import Settings, quoted
 
 KEYS = {"tavily": "TAVILY_API_KEY", "brave": "BRAVE_SEARCH_API_KEY"}
 KNOWN = {"tavily": "", "brave": "", "searxng": "", "files": ""}
@@ -43,10 +44,10 @@ def parted(word: str) -> tuple[str, str]:
     name, _, value = word.partition(":")
     if name.strip().lower() in KNOWN:
         return name.strip().lower(), value.strip()
-    near = nearest(name.lower(), KNOWN)
+    near = get_close_matches(name.strip().lower(), KNOWN, n=1)
+    hint = f", did you mean {quoted(near[0])}? Take" if near else ": take"
     raise UsageError(
-        f"--search {quoted(one_line(word))} is no search that is known, did you mean {quoted(near)}? "
-        "Take tavily, brave, searxng:ADDRESS or files:FOLDER"
+        f"--search {quoted(one_line(word))} is no search that is known{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
     )
 
 
@@ -107,7 +108,9 @@ def _files(value: str, settings: Settings, folder: Path) -> str:
         )
     there = place(said, folder)
     if trouble := _no_folder(there):
-        raise UsageError(f"--search files names {quoted(one_line(said))}, {trouble}")
+        raise UsageError(
+            f"{'--search files' if value else '[search] folder'} names {quoted(one_line(said))}, {trouble}"
+        )
     inside = there.is_relative_to(folder.absolute())
     return f"files:{there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()}"
 
