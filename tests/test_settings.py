@@ -20,6 +20,7 @@ from council.settings import (
     load_settings,
     model_id,
 )
+from council.settings_keys import PROVIDER
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
@@ -407,3 +408,8 @@ def test_reading_settings_imports_nothing_heavy() -> None:
     code = "import sys, council.settings; print(*{'pydantic', 'aiohttp', 'platformdirs', 'difflib'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == ""
+
+
+def test_every_key_of_a_provider_is_told_in_the_docs() -> None:
+    told = (Path(__file__).parents[1] / "docs" / "members.md").read_text(encoding="utf-8")
+    assert [key for key in PROVIDER if f"`{key}`" not in told] == []

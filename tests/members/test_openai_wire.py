@@ -238,6 +238,13 @@ async def test_the_status_and_the_body_decide_the_kind(
     assert str(status) in caught.detail
 
 
+async def test_a_refused_name_for_the_cap_is_told_with_the_setting_that_mends_it(provider: FakeProvider) -> None:
+    words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    provider.script("m1", Reply(status=400, error={"error": {"message": words}}))
+    caught = await fault(provider.base_url)
+    assert caught.detail == f'400: {words} (token_field = "max_completion_tokens" in its [providers] table)'
+
+
 PAGE = b"<!doctype html>\n<title>Welcome</title>\n<p>data: none</p>"
 
 

@@ -33,6 +33,11 @@ ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
 SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # what OpenSSL says of a plain endpoint
+# What a configuration can do about a status: the fault's kind → words of the message, and the advice.
+HINTS = {
+    "endpoint": ("", ": check base_url and wire"),
+    "parameter": ("max_completion_tokens", ' (token_field = "max_completion_tokens" in its [providers] table)'),
+}
 PAGES = ("text/html", "application/xhtml+xml")
 PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires add to a base_url
 
@@ -181,8 +186,9 @@ class Endpoint:
         after = said.waits if after is None else after
         status, kind = response.status, kind_of(response.status, said, after)
         message = elsewhere(response) if status < 400 else said.message.removeprefix(f"{status}: ")
-        hint = ": check base_url and wire" if kind == "endpoint" and status >= 400 else ""
-        return Fault(kind, self.detail(f"{status}: {message}{hint}"), retry_after=after)
+        hint = HINTS.get(kind, ("", ""))
+        advice = hint[1] if status >= 400 and hint[0] in message else ""
+        return Fault(kind, self.detail(f"{status}: {message}{advice}"), retry_after=after)
 
     def detail(self, message: str) -> str:
         return one_line(message, self.secrets)
