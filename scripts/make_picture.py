@@ -30,6 +30,8 @@ TARGET = HERE.parent / "docs" / "council.png"
 CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
 ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
 SIZE = (1220, 1400)
+SILENCE = 0.8  # seconds before the first word
+BACKOFF = 0.2
 PIECE = 24  # characters that are sent at once
 NOTES = {"revised_from": None, "steel_man": "", "challenges": [], "acknowledgments": []}
 Json = dict[str, Any]
@@ -69,7 +71,7 @@ async def streamed(request: web.Request, seat: str, body: Json) -> web.StreamRes
     text = said(seat, ROUNDS[body["response_format"]["json_schema"]["name"]])
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    await asyncio.sleep(0.8)
+    await asyncio.sleep(SILENCE)
     for start in range(0, len(text), PIECE):
         await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE]}}]})
         await asyncio.sleep(PIECE / CAST["judges"][seat]["speed"])
@@ -104,7 +106,7 @@ def settle_in(folder: Path, base_url: str) -> None:
         path.write_text(text, encoding="utf-8")
     lines = ["[budget]", "max_cost = 0.60"]
     for family in dict.fromkeys(judge["model"].partition(":")[0] for judge in CAST["judges"].values()):
-        lines += [f"[providers.{family}]", f'base_url = "{base_url}"', "backoff = 0.2"]
+        lines += [f"[providers.{family}]", f'base_url = "{base_url}"', f"backoff = {BACKOFF}"]
         lines += [
             f'[prices."{family}:*"]',
             *(f"{name} = {rate}" for name, rate in CAST["prices"][f"{family}:*"].items()),

@@ -48,7 +48,7 @@ def html(minutes: Minutes, entries: Sequence[Entry]) -> str:
     style, script = _text("style.css"), bundle(ENTRANCE)
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     title = f"{one_line(str(minutes.plan.get('question') or minutes.name), 80)} · council"
     return FRAME.format(

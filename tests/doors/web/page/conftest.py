@@ -18,8 +18,10 @@ from tests.doors.web.site import Site, environment
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser for one module. Its driver keeps a loop running in this thread, so it may not outlive the module: other
+    tests have loops of their own."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
     )
@@ -51,6 +53,15 @@ def look(chromium: Any) -> Iterator[Callable[..., Looking]]:
 def house(chromium: Any, tmp_path: Path) -> Iterator[Site]:
     """A server of its own. The browser's driver keeps a loop in this thread, so the server is closed in another."""
     served = Site(laid(tmp_path), environment(tmp_path))
+    yield served
+    aside(served.close)
+
+
+@pytest.fixture(scope="module")
+def gallery(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server whose page is only looked at."""
+    place = tmp_path_factory.mktemp("gallery")
+    served = Site(laid(place), environment(place))
     yield served
     aside(served.close)
 

@@ -28,6 +28,7 @@ export function headerView(context) {
     say(crumbs, crumbsOf(minutes));
     say(question, full.plan.question || full.name || "…");
     mark(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
+    if (full.plan.question) document.title = `${short(full.plan.question, 60)} · council`;
     say(time, clock(seconds));
     tellCost(minutes, full, scene.detail);
     if (isNew(full.status, live, context.canAct, full.run)) refill(actions, buttons(full, live));

@@ -47,7 +47,6 @@ function go() {
   const { run } = route();
   if (run) {
     shown = runView(run, { source, follow: watch, again, canAct: true, notify: rail.load });
-    document.title = `${run} · council`;
   } else {
     shown = startView({ protocols, people, begun: (id) => (open(id), rail.load()) });
     document.title = "council";

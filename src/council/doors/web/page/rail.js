@@ -6,6 +6,7 @@ import { get, query, server } from "./api.js";
 import { toneOf } from "./stands.js";
 
 const priceOf = (run) => (run.cost ? el("span", {}, money(run.cost?.usd ?? run.cost)) : null);
+const DAYS = 14; // whose spending is drawn
 const OFTEN = 8000; // milliseconds between two looks while the page is seen
 const FILTERS = {
   task: ["ask", "validate", "brainstorm", "research"],
@@ -13,12 +14,22 @@ const FILTERS = {
   protocol: [],
 };
 
+/** A bar for each of the last days, and the same in words. */
+function perDay(days) {
+  const spent = new Map(days.map((one) => [one.day, one.usd ?? 0]));
+  if (!spent.size) return null;
+  const shown = Array.from({ length: DAYS }, (_, n) => new Date(Date.now() - (DAYS - 1 - n) * 864e5).toISOString().slice(0, 10));
+  const most = Math.max(1e-9, ...shown.map((day) => spent.get(day) || 0));
+  const words = shown.filter((day) => spent.get(day)).map((day) => `${day} ${money(spent.get(day))}`).join(", ") || "nothing";
+  return el("div", { class: "days", role: "img", "aria-label": `Spent per day: ${words}` }, shown.map((day) => el("i", { title: `${day}: ${money(spent.get(day) || 0)}`, style: { "--part": ((spent.get(day) || 0) / most).toFixed(3) } })));
+}
+
 export function railView({ open, opened }) {
   const list = el("ul", { class: "plain history" });
   const empty = el("p", { class: "soft", hidden: true });
   const search = el("input", { type: "search", placeholder: "Search questions", "aria-label": "Search questions", oninput: soon });
   const selects = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, choice(name, FILTERS[name])]));
-  const spend = el("p", { class: "spend" });
+  const spend = el("div", { class: "spend" });
   const more = button("Older runs", older, { class: "quiet", hidden: true });
   const node = el("nav", { class: "rail", "aria-label": "Runs", id: "rail" },
     el("a", { class: "button primary new", href: "#/new" }, "New council"),
@@ -80,8 +91,8 @@ export function railView({ open, opened }) {
   }
 
   async function tellSpend() {
-    const told = await get("spend?since=today");
-    refill(spend, el("span", {}, "Spent today"), el("b", {}, money(told.total?.usd ?? 0)));
+    const told = await get(`spend?since=${DAYS}d`);
+    refill(spend, el("span", {}, "Spent today"), el("b", {}, money(told.today?.usd ?? 0)), perDay(told.days || []));
   }
 
   function draw() {

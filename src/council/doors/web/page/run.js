@@ -4,7 +4,7 @@ import { answerView } from "./answer.js";
 import { asksView } from "./asks.js";
 import { announcer } from "./announce.js";
 import { benchView } from "./bench.js";
-import { el, mark, say } from "./dom.js";
+import { el, mark, refill, say } from "./dom.js";
 import { briefly } from "./words.js";
 import { everyone } from "./fold.js";
 import { headerView } from "./header.js";
@@ -110,6 +110,12 @@ export function runView(run, { source, follow, again, canAct, notify = () => {} 
       if (entry.type === "closed") load();
       if (TELLING.has(entry.type)) notify();
       due();
+    },
+    async refused() {
+      const error = await source.detail(run).then(() => null, (why) => why);
+      if (!error?.status) return;
+      stop();
+      refill(node, el("p", { class: "problem big", role: "alert" }, error.message));
     },
     end() {
       ended = true;

@@ -12,7 +12,7 @@ const TASKS = ["validate", "brainstorm", "research"];
 
 /** `people` is who can sit: {members, rosters} of the API. */
 export function startView({ protocols, people, begun }) {
-  const question = el("textarea", { id: "question", rows: "3", required: true, placeholder: "Should we …?", oninput: changed });
+  const question = el("textarea", { id: "question", rows: "3", required: true, placeholder: "Should we …?", oninput: changed, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !submit.disabled && node.requestSubmit() });
   const files = filePicker(changed);
   const cards = el("div", { class: "protocols", role: "radiogroup", "aria-label": "Protocol" });
   const options = el("div", {});

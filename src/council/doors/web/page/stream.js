@@ -45,12 +45,16 @@ function tellWants(anew = false) {
   else channel?.postMessage(told);
 }
 
+/** A run may have been asked for by the beginning of its name. */
+const watching = (run) => watched.get(run) || [...watched].find(([name]) => run.startsWith(name))?.[1];
+
 const HEARD = {
   who: () => tellWants(),
   wants: (told) => leads && hearWants(told),
-  entry: ({ run, entry }) => watched.get(run)?.entry(entry),
-  reset: ({ runs }) => runs.forEach((run) => watched.get(run)?.reset()),
-  end: ({ run }) => watched.get(run)?.end(),
+  entry: ({ run, entry }) => watching(run)?.entry(entry),
+  reset: ({ runs }) => runs.forEach((run) => watching(run)?.reset()),
+  refused: ({ runs }) => runs.forEach((run) => watching(run)?.refused()),
+  end: ({ run }) => watching(run)?.end(),
 };
 
 function toAll(message) {
@@ -102,9 +106,15 @@ function open() {
   const mine = new EventSource(`/api/stream?${asked}&since=${since}`);
   source = mine;
   mine.onopen = () => toAll({ kind: "reset", runs });
-  mine.onerror = () => mine.readyState === EventSource.CLOSED && setTimeout(() => source === mine && open(), PATIENCE);
+  mine.onerror = () => mine.readyState === EventSource.CLOSED && refused(mine, runs);
   for (const type of TYPES) mine.addEventListener(type, ({ data }) => told(JSON.parse(data)));
   mine.addEventListener("end", ({ data }) => ended(JSON.parse(data || "{}").run));
+}
+
+/** The server answered, but with no stream: who watches may find out why and leave; else it is tried again. */
+function refused(mine, runs) {
+  toAll({ kind: "refused", runs });
+  setTimeout(() => source === mine && open(), PATIENCE);
 }
 
 function told(entry) {

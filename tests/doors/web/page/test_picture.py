@@ -1,0 +1,49 @@
+"""The picture of the README: made by its script, from a run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.minutes import Minutes
+from council.render.report import report
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script, with a cast that speaks faster than anybody could read."""
+    spec = spec_from_file_location("make_picture", ROOT / "scripts" / "make_picture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "make_picture", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "SILENCE", 0.0)
+    monkeypatch.setattr(module, "BACKOFF", 0.01)
+    for judge in module.CAST["judges"].values():
+        monkeypatch.setitem(judge, "speed", 1e9)
+    return module
+
+
+@pytest.mark.behaviour("issue-7-picture")
+def test_the_picture_is_there_and_small() -> None:
+    picture = ROOT / "docs" / "council.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size < 300_000
+    assert "docs/council.png" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.behaviour("issue-7-picture")
+def test_the_cast_of_the_picture_holds_a_real_run(script: Any, tmp_path: Path) -> None:
+    told = report(Minutes.fold(asyncio.run(script.convened(tmp_path))))
+    assert (told["status"], told["verdict"]) == ("complete", "FAIL")
+    assert [one["state"] for one in told["degraded"]] == ["failed(overload)"]
+    assert [shift["seat"] for shift in told["shifts"] if shift["changed"]] == ["judge-defender"]
+    assert [finding["disputed"] for finding in told["findings"]].count(True) == 1

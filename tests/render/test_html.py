@@ -1,0 +1,80 @@
+"""A run as one file: only its own script and style may run, and what models wrote cannot leave its place."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+import pytest
+
+from council.minutes import Minutes
+from council.render.html import PAGE, bundle, html
+
+from .entries import Story, collaborative
+
+
+def made(story: Story) -> str:
+    return html(Minutes.fold(story.entries), story.entries)
+
+
+def inside(tag: str, text: str) -> str:
+    (found,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+    return str(found)
+
+
+def kept(text: str) -> dict[str, object]:
+    (found,) = re.findall(r'<script type="application/json" id="council-run">(.*?)</script>', text, re.DOTALL)
+    value: dict[str, object] = json.loads(found)
+    return value
+
+
+@pytest.mark.behaviour("50-export-html")
+@pytest.mark.parametrize(("tag", "rule"), [("script", "script-src"), ("style", "style-src")])
+def test_the_policy_names_the_script_and_the_style_by_their_hashes(tag: str, rule: str) -> None:
+    text = made(collaborative())
+    digest = base64.b64encode(hashlib.sha256(inside(tag, text).encode()).digest()).decode()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert f"{rule} 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "connect-src" not in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.behaviour("50-export-html", "40-page-model-text")
+def test_words_that_would_close_the_data_stay_data() -> None:
+    said = "</script><script>alert(1)</script><!-- \u2028 ]]>"
+    text = made(Story().phase("draft").asked("alpha").said("alpha", said).closed(said))
+    assert text.count("<script") == 2
+    assert "alert(1)</script>" not in text
+    events = kept(text)["events"]
+    assert isinstance(events, list)
+    assert [event["said"] for event in events if event["type"] == "statement"] == [said.replace("\u2028", "\n")]
+
+
+@pytest.mark.behaviour("50-export-html")
+def test_the_file_holds_events_report_and_the_sentences_above_it() -> None:
+    story = Story().phase("draft").asked("alpha", "beta").said("alpha", "This.").absent("beta", "failed(server)", "500")
+    told = kept(made(story.closed("This.")))
+    assert set(told) == {"events", "detail", "markdown"}
+    assert "beta did not answer" in json.dumps(told["detail"])
+    assert "delta" not in {event["type"] for event in told["events"]}  # type: ignore[attr-defined]
+
+
+@pytest.mark.behaviour("50-export-html")
+def test_every_module_stands_in_the_script_once_before_whoever_needs_it() -> None:
+    script = bundle("exported.js")
+    places = {name: script.index(f"const module_{name} =") for name in re.findall(r"const module_(\w+) =", script)}
+    needed = [(name, user) for user in places for name in _needs(user)]
+    assert needed
+    assert all(places[name] < places[user] for name, user in needed)
+    assert not re.search(r"^(?:import|export) ", script, re.MULTILINE)
+    assert "</script" not in script
+    assert "/api/" not in script
+    assert "EventSource" not in script
+
+
+def _needs(module: str) -> list[str]:
+    text = (PAGE / f"{module}.js").read_text(encoding="utf-8")
+    return re.findall(r'from "\./(\w+)\.js"', text)
