@@ -18,6 +18,7 @@ CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]
 KEY_SHAPED = re.compile(
     r"\b(?:(?:sk|pk|rk|gsk|csk|hf|xai|r8|fw|pplx|tvly|nvapi|glpat|gh[opsu]|github_pat)[-_]|AIza|AKIA|ya29\.|eyJ)[\w*.…-]{8,}"
 )
+LOGIN = re.compile(r"(?<=://)[^\s/@]+@")  # somebody's, inside an address
 SHORTEST_SECRET = 4  # characters; anything shorter is a placeholder, and would make holes in plain words
 
 
@@ -50,4 +51,4 @@ def without(text: str, secrets: Iterable[str]) -> str:
 
 def one_line(message: str, secrets: Iterable[str] = ()) -> str:
     """One line fit for any terminal: no control characters, no secret, 200 characters at most."""
-    return cut(KEY_SHAPED.sub("***", without(flat(message), secrets)), 200)
+    return cut(LOGIN.sub("***@", KEY_SHAPED.sub("***", without(flat(message), secrets))), 200)

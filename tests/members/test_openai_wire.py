@@ -579,6 +579,26 @@ async def test_closing_a_member_ends_a_call_that_is_still_open(provider: FakePro
         await asyncio.wait_for(call, 5)
 
 
+async def test_a_login_inside_an_address_is_not_repeated(provider: FakeProvider) -> None:
+    provider.script("m1", Reply(status=500, error={"error": {"message": "upstream http://me:hush@box:80/v1 is gone"}}))
+    assert (await fault(provider.base_url)).detail == "500: upstream http://***@box:80/v1 is gone"
+
+
+@pytest.mark.parametrize(
+    ("port", "kind", "words"),
+    [
+        (None, "net", "the proxy let nobody through to https://models.invalid/v1: 404 Not Found"),
+        (9, "net", "no connection to https://models.invalid/v1: the proxy 127.0.0.1:9 cannot be reached"),
+    ],
+)
+async def test_a_proxy_that_does_not_help_is_named_and_its_password_is_not(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, port: int | None, kind: str, words: str
+) -> None:
+    monkeypatch.setenv("https_proxy", f"http://me:hush@127.0.0.1:{port or provider.port}")
+    caught = await fault("https://models.invalid/v1")
+    assert (caught.kind, caught.detail) == (kind, words)
+
+
 async def test_a_proxy_in_the_environment_is_not_used_for_this_machine(
     provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

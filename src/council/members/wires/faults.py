@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from council.foreign import one_line as one_line
 
-KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 405: "endpoint", 408: "overload", 413: "size", 429: "rate",
+KINDS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 405: "endpoint", 407: "auth", 408: "overload", 413: "size", 429: "rate",
          502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
          524: "cut", 529: "overload"}  # fmt: skip
 NO_MONEY_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",

@@ -32,6 +32,7 @@ STALE = 0.5  # seconds in which a connection that had been closed shows it
 ENOUGH = 64 * 1024  # bytes of an error body
 LONGEST = 16 * 1024 * 1024  # bytes of one line
 SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
+LOG_IN_AT_PROXY = 407
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # what OpenSSL says of a plain endpoint
 # What a configuration can do about a status: the fault's kind → words of the message, and the advice.
 HINTS = {
@@ -162,6 +163,10 @@ class Endpoint:
             soon = SOON if self.is_here() and refused(error) else None
             detail = self.detail(f"no connection to {self.base_url}: {unconnected(error)}")
             raise Fault("net", detail, retry_after=soon) from None
+        except aiohttp.ClientHttpProxyError as error:
+            kind = "auth" if error.status == LOG_IN_AT_PROXY else "net"
+            detail = self.detail(f"the proxy let nobody through to {self.base_url}: {error.status} {error.message}")
+            raise Fault(kind, detail) from None
         except TimeoutError:
             raise Fault("stall", "nothing more was said in time", said=said()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
@@ -215,7 +220,11 @@ def refused(error: Exception) -> bool:
 
 def unconnected(error: Exception) -> str:
     """Why nobody was reached, in words for whoever wrote the address."""
+    import aiohttp
+
     cause = getattr(error, "os_error", None)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy {error.host}:{error.port} cannot be reached"
     if refused(error):
         return "nobody listens there"
     if getattr(cause, "reason", "") in NO_TLS:
