@@ -13,7 +13,8 @@ def proxy_for(url: str) -> str | None:
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(host):
         return None
-    return getproxies().get(parts.scheme)
+    named = getproxies().get(parts.scheme)
+    return f"http://{named}" if named and "://" not in named else named
 
 
 def is_loopback(host: str) -> bool:

@@ -591,10 +591,11 @@ async def test_a_login_inside_an_address_is_not_repeated(provider: FakeProvider)
         (9, "net", "no connection to https://models.invalid/v1: the proxy 127.0.0.1:9 cannot be reached"),
     ],
 )
+@pytest.mark.parametrize("scheme", ["http://", ""])
 async def test_a_proxy_that_does_not_help_is_named_and_its_password_is_not(
-    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, port: int | None, kind: str, words: str
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, scheme: str, port: int | None, kind: str, words: str
 ) -> None:
-    monkeypatch.setenv("https_proxy", f"http://me:hush@127.0.0.1:{port or provider.port}")
+    monkeypatch.setenv("https_proxy", f"{scheme}me:hush@127.0.0.1:{port or provider.port}")
     caught = await fault("https://models.invalid/v1")
     assert (caught.kind, caught.detail) == (kind, words)
 
