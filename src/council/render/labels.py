@@ -10,7 +10,7 @@ from council.types import renamed
 
 
 def label(name: str) -> str:
-    return clean(name).capitalize()
+    return clean(name).replace("_", " ").capitalize()
 
 
 def unblind(text: str, labels: Mapping[str, str]) -> str:

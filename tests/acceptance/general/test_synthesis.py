@@ -260,3 +260,13 @@ def test_without_a_chair_the_digest_has_the_first_answers_and_no_disagreement_is
     assert [one["topic"] for one in done.json["disagreements"]] == [TOPIC]
     assert {one["status"] for one in done.json["claims"]} == {"contradicted", "unverified"}
     assert len(done.json["shifts"]) == 2
+
+
+@pytest.mark.behaviour("30-verbose-layout")
+def test_the_report_calls_a_seat_as_people_do_and_a_sources_title_is_no_link(parley: Parley) -> None:
+    parley.documents({"docs/a.md": "# See [here](http://evil.example) for the archive cost\n\nCold storage archive.\n"})
+    report = parley.ask("--search", "files:docs", search="").json
+    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "<summary>Domain expert: ok" in text
+    assert "See (here)(http://evil.example)" in text
+    assert "[here]" not in text.partition("## Research")[2]
