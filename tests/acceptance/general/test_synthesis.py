@@ -127,7 +127,7 @@ def test_the_claim_ledger_closes_the_report(parley: Parley) -> None:
     assert statuses["Moving saves four fifths."] == "contradicted"
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
     assert text.index("## Claims") > text.index("## Statements")
-    assert "| Moving saves four fifths. | contradicted | generalist | skeptic |" in text
+    assert f"| {TOPIC} | Moving saves four fifths. | contradicted | generalist | skeptic |" in text
 
 
 @pytest.mark.behaviour("003-spec-review", "30-spec-review-changes")
