@@ -122,6 +122,7 @@ async def both(provider: FakeProvider, wire: str, ask: Ask, form: type[BaseModel
         assert form  # the SDK reads the reply too, and {} does not fit
     ours, theirs = provider.log
     assert ours.path == theirs.path
+    assert ours.headers.get("anthropic-version") == theirs.headers.get("anthropic-version")
     return alike(wire, ours.body), alike(wire, theirs.body)
 
 
