@@ -261,6 +261,30 @@ def test_a_person_who_sits_answers_in_the_page(house: Site, look: Look) -> None:
     quiet(seen, house)
 
 
+@pytest.mark.behaviour("50-page-human")
+def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforehand(house: Site, look: Look) -> None:
+    seats = '[seats.judge-1]\nmodel = "human"\n[seats.judge-2]\nmodel = "scripted:"\n'
+    (house.folder / "council.toml").write_text(seats, encoding="utf-8")
+    seen = look().at(house.url)
+    seen.page.click("#protocol-judges", force=True)
+    pressed(seen, "src/core.py")
+    form = seen.page.locator(".asks form")
+    form.get_by_label("verdict").wait_for()
+    assert form.get_by_label("verdict").input_value() == ""
+    form.get_by_label("verdict").select_option("FAIL")
+    form.get_by_label("confidence").select_option("HIGH")
+    form.get_by_label("key insight").fill("It returns one and checks nothing.")
+    form.locator("button:has-text('Add to findings')").click()
+    form.get_by_label("severity").select_option("critical")
+    form.get_by_label("description").fill("Nothing is checked at all.")
+    form.get_by_label("location").fill("src/core.py:2")
+    form.locator("button:has-text('Answer')").click()
+    seen.stands("complete")
+    seen.wait("() => document.querySelector('.map')?.innerText.includes('core.py:2')")
+    assert "FAIL" in seen.text("[data-seat=judge-1] .stand")
+    quiet(seen, house)
+
+
 @pytest.mark.behaviour("50-export-html")
 def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(house: Site, look: Look, tmp_path: Path) -> None:
     run = judged(house)

@@ -59,7 +59,7 @@ def test_axe_finds_nothing_serious_in_a_run(house: Site, look: Look, axe: str, s
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
     seen = look(**how).run(house.url, judged(house))
     seen.page.keyboard.press("j")
-    for tab in ("packet", "money", "attempts", "events", "report"):
+    for tab in ("packet", "money", "attempts", "events", "report") if scheme == "light" and not size else ("attempts",):
         seen.page.click(f"#tab-{tab}")
         if tab == "attempts":
             seen.page.click("#panel-attempts summary >> nth=0")
