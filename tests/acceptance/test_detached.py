@@ -51,7 +51,7 @@ def test_as_json_detach_prints_the_run_alone(detached: Table, council: Terminal)
 
 
 @pytest.mark.behaviour("50-detach")
-@pytest.mark.parametrize("flags", [("--seat", "alpha=nobody:m1"), ("-o", "answer.md"), ("--protocol", "nope")])
+@pytest.mark.parametrize("flags", [("--seat", "alpha=nobody:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
 def test_what_cannot_run_is_refused_before_it_is_queued(
     table: Table, council: Terminal, flags: tuple[str, ...]
 ) -> None:

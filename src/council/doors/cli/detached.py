@@ -33,10 +33,7 @@ STOPPING = 10.0  # seconds a run has to stop before it is only said that it was 
 
 def detach(drive: Drive, wish: Wish) -> int:
     """Plan it, write it down, and leave it to the worker."""
-    if drive.output:
-        raise UsageError(
-            "-o takes an answer that is not there yet, nothing was started: `council watch RUN -o FILE` writes it"
-        )
+    _refuse_early(drive)
 
     async def job(convener: Convener) -> int:
         plan = await planned(convener, wish)
@@ -52,6 +49,24 @@ def detach(drive: Drive, wish: Wish) -> int:
         return 0
 
     return drive.with_convener(job)
+
+
+def _refuse_early(drive: Drive) -> None:
+    """What asks for the end of a run has nothing to ask here, and to drop it in silence would be a gate that never shuts."""
+    if drive.output:
+        raise UsageError(
+            "-o takes an answer that is not there yet, nothing was started: `council watch RUN -o FILE` writes it"
+        )
+    if drive.fail_on:
+        raise UsageError(
+            "--fail-on asks for a verdict that is not there yet, nothing was started: "
+            f"`council gate RUN --fail-on {drive.fail_on}` asks for it when the run has ended"
+        )
+    if drive.form not in ("", "json"):
+        raise UsageError(
+            f"--format {drive.form} takes a report that is not there yet, nothing was started: "
+            f"`council report RUN --format {drive.form}` prints it when the run has ended"
+        )
 
 
 def requeue(drive: Drive, run: str | None) -> int:
