@@ -37,6 +37,18 @@ def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(t
     assert council("runs", "search").code == 2
 
 
+# Named
+
+
+def test_an_empty_name_is_no_run_even_where_there_is_only_one(table: Table, council: Terminal) -> None:
+    run = convened(council)
+    assert council("runs", "show", run[:3]).code == 0
+    for command in ("cancel", "fork"):
+        refused = council(command, "")
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert table.runs() == [run]
+
+
 # Exported
 
 

@@ -127,8 +127,8 @@ class SqliteStore:
         return await self._do(_runs)
 
     async def names(self, run: str) -> list[str]:
-        """The run of that name, or all whose names begin so."""
-        query = "SELECT id FROM runs WHERE id = ?1 OR substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
+        """The run of that name, or all whose names begin so; an empty name is none, where it would begin every one."""
+        query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
         return [row[0] for row in await self._do(lambda db: db.execute(query, (run,)).fetchall())]
 
     async def standing(self, run: str) -> tuple[str, bool]:
