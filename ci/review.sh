@@ -16,7 +16,7 @@ out=${COUNCIL_OUT:-$temp/council}
 mkdir -p "$out"
 COUNCIL_DATA=$out/data # a store of its own: the one run in it is this one
 export COUNCIL_DATA
-rm -rf "$COUNCIL_DATA" "$out/report.md" "$out/report.json" "$out/report.sarif" "$out/report.xml"
+rm -rf "$COUNCIL_DATA" "$out/report.md" "$out/report.json" "$out/report.sarif" "$out/report.xml" "$out/outputs" "$out/summary.md"
 
 # What the pipeline gets to know
 

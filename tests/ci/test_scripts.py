@@ -82,6 +82,16 @@ def test_the_job_of_gitlab_reviews_a_merge_request(court: Court, job: Job, check
     assert job["allow_failure"] == {"exit_codes": [3]}
 
 
+def test_a_second_review_into_the_same_folder_leaves_nothing_of_the_first(
+    court: Court, job: Job, checkout: Path, tmp_path: Path
+) -> None:
+    job["variables"] |= {"COUNCIL_BASE": "nowhere", "COUNCIL_OUT": str(tmp_path / "out")}
+    for _ in range(2):
+        assert run_job(job, checkout, tmp_path).returncode == 2
+    assert (tmp_path / "out" / "outputs").read_text() == "verdict=none\n"
+    assert (tmp_path / "out" / "summary.md").read_text().count("## Council") == 1
+
+
 # Before a push
 
 
