@@ -90,7 +90,8 @@ def _complain(error: CouncilError, wants_json: bool) -> int:
 
 
 def _one_line(message: str) -> str:
-    return " ".join(message.split()).rstrip(".") + "."
+    line = " ".join(message.split()).rstrip(".")
+    return line if line.endswith("?") else line + "."
 
 
 def _wants_json(arguments: list[str]) -> bool:
