@@ -8,6 +8,7 @@ import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, kill
 from tests.acceptance.test_money import PRICES, billed, priced
+from tests.fake_provider import Reply
 
 __all__ = ["priced"]
 
@@ -50,6 +51,15 @@ def test_spend_names_what_is_unpriced_and_what_is_in_doubt(priced: Table, counci
     assert "unpriced: sim:beta, sim:chair, sim:gamma" in told
     total = council("spend", "--json").json["total"]
     assert 0 < total["in_doubt"] <= total["estimated"] <= total["usd"]
+
+
+@pytest.mark.behaviour("00-spend")
+def test_what_broke_off_is_in_doubt_whether_or_not_it_is_sent_again(priced: Table, council: Terminal) -> None:
+    priced.cast.instead["alpha/draft"] = Reply(cut=60)
+    told = council("--protocol", "triad", "--no-resend", "--json", QUESTION).json
+    spent = council("spend", "--json").json["total"]
+    assert told["calls"]["in_doubt"] == 1
+    assert spent["in_doubt"] == told["seats"][0]["cost"] > 0
 
 
 @pytest.mark.behaviour("00-spend")

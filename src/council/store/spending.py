@@ -43,9 +43,10 @@ def load(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], Spent]:
 
 
 def since(db: sqlite3.Connection, day: str) -> list[Json]:
-    """Every request from that day on that could cost something, with the tokens its answer took."""
+    """Every request from that day on that could cost something, with the tokens its answer took. A fault is no answer."""
     rows = db.execute(
-        """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated, s.body IS NOT NULL,
+        """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
+                  s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
                   json_extract(s.body, '$.usage'), r.name
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN runs r ON r.id = p.run
