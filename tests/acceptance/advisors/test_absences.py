@@ -91,3 +91,10 @@ def test_when_nobody_answers_a_later_round_what_was_said_is_kept(table: Table, c
     assert done.json["chair"]["label"] == "council-referee"
     cast.instead.clear()
     assert council("resume", "--json").json["status"] == "complete"
+
+
+@pytest.mark.behaviour("10-advisors-absent")
+def test_the_referee_of_a_single_round_knows_who_is_missing(table: Table, council: Terminal, cast: Advice) -> None:
+    cast.instead["skeptic"] = Reply(status=500)
+    council("--json", "--flow", "parallel", QUESTION)
+    assert "\n\nSkeptic was absent.\n\n# Your part" in table.prompt("referee/referee")
