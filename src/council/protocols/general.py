@@ -115,4 +115,8 @@ async def synthesised(council: Council, chosen: GeneralOptions, table: Table) ->
                     council.note("the synthesis was not mended", why=str(gone))
                 else:
                     said, problems = again, table.problems(again.reply)
+    if not said.reply.answer.strip():
+        silent = ChairAbsent("the chair wrote no answer, also when it was asked again")
+        silent.so_far = unruled(table)
+        raise silent
     return written(table, said.reply, problems, asked=len(council.members), question=council.question)

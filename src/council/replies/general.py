@@ -133,6 +133,8 @@ class Reconsidered(Reply):
     answers: list[Answered] = Field(description="one for each disagreement that was put to you")
 
     def fits(self, choices: Choices) -> None:
+        if not self.answers:
+            raise ValueError("answers is empty: answer each disagreement that was put to you")
         for one in self.answers:
             said = _FIRST_WORD.match(one.paragraph)
             begins = said[1].upper() if said else ""

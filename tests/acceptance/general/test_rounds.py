@@ -230,3 +230,13 @@ def test_that_no_second_round_was_needed_is_said(parley: Parley) -> None:
     report = parley.ask().json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "- r2 skipped: nobody contradicts anybody" in text
+
+
+@pytest.mark.behaviour("30-silent-disputant-maintains")
+def test_a_disputant_that_answers_no_point_is_asked_once_more_and_then_absent(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["r2/skeptic"] = {"answers": []}
+    report = parley.ask().json
+    assert parley.asked.count("r2/skeptic") == 2
+    assert any(row["seat"] == "skeptic" and row["phase"] == "r2" for row in report["degraded"])
+    assert [one["topic"] for one in report["disagreements"]] == [TOPIC]

@@ -283,3 +283,14 @@ def test_a_members_words_stay_inside_a_fence_when_the_chair_is_sent_its_answer_b
     again = parley.table.provider.log[-1].body["messages"][-1]["content"]
     start, end = again.index("<<<Checks "), again.index(">>>")
     assert start < again.index(evil) < end
+
+
+@pytest.mark.behaviour("10-no-chair-digest")
+def test_a_chair_that_writes_nothing_twice_is_no_chair(parley: Parley) -> None:
+    opposed(parley)
+    parley.says["synthesise"] = synthesis("  ", told())
+    done = parley.ask()
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert parley.asked.count("synthesise/chair") == 2
+    assert "No chair: digest of statements" in done.json["answer"]
+    assert f"xperts disagree on {TOPIC}" in done.json["answer"]
