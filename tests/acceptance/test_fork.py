@@ -138,6 +138,22 @@ def test_seats_that_share_a_family_in_the_fork_alone_are_told_as_lenses(table: T
     assert "alpha and beta share the family sim: they are lenses on one model" in council("report", fork).out
 
 
+@pytest.mark.behaviour("50-fork-told")
+def test_a_member_that_comes_too_late_to_be_asked_is_told_of(table: Table, council: Terminal) -> None:
+    run = parent_of(table, council)
+    late = council("fork", run, "--from", "synthesise", "--seat", "beta=sim:other")
+    warning = (
+        f"! beta was not asked from synthesise on in run {run}, so sim:other may never be: fork from an earlier phase."
+    )
+    assert late.code == 0
+    assert table.provider.log == []
+    assert warning in late.err.splitlines()
+    (fork,) = {*table.runs()} - {run}
+    again = council("fork", fork, "--from", "improve", "--seat", "beta=sim:beta")
+    assert again.code == 0
+    assert "fork from an earlier phase" not in again.err
+
+
 @pytest.mark.behaviour("50-fork-refused")
 @pytest.mark.parametrize(
     ("flags", "line"),

@@ -18,6 +18,7 @@ from council.settings import quoted
 from council.types import Json, Roster, Seat
 
 CHAIRS = ("chair", "referee")
+EARLIER = ": fork from an earlier phase."  # how a warning about one fork ends, which a fork of it does not take over
 
 
 def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipment: Equipment) -> tuple[Json, Json]:
@@ -32,7 +33,9 @@ def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipmen
     fork = {"run": parent.run, "from": start}
     others = _others(parent, roster, phases[: phases.index(start)])
     setup = parent.setup | {"roster": asdict(roster), "fork": fork | {"others": others}}
-    return setup, _renewed(_plan(parent), roster_from(parent.setup), roster) | {
+    plan = _renewed(_plan(parent), roster_from(parent.setup), roster)
+    return setup, plan | {
+        "warnings": [*plan["warnings"], *_idle(parent, roster, phases[phases.index(start) :])],
         "why": f"a fork of {parent.run} from {start} on",
         "fork": fork,
         "seats": [seat_json(seat) for seat in roster.seats],
@@ -54,6 +57,19 @@ def _others(parent: Record, now: Roster, before: list[str]) -> dict[str, list[st
     }
 
 
+def _idle(parent: Record, now: Roster, after: list[str]) -> list[str]:
+    """Other members on seats that had nothing more to say from the fork on, as far as the whole run tells."""
+    heard = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
+    busy = {event.seat for event in heard if event.phase.partition("/")[0] in after}
+    sat = {seat.name: seat.member for seat in _everyone(roster_from(parent.setup))}
+    idle = [one for one in _everyone(now) if sat[one.name] != one.member and one.name not in busy]
+    return [
+        f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be{EARLIER}"
+        for seat in idle
+        if parent.status == "complete"
+    ]
+
+
 def _everyone(roster: Roster) -> list[Seat]:
     return [*roster.seats, *([roster.chair] if roster.chair else [])]
 
@@ -63,7 +79,10 @@ def _renewed(plan: Json, before: Roster, now: Roster) -> Json:
     stale = lenses([(seat.name, seat.vendor) for seat in before.seats])
     spread = protocols.find(plan["protocol"]).spread
     fresh = lenses([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
-    said = {part: [line for line in plan[part] if line not in stale] for part in ("notices", "warnings")}
+    said = {
+        part: [line for line in plan[part] if line not in stale and not line.endswith(EARLIER)]
+        for part in ("notices", "warnings")
+    }
     return plan | {part: [*fresh, *lines] for part, lines in said.items()}
 
 
