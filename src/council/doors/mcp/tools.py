@@ -85,7 +85,7 @@ class Named(Arguments):
 
 class Listed(Arguments):
     limit: int = Field(default=10, ge=1, le=MOST_LISTED)
-    unfinished: bool = Field(default=False, description="Only those that have not ended.")
+    unfinished: bool = Field(default=False, description="Only those that are not complete.")
 
 
 @dataclass(frozen=True, slots=True)
