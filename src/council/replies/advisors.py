@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from council.replies.base import Reply, each
+from council.replies.base import Choices, Reply, each
 from council.replies.judges import Confidence, Text
 from council.types import Json
 
@@ -67,6 +67,10 @@ class Refereed(Reply):
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
     next_steps: list[str] = Field(description="what to do first, second, third; each a step somebody can take")
 
+    def fits(self, choices: Choices) -> None:
+        if not self.decision.strip():
+            raise ValueError("decision is empty: decide, and say what to do and why")
+
     def prose(self) -> str:
         return self.told()
 
@@ -77,10 +81,10 @@ class Refereed(Reply):
         missing = [f"- **{_called(name, heard)}:** {LEFT_OUT}" for name in _missing(self.perspectives, heard)]
         parts = [
             ("Perspectives", "\n".join([*views, *missing])),
-            ("Tensions", "\n".join(f"- {_item(line)}" for line in self.tensions) or "None that matter."),
+            ("Tensions", "\n".join(f"- {line}" for line in _items(self.tensions)) or "None that matter."),
             *self.moves(heard, weak),
-            ("Verdict", self.decision.strip()),
-            ("Next Steps", "\n".join(f"{n}. {_item(step)}" for n, step in enumerate(self.next_steps, 1)) or "None."),
+            ("Verdict", HEADING.sub("", self.decision.strip())),
+            ("Next Steps", "\n".join(f"{n}. {step}" for n, step in enumerate(_items(self.next_steps), 1)) or "None."),
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
@@ -116,6 +120,7 @@ class RefereedRounds(Refereed):
 LEFT_OUT = "left out by the referee; its words stand in the minutes."
 WEAK = "**Weak flip: it cites nothing, possible anchoring.**"
 MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # a list's own, which many write into its items
+HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # which it is given anyway
 
 
 def _called(name: str, heard: Mapping[str, str]) -> str:
@@ -131,8 +136,8 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _item(text: str) -> str:
-    return MARKER.sub("", _line(text))
+def _items(lines: Sequence[str]) -> list[str]:
+    return [item for line in lines if (item := MARKER.sub("", _line(line)))]
 
 
 def _cell(text: str) -> str:

@@ -154,3 +154,23 @@ def test_numbers_that_the_referee_wrote_into_its_lists_are_not_doubled(
     cast.ruling = {"next_steps": ["1. Measure.", "2) Move."], "tensions": ["- a | b"]}
     out = council("--flow", "parallel", QUESTION).out
     assert "1. Measure.\n2. Move." in out and "\n- a | b\n" in out
+
+
+@pytest.mark.behaviour("10-advisors-referee-sections", "10-no-chair-digest")
+def test_a_referee_that_decides_nothing_gets_the_repair_turn_and_then_there_is_a_digest(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.ruling["decision"] = " \n"
+    done = council("--json", "--flow", "parallel", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert "decision is empty" in table.provider.log[-1].prompt
+    assert "No chair: digest of statements" in done.json["answer"]
+
+
+@pytest.mark.behaviour("10-advisors-referee-sections")
+def test_empty_items_and_a_heading_that_was_written_twice_are_left_out(
+    table: Table, council: Terminal, cast: Advice
+) -> None:
+    cast.ruling |= {"tensions": ["", "- speed"], "next_steps": ["1) try", " "], "decision": "## Verdict\n\nMove it."}
+    answer = council("--json", "--flow", "parallel", QUESTION).json["answer"]
+    assert answer.endswith("## Tensions\n\n- speed\n\n## Verdict\n\nMove it.\n\n## Next Steps\n\n1. try")
