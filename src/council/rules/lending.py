@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 from council.proxies import is_loopback
 from council.settings import BUILT_IN, Provider, Settings, config_folder
 
+KEY_LIKE = re.compile("KEY|TOKEN")  # what a variable is called that holds one
 DATA = Path(__file__).parents[1] / "data" / "keys.toml"
 
 
@@ -21,20 +23,21 @@ def homes() -> Mapping[str, list[str]]:
 
 
 def lent_keys(settings: Settings, env: Mapping[str, str]) -> list[str]:
-    """A sentence for each key of a well-known vendor that a file of the project sends to somebody else."""
+    """A sentence for each key of a well-known vendor that a file of the project sends to somebody else, or what is no key."""
     own = str(config_folder(env) / "config.toml")
     return [line for provider in settings.providers.values() for line in _warning(provider, settings, own)]
 
 
 def _warning(provider: Provider, settings: Settings, own: str) -> Iterator[str]:
     host = urlsplit(provider.base_url).hostname or ""
-    file = _file(provider.name, settings, own)
-    if not file or provider.api_key_env not in homes() or _is_at_home(host, homes()[provider.api_key_env]):
+    file, name = _file(provider.name, settings, own), provider.api_key_env
+    if not file or not name or _is_at_home(host, homes().get(name, [])):
         return
-    yield (
-        f"{file} sends the key in {provider.api_key_env} to {host}, which is not {homes()[provider.api_key_env][0]}: "
-        f"go on only if you trust that file and that host"
-    )
+    trust = "go on only if you trust that file and that host"
+    if name in homes():
+        yield f"{file} sends the key in {name} to {host}, which is not {homes()[name][0]}: {trust}"
+    elif not KEY_LIKE.search(name):
+        yield f"{file} sends what stands in {name} to {host} as a key, which its name does not say it is: {trust}"
 
 
 def _file(name: str, settings: Settings, own: str) -> str:
