@@ -202,3 +202,16 @@ def test_the_workflow_on_the_page_speaks_of_inputs_and_outputs_that_there_are() 
     variables = set(re.findall(r"COUNCIL_[A-Z_]+", page))
     told = (ROOT / "ci" / "review.sh").read_text(encoding="utf-8").partition("\nset ")[0]
     assert variables <= set(re.findall(r"COUNCIL_[A-Z_]+", told))
+
+
+@pytest.mark.behaviour("50-ci-pre-push")
+@pytest.mark.parametrize("strict", [False, True])
+def test_without_a_member_of_ones_own_nothing_is_reviewed_and_nobody_pretends(
+    hooked: Court, checkout: Path, strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COUNCIL_CONFIG")
+    git(checkout, "config", "council.strict", str(strict).lower())
+    done = push(checkout, "feature")
+    assert "nothing was reviewed, no member can be called here" in done.stderr
+    assert (done.returncode != 0) == strict
+    assert hooked.provider.log == []
