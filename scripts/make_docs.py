@@ -195,6 +195,16 @@ class Shown:
 
 
 SURE = {"statement": "Do it.", "stance": "for", "choice": "do it", "confidence": "HIGH", "evidence": ""}
+
+
+def claiming(stance: str) -> Json:
+    claim = {"topic": "doing it", "stance": stance, "text": "It pays.", "confidence": 0.9, "sources": []}
+    return {"response": "Do it.", "claims": [claim], "sources": [], "confidence": 0.9, "areasOfUncertainty": []}
+
+
+SIDES = [{"position": "for", "case": "It pays."}, {"position": "against", "case": "It does not."}]
+BOTH_SIDES = {"answer": "It depends.", "disagreements": [{"disagreement": "D1", "because": "", "sides": SIDES}]}
+
 SHOWN = (
     Shown(
         "collaborative",
@@ -230,6 +240,24 @@ SHOWN = (
                 {f"r1/{name}": {"reply": SURE} for name in ("pragmatist", "visionary", "skeptic")},
                 {"flow": "debate", "early_stop": True},
             ),
+        ),
+    ),
+    Shown(
+        "general",
+        "For what has to be looked up. The chair writes queries, and what they find is one numbered context for everybody. The seats answer apart, each with its claims; "
+        "rules find who contradicts whom, and only those answer each other once; then the chair writes the answer, and the code checks what it cites and that no "
+        "disagreement is missing. Any of `--search`, `--no-search`, `--spec-review` and `--no-deliberate` chooses it. [General](general.md) has the rest.",
+        (
+            (
+                "Where two contradict each other, those two are asked once more:",
+                {
+                    "r1/generalist": {"reply": claiming("supports")},
+                    "r1/skeptic": {"reply": claiming("opposes")},
+                    "synthesise/chair": {"reply": BOTH_SIDES},
+                },
+                {"search": "files:."},
+            ),
+            ("Where nobody contradicts anybody, there is no second round:", {}, {"search": "files:."}),
         ),
     ),
     Shown(
