@@ -49,7 +49,7 @@ class Keyboard:
     """Lines as they are typed, read without a thread, so that Ctrl-C still ends the run."""
 
     def __init__(self, handle: int = 0) -> None:
-        self.handle = handle
+        self.handle = _unblocked(handle)
         self._typed = b""
 
     def forget(self) -> None:
@@ -62,7 +62,10 @@ class Keyboard:
         """The next line; None at the end of what is typed (Ctrl-D)."""
         while b"\n" not in self._typed:
             await self._readable()
-            piece = os.read(self.handle, 65536)
+            try:
+                piece = os.read(self.handle, 65536)
+            except BlockingIOError:  # Ctrl-C has taken back what was typed
+                continue
             if not piece:
                 rest, self._typed = self._typed, b""
                 return rest.decode(errors="replace") or None
@@ -78,6 +81,14 @@ class Keyboard:
             await ready.wait()
         finally:
             loop.remove_reader(self.handle)
+
+
+def _unblocked(handle: int) -> int:
+    """The same terminal under a handle of our own, on which a read never waits; others share the one we were given."""
+    try:
+        return os.open(os.ttyname(handle), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return handle
 
 
 @dataclass(slots=True)
