@@ -11,6 +11,7 @@ from tests.acceptance.helpers import Terminal
 pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
 
 
+@pytest.mark.sweep
 @pytest.mark.behaviour("issue-4-advisors-embedded")
 def test_a_debate_runs_to_its_end_on_the_embedded_model(council: Terminal) -> None:
     Path("pair.toml").write_text(

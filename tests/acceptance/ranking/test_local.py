@@ -9,6 +9,7 @@ from tests.acceptance.helpers import Terminal
 pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
 
 
+@pytest.mark.sweep
 @pytest.mark.behaviour("10-ranking-local")
 def test_a_ranking_runs_to_its_end_on_the_embedded_model(council: Terminal) -> None:
     done = council("--json", "--protocol", "ranking", "Should we open on Sundays?")
