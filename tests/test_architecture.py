@@ -57,7 +57,15 @@ MAY_KNOW: dict[str, set[str]] = {
     "doctor": GROUND | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},
 }  # fmt: skip
-ONE_ROOM = {"waiting": "council", "endings": "convene", "settings_files": "settings", "settings_keys": "settings", "settings_keyring": "settings", "catalogue": "settings", "__main__": "doors"}
+ONE_ROOM = {
+    "waiting": "council",
+    "endings": "convene",
+    "settings_files": "settings",
+    "settings_keys": "settings",
+    "settings_keyring": "settings",
+    "catalogue": "settings",
+    "__main__": "doors",
+}
 
 
 @cache

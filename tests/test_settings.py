@@ -131,7 +131,11 @@ def test_a_provider_is_named_after_itself_when_no_vendor_is_given(desk: Desk) ->
 def test_built_in_providers_are_there_without_any_file(desk: Desk) -> None:
     settings = desk.load()
     assert list(settings.providers) == ["anthropic", "openai", "google", "openrouter", "ollama"]
-    assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == ["anthropic", "openai", "google"]
+    assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == [
+        "anthropic",
+        "openai",
+        "google",
+    ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
     assert settings.report_dir == ".agents/council"
     assert not settings.given("providers.ollama")

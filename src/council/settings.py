@@ -199,7 +199,9 @@ def _as_number(text: str) -> Any:
 
 def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
     tree = _nested(values)
-    tables = {name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")}
+    tables = {
+        name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
+    }
     return Settings(
         providers={name: _provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},

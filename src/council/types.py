@@ -40,7 +40,14 @@ def renamed(text: str, names: Mapping[str, str]) -> str:
 
 WORDS_OF = "the words of "  # how a cut in another's statement is named; every other cut is one in the material
 OK_STATES = ("ok", "ok_repaired")
-OUT_FOR_THE_RUN = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(cli:silent)")
+OUT_FOR_THE_RUN = (
+    "timed_out",
+    "failed(auth)",
+    "failed(quota)",
+    "failed(model)",
+    "failed(endpoint)",
+    "failed(cli:silent)",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,7 +370,9 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 def test_only_those_who_can_sit_today_are_offered() -> None:
     with pytest.raises(ConfigError) as caught:
         vendor_of("foo:bar", settings_with({}, providers=("sim",)))
-    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human; add" in str(caught.value)
+    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human; add" in str(
+        caught.value
+    )
 
 
 @pytest.mark.behaviour("00-members-empty-model")

@@ -52,7 +52,14 @@ from council.types import Json, Outcome, Roster, Step, sound
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
-KEPT_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile")  # what a resumed run goes on with
+KEPT_FLAGS = (
+    "timeout",
+    "max_cost",
+    "allow_unpriced",
+    "grace",
+    "no_resend",
+    "profile",
+)  # what a resumed run goes on with
 HEARTBEAT = 0.5  # seconds between two looks whether somebody cancelled the run
 
 
@@ -120,7 +127,9 @@ class Convener(Records):
     def _take_over(self, record: Record) -> None:
         """Sit where a run was convened, with what was said there."""
         if not Path(record.folder).is_dir():
-            raise UsageError(f'the folder "{record.folder}" of run {record.run} is gone: put it back to go on with the run')
+            raise UsageError(
+                f'the folder "{record.folder}" of run {record.run} is gone: put it back to go on with the run'
+            )
         self._as_before(record.setup)
         self._sit_in(Path(record.folder))
 
@@ -225,9 +234,7 @@ class Convener(Records):
         await self._make_ready(roster, listen)
         return await self._begin(store, record, plan, listen, stop)
 
-    async def enqueue_fork(
-        self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None
-    ) -> str:
+    async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
         """A fork that is left to the worker."""
         record, plan = await self._forked(run, phase, seats or {})
         return await self._enqueued(record, plan)
@@ -244,7 +251,9 @@ class Convener(Records):
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{filing.slug(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": _version(), "day": _day(now), "config": config} | {flag: self._flags.get(flag) for flag in KEPT_FLAGS}
+        kept = {"version": _version(), "day": _day(now), "config": config} | {
+            flag: self._flags.get(flag) for flag in KEPT_FLAGS
+        }
         return Record(_new_run(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
 
     async def _begin(

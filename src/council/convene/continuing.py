@@ -19,7 +19,9 @@ def earlier(record: Record) -> tuple[str, str]:
     minutes = Minutes.fold(record.entries)
     answer = answer_text(minutes).strip()
     if minutes.status == "running" or not answer:
-        raise UsageError(f"run {record.run} has no answer to go on from yet: `council resume {record.run}` comes to one")
+        raise UsageError(
+            f"run {record.run} has no answer to go on from yet: `council resume {record.run}` comes to one"
+        )
     ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
     state = "" if minutes.status == "complete" else f"{minutes.status}, "
     head = f"Answer of the council ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"

@@ -58,7 +58,11 @@ def _full(minutes: Minutes) -> Json:
 def _shared(minutes: Minutes) -> Json:
     notices = minutes.plan.get("notices") or []
     warnings = [one_line(line) for line in minutes.plan.get("warnings") or [] if line not in notices]
-    return {"Fork": forked(minutes), "Packet": packet_line(minutes.plan.get("packet") or {}), "Note": "; ".join(warnings)}
+    return {
+        "Fork": forked(minutes),
+        "Packet": packet_line(minutes.plan.get("packet") or {}),
+        "Note": "; ".join(warnings),
+    }
 
 
 def _rounds(minutes: Minutes) -> str:

@@ -29,7 +29,11 @@ WORDS = {
     "skipped(cancel)": "the run was stopped before its turn",
 }
 UNASKED = {"waiting": "not_asked", "asked": "no_answer", "writing": "no_answer"}  # where the run ended first
-SKIPPED = {"interrupted": "skipped(cancel)", "cancelled": "skipped(cancel)", "budget": "skipped(budget)"}  # who had no turn, by what stopped the run
+SKIPPED = {
+    "interrupted": "skipped(cancel)",
+    "cancelled": "skipped(cancel)",
+    "budget": "skipped(budget)",
+}  # who had no turn, by what stopped the run
 
 
 def in_words(state: str) -> str:

@@ -16,7 +16,11 @@ def before(plan: Json) -> list[str]:
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_seats(plan),
-        *([f"continues {plan['continues']}: its question and answer are in the packet"] if plan.get("continues") else []),
+        *(
+            [f"continues {plan['continues']}: its question and answer are in the packet"]
+            if plan.get("continues")
+            else []
+        ),
         *_packet(plan.get("packet") or {}),
         *_price(plan),
         _calls(plan.get("calls") or {}),

@@ -53,7 +53,9 @@ def _families(minutes: Minutes) -> str:
 
 
 def _lost(minutes: Minutes, family: str) -> str:
-    return ", ".join(dict.fromkeys(at_rest(seat.state, minutes.stopped) for seat in minutes.planned if seat.vendor == family))
+    return ", ".join(
+        dict.fromkeys(at_rest(seat.state, minutes.stopped) for seat in minutes.planned if seat.vendor == family)
+    )
 
 
 def _findings(minutes: Minutes) -> list[str]:
