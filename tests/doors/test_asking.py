@@ -36,7 +36,15 @@ def test_above_the_limit_it_asks_and_goes_on_with_a_yes(table: Table) -> None:
 
 
 @pytest.mark.behaviour("50-confirm-above")
-@pytest.mark.parametrize("keys", ["n\n", "\n", "\x03", "\x04"], ids=["no", "nothing", "Ctrl-C", "Ctrl-D"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("n\n", id="no"),
+        pytest.param("\n", id="nothing"),
+        pytest.param("\x03", id="Ctrl-C", marks=pytest.mark.sweep),  # one in several whole runs was not heard
+        pytest.param("\x04", id="Ctrl-D"),
+    ],
+)
 def test_anything_but_a_yes_spends_nothing(table: Table, keys: str) -> None:
     terminal = AtTerminal("--protocol", "triad", QUESTION)
     terminal.until(ASKS)
