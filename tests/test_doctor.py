@@ -95,7 +95,7 @@ async def test_a_model_that_its_provider_does_not_list_is_told(provider: FakePro
     configure("[providers.sim]", told, "[providers.idle]", told, "[models]", 'default = "sim:m1"', 'strong = "sim:m9"')
     found = await rows(Convener())
     assert found["sim:m1"]["detail"] == found["idle:"]["detail"] == "answered, 3 models"
-    assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not among them"
+    assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not listed"
 
 
 @pytest.mark.behaviour("issue-5-doctor-steps")

@@ -148,7 +148,7 @@ def test_when_the_money_is_used_up_the_run_stops_and_goes_on_when_there_is_more(
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (5, "incomplete", None)
     assert report["cost"]["usd"] <= 0.13
-    assert "the money for this run is not enough" in done.err
+    assert "the budget for this run is used up" in done.err
     assert "skipped(budget)" in {seat["state"] for seat in (*report["seats"], report["chair"])}
     (run,) = priced.runs()
     assert council("runs", "fsck").code == 0

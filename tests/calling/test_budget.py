@@ -250,8 +250,8 @@ async def test_a_retry_that_would_cost_too_much_is_not_sent(ledger: Ledger) -> N
 
 async def test_the_day_that_is_over_says_so(ledger: Ledger) -> None:
     outcome = await call(ledger, step("sim:m1", ask=ASK), telling("sim:m1", "x"), purse=purse(ledger, day=0.5))
-    assert outcome.reason.startswith("the money for this day is not enough: $0.00 of $0.50 are spent or held")
-    assert outcome.reason.endswith(f"raise [budget] max_cost_per_day, or `council resume {RUN}` goes on later")
+    assert outcome.reason.startswith("the budget for today is used up: $0.00 of $0.50 is spent or reserved")
+    assert outcome.reason.endswith(f"raise [budget] max_cost_per_day, or run `council resume {RUN}` tomorrow")
 
 
 async def test_money_that_comes_back_lets_the_next_one_go(ledger: Ledger) -> None:

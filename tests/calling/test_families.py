@@ -131,7 +131,7 @@ async def test_a_seat_with_nobody_left_says_so_without_a_call(ledger: Ledger) ->
     await carry_out(asked("alpha", "a"))
     later = await carry_out(asked("alpha", "a", phase="improve"))
     assert (later.state, later.attempts, len(one.calls)) == ("failed(auth)", 0, 1)
-    assert later.reason == "out for the run: it was failed(auth) before"
+    assert later.reason == "excluded from this run after failed(auth)"
 
 
 @pytest.mark.behaviour("40-fallback-families")

@@ -65,7 +65,7 @@ async def test_a_stub_is_asked_for_once_more_with_other_settings_and_is_then_deg
     outcome = await call(ledger, step(), telling("one", "TODO"))
     assert (outcome.state, outcome.attempts) == ("degenerate", 2)
     assert [event.kind for event in told(ledger, ev.Faulted)] == ["stub", "stub"]
-    assert told(ledger, ev.Attempted)[-1].why == "retry: the answer only held the place of one"
+    assert told(ledger, ev.Attempted)[-1].why == "retry: the answer is a placeholder"
 
 
 # Loops
@@ -89,7 +89,7 @@ async def test_a_stream_without_end_is_broken_off_and_asked_for_once_more(ledger
     member = Looping("one", lambda key: "never")
     outcome = await call(ledger, step(), member)
     assert (outcome.state, outcome.attempts) == ("degenerate", 2)
-    assert outcome.reason == 'the answer went round in circles: "and again"'
+    assert outcome.reason == 'the answer repeats itself: "and again"'
     assert member.heard < 2000
 
 
@@ -175,7 +175,7 @@ async def test_what_does_not_fit_is_cut_once_and_the_cut_is_told(ledger: Ledger)
     outcome = await call(ledger, step(), member)
     assert (outcome.state, outcome.cut, outcome.attempts) == ("ok", ("big.py",), 2)
     assert json.loads(member.calls[1]["body"])["messages"][0]["content"] == "50%"
-    assert told(ledger, ev.Attempted)[-1].why == "retry: cut to 50% of its length, so that it fits: big.py"
+    assert told(ledger, ev.Attempted)[-1].why == "retry: truncated to 50% to fit: big.py"
 
 
 @pytest.mark.behaviour("40-context-too-long")

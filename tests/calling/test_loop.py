@@ -129,7 +129,7 @@ async def test_a_reply_that_does_not_fit_gets_one_repair_turn(ledger: Ledger) ->
     assert (outcome.state, outcome.text, outcome.attempts) == ("ok_repaired", "good", 2)
     asked, repair = json.loads(member.calls[1]["body"])["messages"]
     assert (asked, repair["content"]) == (an_ask(KEY).messages[0], "bad → it is bad")
-    assert [event.why for event in told(ledger, ev.Attempted)] == ["", "repair: the reply did not fit its form"]
+    assert [event.why for event in told(ledger, ev.Attempted)] == ["", "repair: the reply did not match its schema"]
     twice = await call(ledger, replace(step(read=read), ask=an_ask("improve/alpha")), telling("one", "bad"))
     assert (twice.state, twice.reason) == ("failed(schema)", "it is bad")
 
@@ -262,7 +262,7 @@ async def test_a_request_in_doubt_is_sent_again_byte_for_byte(ledger: Ledger, st
     assert (outcome.text, outcome.attempts) == ("Tabs.", 3)
     assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
     (attempted,) = [event for event in told(again, ev.Attempted) if event.n == 3]
-    assert attempted.why == "sent again: the process had stopped before an answer was kept"
+    assert attempted.why == "resent: the process stopped before the answer was stored"
 
 
 async def test_a_series_goes_on_where_it_was_broken_off(ledger: Ledger, store: SqliteStore) -> None:

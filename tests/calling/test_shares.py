@@ -41,7 +41,7 @@ async def test_a_member_that_hangs_gives_way_to_its_fallback_at_half_time(ledger
     assert (outcome.ok, outcome.served_by, outcome.attempts) == (True, "two", 2)
     assert 0.15 < outcome.seconds < 0.39
     (event,) = told(ledger, ev.Faulted)
-    assert (event.kind, event.detail, event.wait) == ("stall", "no sign of life within 0.2 s", None)
+    assert (event.kind, event.detail, event.wait) == ("stall", "no output within 0.2 s", None)
     assert told(ledger, ev.Attempted)[-1].why == "fallback: one timed_out"
 
 
@@ -51,7 +51,7 @@ async def test_the_requested_member_has_half_of_the_time_and_the_others_share_th
     outcome = await call(ledger, step("one", "two", "three"), *members, timeout=lambda name: 0.8)
     assert outcome.served_by == "three"
     details = [event.detail for event in told(ledger, ev.Faulted)]
-    assert details == ["no sign of life within 0.4 s", "no sign of life within 0.2 s"]
+    assert details == ["no output within 0.4 s", "no output within 0.2 s"]
 
 
 @pytest.mark.parametrize("piece", ["word ", ""])  # an empty piece is a thought

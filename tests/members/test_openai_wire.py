@@ -257,13 +257,13 @@ def http(body: bytes, kind: str, status: str = "200 OK", framed: bool = True, mo
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (http(PAGE, "text/html; charset=utf-8"), "a web page, not a model: check base_url"),
-        (http(PAGE, "text/html", framed=False), "a web page, not a model: check base_url"),
-        (http(PAGE, "application/json"), "a web page, not a model: check base_url"),
-        (http(b"", "text/event-stream"), "with nothing, so no model is there: check base_url"),
-        (http(b"", "application/json"), "with nothing, so no model is there: check base_url"),
-        (http(b"OK", "text/plain"), "with text/plain, not a model: check base_url"),
-        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", "with nothing, so no model is there"),
+        (http(PAGE, "text/html; charset=utf-8"), "a web page, not a model's answer: check base_url"),
+        (http(PAGE, "text/html", framed=False), "a web page, not a model's answer: check base_url"),
+        (http(PAGE, "application/json"), "a web page, not a model's answer: check base_url"),
+        (http(b"", "text/event-stream"), "an empty response, not a model's answer: check base_url"),
+        (http(b"", "application/json"), "an empty response, not a model's answer: check base_url"),
+        (http(b"OK", "text/plain"), "text/plain, not a model's answer: check base_url"),
+        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", "an empty response, not a model's answer"),
     ],
 )
 async def test_an_endpoint_where_no_model_is_says_what_it_is_instead(answer: bytes, words: str) -> None:
@@ -287,8 +287,8 @@ async def test_a_stream_under_a_pages_name_is_a_stream() -> None:
             "redirects to https://api.example.com/v2: set base_url",
         ),
         ("https://me:s3cret@login.example.com/in", "redirects to https://login.example.com/in: set base_url"),
-        ("/v9/chat/completions", "/v9: set base_url to that"),
-        ("", "does not say where: check base_url"),
+        ("/v9/chat/completions", "/v9: set base_url to it"),
+        ("", "without a location: check base_url"),
     ],
 )
 async def test_a_redirect_is_told_and_not_followed(location: str, words: str) -> None:
@@ -587,7 +587,7 @@ async def test_a_login_inside_an_address_is_not_repeated(provider: FakeProvider)
 @pytest.mark.parametrize(
     ("port", "kind", "words"),
     [
-        (None, "net", "the proxy let nobody through to https://models.invalid/v1: 404 Not Found"),
+        (None, "net", "the proxy refused to connect to https://models.invalid/v1: 404 Not Found"),
         (9, "net", "no connection to https://models.invalid/v1: the proxy 127.0.0.1:9 cannot be reached"),
     ],
 )

@@ -280,7 +280,7 @@ async def test_a_status_in_the_vendors_shape_has_its_kind(
 @pytest.mark.parametrize("path", ["/v2", "/v1/chat/completions", ""])
 async def test_an_address_that_serves_nothing_is_no_missing_model(provider: FakeProvider, wire: str, path: str) -> None:
     caught = await fault(member_at(provider.address + (path or "/nothing"), wire))
-    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: check base_url and wire")
+    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?")
 
 
 @every_wire
@@ -288,8 +288,8 @@ async def test_who_cannot_be_reached_is_told_in_words(provider: FakeProvider, wi
     plain = await fault(member_at(provider.address.replace("http:", "https:"), wire))
     nobody = await fault(member_at("http://127.0.0.1:1", wire))
     assert [one.kind for one in (plain, nobody)] == ["net", "net"]
-    assert plain.detail.endswith("it does not speak TLS, so base_url should begin with http://")
-    assert nobody.detail == "no connection to http://127.0.0.1:1: nobody listens there"
+    assert plain.detail.endswith("the server does not use TLS: start base_url with http://")
+    assert nobody.detail == "no connection to http://127.0.0.1:1: connection refused"
 
 
 @every_wire
@@ -347,7 +347,7 @@ async def test_the_probe_counts_the_models_and_costs_nothing(provider: FakeProvi
     member = seated(provider, wire)
     assert await member.probe() == "answered, 3 models"
     stranger = seated(provider, wire, model="m9")
-    assert await stranger.probe() == "answered, 3 models, m9 not among them"
+    assert await stranger.probe() == "answered, 3 models, m9 not listed"
     await stranger.close()
     provider.script("/models", Reply(status=401))
     with pytest.raises(Fault) as caught:

@@ -1,1 +1,1 @@
-"""Carrying a step out: the one retry loop and its table."""
+"""Calls to members: retry, fallback, concurrency, budget and prices."""

@@ -1,8 +1,8 @@
-"""The money of one run: what may be spent, what is held for requests under way, what was charged.
+"""Budget of one run: reserve the maximum cost before a request, charge the real cost after it.
 
-Held is the dearest a request can be: its bytes as input, all the room its answer has, at list price. Charged is what the
-provider counted. Where it did not say, an answer is charged by its length, and a request that may have been paid for and
-came to nothing keeps all that was held for it.
+The reservation is the request's bytes as input plus the maximum output, at list price. The charge uses the provider's token
+counts. Without counts, an answer is charged by its length. A failed request that may have been billed is charged its full
+reservation.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from council.record import Attempt, Hold, Record, Refused, Row, Spent
 from council.settings import is_reasoning
 from council.types import Answer, Ask, Usage, tokens_of
 
-Place = tuple[str, int]  # a step's key and the number of the attempt
+Place = tuple[str, int]  # step key, attempt number
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a run, and all runs of a day together, may cost, in dollars; None: as much as it takes."""
+    """Spending caps in dollars, for this run and for all runs of a day. None means no cap."""
 
     run: float | None = None
     day: float | None = None
@@ -39,7 +39,7 @@ class Caps:
 
 
 class Till(Protocol):
-    """What a budget needs of the store."""
+    """Store interface that the budget uses."""
 
     def post(self, run: str, rows: Sequence[Row]) -> None: ...
     async def reserve(self, run: str, hold: Hold) -> Refused | None: ...
@@ -47,14 +47,14 @@ class Till(Protocol):
 
 @dataclass(slots=True)
 class Budget:
-    """A purse over the store's money rows, which all processes share."""
+    """Budget over the spending rows of the store, which all processes share."""
 
     till: Till
     record: Record
     price: Callable[[Member], Price | None]
     caps: Caps = Caps()
-    _open: set[Place] = field(default_factory=set)  # this process's requests under way
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)  # set, and put anew, as one of them comes back
+    _open: set[Place] = field(default_factory=set)  # this process's requests in flight
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)  # set, then replaced, when one of them finishes
 
     def bounded(self, ask: Ask) -> Ask:
         return replace(ask, max_tokens=bound(ask)) if self.caps else ask
@@ -88,13 +88,13 @@ class Budget:
         return Hold(key, n, member, now, today(now), json.dumps(price.as_json()), wanted, run, day)
 
     def _note(self, key: str, n: int, member: str, reserved: int | None) -> None:
-        """A request whose price nobody knows is counted, not held."""
+        """Record a request without a known price. Nothing is reserved for it."""
         now = time.time()
         self.record.spending[key, n] = Spent(member, None, reserved)
         self.till.post(self.record.run, [("reserve", (key, n, member, now, today(now), "", reserved))])
 
     async def _take(self, hold: Hold) -> None:
-        """Hold the money. While requests of this run are under way that may leave some of theirs, it is worth waiting."""
+        """Reserve the cost. Wait while other requests of this run are in flight, because they may release part of theirs."""
         if not self.caps:
             self.till.post(self.record.run, [("reserve", hold.row())])
             return
@@ -108,32 +108,32 @@ class Budget:
     async def _try(self, hold: Hold) -> Refused | None:
         try:
             return await self.till.reserve(self.record.run, hold)
-        except asyncio.CancelledError:  # nothing was sent for it
+        except asyncio.CancelledError:  # the request was not sent
             self.till.post(self.record.run, [("release", (hold.key, hold.n))])
             raise
 
 
 def today(now: float) -> str:
-    """The day money is counted by: the one on the wall."""
+    """Return the local date that spending is counted under."""
     return time.strftime("%Y-%m-%d", time.localtime(now))
 
 
 def _tokens(body: bytes) -> int:
-    """What a request comes to as input; its schema is read too."""
+    """Estimate input tokens from the whole body, because the schema is billed too: 3 bytes per token."""
     return -(-len(body) // 3)
 
 
 def _bill(held: Spent, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
-    """Dollars, and whether they are an estimate."""
+    """Return the cost in dollars and whether it is an estimate."""
     price, most = Price.from_json(held.price or {}), dollars(held.reserved or 0)
     if isinstance(answer, Fault):
         return (0.0, False) if answer.kind in UNPAID else (most, True)
     if answer.usage.known:
         return _rounded(exact(answer.usage, price)), False
-    if is_reasoning(attempt.member):  # nobody knows how long it thought
+    if is_reasoning(attempt.member):  # the thinking tokens are unknown
         return most, True
-    told = answer.usage
-    guess = Usage(max(told.input, _tokens(attempt.body)), max(told.output, tokens_of(answer.text)), told.cached)
+    usage = answer.usage
+    guess = Usage(max(usage.input, _tokens(attempt.body)), max(usage.output, tokens_of(answer.text)), usage.cached)
     return _rounded(exact(guess, price)), True
 
 
@@ -142,11 +142,11 @@ def _rounded(bill: Decimal) -> float:
 
 
 def _explained(refused: Refused, run: str) -> str:
-    whose, more = "this run", f"`council resume {run} --max-cost …` goes on"
+    scope, fix = "this run", f"raise it with `council resume {run} --max-cost USD`"
     if refused.whose == "day":
-        whose, more = "this day", f"raise [budget] max_cost_per_day, or `council resume {run}` goes on later"
+        scope, fix = "today", f"raise [budget] max_cost_per_day, or run `council resume {run}` tomorrow"
     spent, cap, wanted = (shown(dollars(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
     return (
-        f"the money for {whose} is not enough: {spent} of {cap} are spent or held for requests under way, "
-        f"and the next one could cost {wanted}: {more}"
+        f"the budget for {scope} is used up: {spent} of {cap} is spent or reserved, "
+        f"and the next request could cost {wanted}: {fix}"
     )

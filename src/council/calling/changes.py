@@ -1,4 +1,4 @@
-"""What is asked next time: the same again, or changed as the fault's row says."""
+"""Request changes for the next attempt, as the fault table prescribes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from council.types import Ask, Json, Step
 
 WARM, WARMER = 0.7, 1.0
 HALF = 0.5
-MARGIN = 0.8  # of what a vendor says would fit: its tokens are not ours
+MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
 NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt that came to nothing: what was asked, of whom, and why it failed."""
+    """Failed attempt: the request, the member and the fault."""
 
     step: Step
     member: Member
     ask: Ask
     fault: Fault
-    written: int = 0  # tokens that came back all the same
+    written: int = 0  # output tokens received before the failure
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The next attempt: what is asked, and what a reader must know about it."""
+    """Next attempt: the request, the reason, and the parts cut or dropped from it."""
 
     ask: Ask
     why: str
@@ -40,7 +40,7 @@ class Next:
 
 
 def following(failed: Failed) -> Next | None:
-    """What is asked after a fault; None if what its row wants changed cannot be."""
+    """Return the next attempt after a fault, or None if the required change is impossible."""
     change = TABLE[failed.fault.kind].change
     return CHANGES[change](failed) if change else Next(failed.ask, f"retry: {failed.fault.kind}")
 
@@ -56,10 +56,10 @@ def _doubled(failed: Failed) -> Next:
 
 
 def _repaired(failed: Failed) -> Next:
-    """The repair turn goes on from what was asked last, which may have been cut or sent without parameters."""
+    """Append a repair turn to the last request, which may already be truncated or without parameters."""
     step, ask = failed.step, failed.ask
     turn = step.mend(failed.fault.said, failed.fault.detail).messages[len(step.ask.messages) :]
-    return Next(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not fit its form")
+    return Next(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not match its schema")
 
 
 def _shrunk(failed: Failed) -> Next | None:
@@ -68,7 +68,7 @@ def _shrunk(failed: Failed) -> Next | None:
     if found is None:
         return None
     smaller, cut = found
-    return Next(smaller, f"retry: cut to {share:.0%} of its length, so that it fits: {', '.join(cut)}", cut)
+    return Next(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut)}", cut)
 
 
 def _bare(failed: Failed) -> Next:
@@ -84,16 +84,16 @@ CHANGES: dict[str, Callable[[Failed], Next | None]] = {
 
 
 def share_in(words: str) -> float:
-    """How much of a request may stay: half, or less where the vendor says how much it takes and how much came."""
+    """Return the share of a request to keep: half, or less if the vendor's message states the limit and the size."""
     numbers = sorted({int(number.replace(",", "")) for number in NUMBER.findall(words)})
     if len(numbers) < 2:
         return HALF
-    limit, came = numbers[-2:]
-    return round(min(HALF, MARGIN * limit / came), 2)
+    limit, size = numbers[-2:]
+    return round(min(HALF, MARGIN * limit / size), 2)
 
 
 def missing(before: bytes, after: bytes) -> Iterator[str]:
-    """The parameters of one request that another does not have, by their dotted names."""
+    """Yield the dotted names of parameters in `before` that are not in `after`."""
     try:
         yield from _missing(json.loads(before), json.loads(after), "")
     except (ValueError, AttributeError):

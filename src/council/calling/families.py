@@ -1,4 +1,4 @@
-"""Who stands in for whom: a member of a family that nobody else at the table speaks through, while there is one."""
+"""Fallback policy: prefer a member whose vendor no other seat uses."""
 
 from __future__ import annotations
 
@@ -14,43 +14,45 @@ from council.types import OUT_FOR_THE_RUN
 
 @dataclass(slots=True)
 class Families:
-    """What a run has learnt about its table by now. The chair may share a family with a seat, so it takes none away."""
+    """State of the run's vendors and exclusions. The chair may share a vendor with a seat, so it does not occupy one."""
 
-    voters: Mapping[str, str] = field(default_factory=dict)  # seat → the family it asked for
-    sitting: dict[str, str] = field(default_factory=dict)  # seat → the family that speaks for it
-    down: set[str] = field(default_factory=set)  # families that were given up and have not answered since
-    out: dict[tuple[str, str], str] = field(default_factory=dict)  # (seat, member) → why it is not asked again
-    spoke: dict[str, str] = field(default_factory=dict)  # seat → the member that spoke for it last
+    voters: Mapping[str, str] = field(default_factory=dict)  # seat → vendor of the requested member
+    sitting: dict[str, str] = field(default_factory=dict)  # seat → vendor that currently serves it
+    down: set[str] = field(default_factory=set)  # vendors that failed and have not answered since
+    out: dict[tuple[str, str], str] = field(default_factory=dict)  # (seat, member) → state that excludes it
+    spoke: dict[str, str] = field(default_factory=dict)  # seat → member that answered last
 
     def __post_init__(self) -> None:
         self.sitting = dict(self.voters)
 
     @classmethod
     def recalled(cls, voters: Mapping[str, str], record: Record) -> Families:
-        """As the table was when the run stopped: whoever stood in goes on, and whoever gave way stays away."""
+        """Restore the policy of an interrupted run: fallbacks keep their seats, excluded members stay excluded."""
         families = cls(voters)
         for key, outcome in record.results.items():
             seat = key.rpartition("/")[2]
             families.spoke[seat] = outcome.served_by
             for attempt in record.attempts.get(key, ()):
-                kept = attempt.result or {}
-                row = TABLE.get(kept.get("fault", "")) if kept.get("passed_on") else None
+                result = attempt.result or {}
+                row = TABLE.get(result.get("fault", "")) if result.get("passed_on") else None
                 if row and row.state in OUT_FOR_THE_RUN:
                     families.out[seat, attempt.member] = row.state
         return families
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
-        """Who spoke for the seat before; else the first that is of no other seat's family; those that are down come last."""
+        """Return the member that served the seat before, else the first with an unused vendor. Vendors that are down come last."""
         taken = {family for other, family in self.sitting.items() if other != seat}
         known = self.spoke.get(seat)
-        return min(members, key=lambda one: (one.vendor in self.down, one.name != known, one.vendor in taken))
+        return min(
+            members, key=lambda member: (member.vendor in self.down, member.name != known, member.vendor in taken)
+        )
 
     def sits(self, seat: str, member: Member) -> None:
         if seat in self.voters:
             self.sitting[seat] = member.vendor
 
     def leaves(self, seat: str) -> None:
-        """Nobody could be had for it: its family is free for others."""
+        """Free the seat's vendor after all its members failed."""
         self.sitting.pop(seat, None)
 
     def answered(self, seat: str, member: Member) -> None:
@@ -58,7 +60,7 @@ class Families:
         self.spoke[seat] = member.name
 
     def gave_up(self, seat: str, member: Member, fault: Fault) -> None:
-        """Whoever was silent is not awaited twice, and whoever could not be called is not called again by this seat."""
+        """Mark the vendor as down and exclude the member from this seat, as the fault table prescribes."""
         row = TABLE[fault.kind]
         if row.vendors:
             self.down.add(member.vendor)
@@ -66,5 +68,5 @@ class Families:
             self.out[seat, member.name] = row.state
 
     def gone(self, seat: str, member: str) -> str:
-        """The state by which a member is out for this seat; nothing if it is not."""
+        """Return the state that excludes a member from this seat, or an empty string."""
         return self.out.get((seat, member), "")

@@ -1,4 +1,4 @@
-"""Whether an answer can be taken, and as how much of it."""
+"""Answer checks: refusal, loop, length, empty, schema and placeholder."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from council.calling.repeating import repeats
 from council.errors import Fault
 from council.types import Answer, Step
 
-# An answer that only holds the place of one. Short and blunt answers are none of them.
-MARKS = r"[\s!-/:-@\[-`{-~…–—]*"  # what stands around words, and now and then in their place
+# Matches placeholders only; short answers such as "No." are valid.
+MARKS = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
 STUB = re.compile(
     rf"{MARKS}"
     r"(?:todo|tbd|tba|fixme|n/?a|null|none|undefined|string|text|placeholder|lorem ipsum\b.*"
@@ -21,14 +21,14 @@ STUB = re.compile(
     rf"{MARKS}",
     re.IGNORECASE | re.DOTALL,
 )
-STUB_LENGTH = 200  # from here on it is one only if it holds no word at all
+STUB_LENGTH = 200  # a longer text is a placeholder only if it has no word at all
 
 
 def judged(answer: Answer | Fault, step: Step) -> Answer:
-    """The answer as it is taken; raises the fault that it is."""
+    """Return an acceptable answer, or raise its Fault."""
     if isinstance(answer, Fault):
         raise answer
-    if answer.finish == "spoken":  # a person's words are what they are; only the form is asked for again
+    if answer.finish == "spoken":  # a person's answer is only checked against the schema
         step.read(answer.text)
         return answer
     if answer.finish == "refused":
@@ -41,12 +41,12 @@ def judged(answer: Answer | Fault, step: Step) -> Answer:
         raise Fault("empty", "the answer was empty")
     step.read(answer.text)
     if is_stub(answer.text, step.ask.schema):
-        raise Fault("stub", "the answer only held the place of one", said=answer.text)
+        raise Fault("stub", "the answer is a placeholder", said=answer.text)
     return replace(answer, text=_sentences(answer.text)) if answer.finish == "length" else answer
 
 
 def is_whole(text: str, step: Step) -> bool:
-    """Whether a reply that was cut off has all the same the form that was asked for: free text is never known to."""
+    """Return whether a truncated reply still matches its schema. Free text never counts as complete."""
     try:
         step.read(text)
     except Fault:
@@ -55,22 +55,22 @@ def is_whole(text: str, step: Step) -> bool:
 
 
 def looping(piece: str) -> str:
-    """What is said of an answer that repeats a piece for ever."""
-    shown = " ".join(piece.split())[:40] or "blank space"
-    return f'the answer went round in circles: "{shown}"'
+    """Describe a loop, with the start of the repeated text."""
+    start = " ".join(piece.split())[:40] or "blank space"
+    return f'the answer repeats itself: "{start}"'
 
 
 def is_stub(text: str, schema: Any = None) -> bool:
-    """A placeholder in the place of an answer; of a typed reply, in the place of everything that was to be worded."""
+    """Return whether an answer is a placeholder. A typed reply is one if all its free text is."""
     if schema is None:
         return _is_placeholder(text)
     try:
-        said = list(_strings(json.loads(text)))
+        strings = list(_strings(json.loads(text)))
     except ValueError:
-        return False  # it stood inside a fence, but it was read, and that is enough
-    offered = _choices(schema)
-    worded = [one for one in said if one not in offered]
-    return len(worded) > 1 and all(map(_is_placeholder, worded))
+        return False  # inside a code fence, but the schema check parsed it
+    choices = _choices(schema)
+    free_text = [string for string in strings if string not in choices]
+    return len(free_text) > 1 and all(map(_is_placeholder, free_text))
 
 
 def _is_placeholder(text: str) -> bool:
@@ -86,7 +86,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _choices(schema: Any) -> set[Any]:
-    """Every value that the schema itself offers."""
+    """Return every enum and const value in the schema."""
     if isinstance(schema, list):
         return {choice for item in schema for choice in _choices(item)}
     if not isinstance(schema, dict):
@@ -96,12 +96,12 @@ def _choices(schema: Any) -> set[Any]:
 
 
 def _capped(answer: Answer, step: Step) -> bool:
-    """A small member's free text is cut on purpose."""
+    """Return whether the length limit was intended: free text of a small member."""
     return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
 
 
 def _sentences(text: str) -> str:
-    """Up to the last sentence that is whole; all of it, if none is."""
+    """Return the text up to its last complete sentence, or all of it if there is none."""
     ends = [
         found.end()
         for found in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)

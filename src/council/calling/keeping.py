@@ -1,4 +1,4 @@
-"""What is kept of an attempt, where, and what a later process makes of it."""
+"""Journal of attempts: the ledger interface, and results to and from JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from council.types import Answer, Json, Usage
 
 
 class Journal(Protocol):
-    """What the loop needs of the ledger."""
+    """Ledger interface that the retry loop uses."""
 
     calls: dict[str, int]
 
@@ -25,18 +25,18 @@ class Journal(Protocol):
 
 
 def as_result(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> Json:
-    """`given_up` ends the series; `passed_on` ends one member's part of it, which the clock may have decided."""
+    """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
     if isinstance(answer, Fault):
-        known: Json = {
+        stored: Json = {
             "fault": answer.kind,
             "detail": answer.detail,
             "said": answer.said,
             "retry_after": answer.retry_after,
         }
     else:
-        known = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
-        known |= {"id": answer.id} if answer.id else {}
-    return known | ({"given_up": True} if given_up else {}) | ({"passed_on": True} if passed_on else {})
+        stored = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
+        stored |= {"id": answer.id} if answer.id else {}
+    return stored | ({"given_up": True} if given_up else {}) | ({"passed_on": True} if passed_on else {})
 
 
 def from_result(result: Json) -> Answer | Fault:
@@ -47,8 +47,8 @@ def from_result(result: Json) -> Answer | Fault:
 
 
 def unfinished(attempts: list[Attempt]) -> list[Attempt]:
-    """The attempts of a series that was broken off; one that was given up is asked anew from its beginning."""
+    """Return the attempts of an interrupted step. A step that was given up starts again."""
     ends = [n for n, attempt in enumerate(attempts, 1) if attempt.result and attempt.result.get("given_up")]
     series = attempts[ends[-1] if ends else 0 :]
-    # A resent request stands behind the one in doubt it repeats: only the last word on each counts.
+    # A resent request follows the one in doubt that it repeats, so skip the earlier one.
     return [attempt for n, attempt in enumerate(series, 1) if attempt.result is not None or n == len(series)]

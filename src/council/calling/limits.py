@@ -1,9 +1,9 @@
-"""How many calls of one provider may be under way at once: as many as it bears, found out as we go.
+"""Adaptive concurrency limit per provider.
 
-It begins with four places. While all are taken, each call that is heard makes one more, until the provider first says "too
-many"; then four fifths are left, and as many good calls as there are places win one back. An episode counts once: whoever
-went in before the places became fewer says nothing new. A call without a word keeps nobody out for long: it may think, or
-be hung. But never are more under way than the provider may have at all: whoever waits for that waits here, on no clock.
+AIMD: start at 4 slots and add one per answered call while all are in use. After the first 429, multiply by 0.8 per
+episode and add 1/slots per answered call. Calls that started before a decrease do not decrease it again. A call without
+output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
+exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from council.calling.table import TABLE
 
 START = 4
 FEWER = 0.8
-SILENT = 2.0  # seconds without a word after which a call's place is lent to the next
+SILENT = 2.0  # seconds without output after which a call lends its slot
 
 
 @dataclass(slots=True)
 class Gate:
-    """The way in to one provider, for all runs of the process."""
+    """Concurrency limit of one provider, shared by all runs of the process."""
 
     most: int
     places: float = START
-    lends: bool = True  # whether a call without a word may give its place to another for a while
+    lends: bool = True  # whether a call without output lends its slot to another
     busy: int = 0
-    inside: int = 0  # all that are under way, also those whose place is lent
-    episodes: int = 0  # how often it was told to slow down
+    inside: int = 0  # all calls in flight, including those that lent their slot
+    episodes: int = 0  # number of decreases
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -43,27 +43,27 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Pass]:
-        """One place, when there is one."""
+        """Wait for a slot and hold it."""
         await self._enter()
-        given = Pass(self, self.episodes)
-        silence = asyncio.get_running_loop().call_later(SILENT, given.lend)
+        slot = Pass(self, self.episodes)
+        timer = asyncio.get_running_loop().call_later(SILENT, slot.lend)
         try:
-            yield given
+            yield slot
         finally:
-            silence.cancel()
-            given.give_back()
+            timer.cancel()
+            slot.give_back()
             self.out()
 
     async def _enter(self) -> None:
         if not self.full and not self.waiting:
             self._take()
             return
-        place = asyncio.get_running_loop().create_future()
-        self.waiting.append(place)
+        waiter = asyncio.get_running_loop().create_future()
+        self.waiting.append(waiter)
         try:
-            await place
+            await waiter
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():  # it was let in as it went away
+            if waiter.done() and not waiter.cancelled():  # got a slot while being cancelled
                 self.leave()
                 self.out()
             raise
@@ -82,10 +82,10 @@ class Gate:
 
     def _let_in(self) -> None:
         while self.waiting and not self.full:
-            place = self.waiting.popleft()
-            if not place.done():
+            waiter = self.waiting.popleft()
+            if not waiter.done():
                 self._take()
-                place.set_result(None)
+                waiter.set_result(None)
 
     def slower(self) -> None:
         self.places = max(1.0, self.places * FEWER)
@@ -99,15 +99,15 @@ class Gate:
 
 @dataclass(slots=True)
 class Pass:
-    """One call's place."""
+    """Slot of one call."""
 
     gate: Gate
-    episode: int  # the gate's, when the call went in
+    episode: int  # number of decreases when the call started
     spoke: bool = False
     held: bool = True
 
     def hear(self) -> None:
-        """It was let in, and speaks: the provider bears it."""
+        """Record the first output of the call, which shows that the provider accepts this load."""
         self.spoke = True
         self.gate.faster()
 
@@ -121,7 +121,7 @@ class Pass:
             self.gate.leave()
 
     def learn(self, fault: str = "") -> None:
-        """What came of the call: a kind of the table, or nothing if it was answered."""
+        """Adjust the limit to the result: a fault kind, or an empty string for an answer."""
         if not fault and not self.spoke:
             self.hear()
         elif fault and TABLE[fault].slows and self.episode == self.gate.episodes:
@@ -132,7 +132,7 @@ _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Gate]] = WeakKeyD
 
 
 def gate_of(provider: str, most: int, *, lends: bool = True) -> Gate:
-    """The provider's gate; all runs of the process go through the same one."""
+    """Return the provider's limit, shared by all runs of the process."""
     gates = _gates.setdefault(asyncio.get_running_loop(), {})
     if provider not in gates:
         gates[provider] = Gate(most, lends=lends)
@@ -140,5 +140,5 @@ def gate_of(provider: str, most: int, *, lends: bool = True) -> Gate:
 
 
 def open_gate(member: str) -> Gate:
-    """For whoever has no provider: as many at once as like to come."""
+    """Return a limit that never blocks, for members without a provider."""
     return Gate(2**31, 2**31)

@@ -1,4 +1,4 @@
-"""The one retry loop. It replays what the journal knows, resends what is in doubt, and sends the rest."""
+"""Retry loop: replay recorded attempts, resend those in doubt, send the rest."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LONGEST_WAIT = 30.0
 
 @dataclass(slots=True)
 class Caller:
-    """Carries out steps for one run."""
+    """Executes the steps of one run."""
 
     member: Callable[[str], Member]
     journal: Journal
-    timeout: Callable[[str], float] = lambda member: 120.0  # seconds a seat has, by its requested member
+    timeout: Callable[[str], float] = lambda member: 120.0  # seconds per seat, by requested member
     resend: bool = True
-    gate: Callable[[str], Gate] = open_gate  # the way in to a member's provider
+    gate: Callable[[str], Gate] = open_gate  # concurrency limit of a member's provider
     families: Families = field(default_factory=Families)
     purse: Purse = field(default_factory=NoPurse)
 
@@ -45,7 +45,7 @@ class Caller:
 
 @dataclass(slots=True)
 class Series:
-    """One step's attempts, from the first to the last."""
+    """Retry loop for one step."""
 
     caller: Caller
     step: Step
@@ -54,7 +54,7 @@ class Series:
     deadline: float = 0.0
     clock: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     left_behind: str = ""
-    spare: Outcome | None = None  # a whole typed reply that was cut behind its end: taken if nothing better comes
+    spare: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
 
     @property
     def key(self) -> str:
@@ -93,19 +93,19 @@ class Series:
         if not self.clock.expired():
             self.clock.reschedule(0.0)
 
-    # Who is asked
+    # Choosing the member
 
     async def _down_the_chain(self) -> Outcome:
-        """The requested member, then its fallbacks. The seat keeps the state that the requested one earned."""
+        """Try the requested member, then its fallbacks. If all fail, return the state of the requested one."""
         requested, first = self.step.chain[0], True
-        failed = {name: gone for name in self.step.chain if (gone := self._gone(name))}
-        left = [name for name in self.step.chain if name not in failed]
-        while left:
-            member = self._whose_turn(left)
-            left.remove(member.name)
+        failed = {name: excluded for name in self.step.chain if (excluded := self._gone(name))}
+        remaining = [name for name in self.step.chain if name not in failed]
+        while remaining:
+            member = self._whose_turn(remaining)
+            remaining.remove(member.name)
             self.caller.families.sits(self.seat, member)
             why = f"fallback: {requested} {failed[requested].state}" if requested in failed else ""
-            outcome = await self._with(Turn(member, self.deadline, len(left), first), why)
+            outcome = await self._with(Turn(member, self.deadline, len(remaining), first), why)
             if outcome.ok or self._stays(outcome.state):
                 return outcome
             failed[member.name], first = outcome, False
@@ -116,14 +116,14 @@ class Series:
         return replace(failed[requested], reason="; then ".join(dict.fromkeys(reasons)))
 
     def _gone(self, name: str) -> Outcome | None:
-        """A member that is out for the run already, unless this step asked it before all the same."""
+        """Return the outcome of a member that is excluded for this run, unless this step has already asked it."""
         state = self.caller.families.gone(self.seat, name)
         if not state or any(attempt.member == name for attempt in self.past):
             return None
-        return Outcome(state, reason=f"out for the run: it was {state} before")
+        return Outcome(state, reason=f"excluded from this run after {state}")
 
     def _whose_turn(self, left: Sequence[str]) -> Member:
-        """Whoever was asked before the run was taken up, else the requested one, else of a family that is free."""
+        """Return the member a resumed run had asked, else the requested one, else the best fallback."""
         if self.past and self.past[0].member in left:
             return self.caller.member(self.past[0].member)
         if left[0] == self.step.chain[0]:
@@ -131,13 +131,13 @@ class Series:
         return self.caller.families.choose(self.seat, [self.caller.member(name) for name in left])
 
     async def _with(self, turn: Turn, why: str) -> Outcome:
-        """One member until it answers well, or its retries or its time are used up."""
+        """Ask one member until it answers or its retries or time are used up."""
         faults: Counter[str] = Counter()
         trial = Next(self.step.ask, why)
         while True:
             attempt, answer = await self._attempt(turn, trial)
             try:
-                said = judged(answer, self.step)
+                accepted = judged(answer, self.step)
             except Fault as fault:
                 faults[fault.kind] += 1
                 if fault.kind == "length" and is_whole(fault.said, self.step):
@@ -152,7 +152,7 @@ class Series:
                     await asyncio.sleep(wait)
             else:
                 self._record(attempt, answer, None, None, turn)
-                return self._taken(turn, trial, "ok_repaired" if faults["schema"] else "ok", said.text)
+                return self._taken(turn, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
 
     def _failed(self, turn: Turn, trial: Next, fault: Fault, answer: Answer | Fault) -> Failed:
         written = answer.usage.output if isinstance(answer, Answer) else 0
@@ -169,7 +169,7 @@ class Series:
         return Outcome(TABLE[fault.kind].state, reason=fault.detail)
 
     def _patience(self, turn: Turn, fault: Fault, time: int, known: Json | None) -> float | None:
-        """Seconds until the member is asked again; None: it is given up. What the clock decided before stays decided."""
+        """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
         row = TABLE[fault.kind]
         used_up = time > (0 if self._stays(row.state) else retries(fault.kind, chair=self.step.chair))
         if used_up or turn.over or (known and known.get("passed_on")):
@@ -178,7 +178,7 @@ class Series:
         return None if known is None and wait > turn.left() else min(wait, LONGEST_WAIT)
 
     def _stays(self, state: str) -> bool:
-        """What may have been paid for is left in doubt where nothing may be sent twice."""
+        """Return whether the step ends in doubt, because resending is disabled and the request may have been billed."""
         return state == "in_doubt" and not self.caller.resend
 
     # One attempt
@@ -192,13 +192,13 @@ class Series:
                 return attempt, from_result(attempt.result)
             if not self.caller.resend:
                 return attempt, Fault(
-                    "doubt", "the process stopped before an answer was kept, and --no-resend was given"
+                    "doubt", "the process stopped before the answer was stored, and --no-resend is set"
                 )
             self.caller.journal.calls["in_doubt"] += 1
             self.caller.journal.charge(
-                self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was kept"))
+                self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
-            body, why = attempt.body, "sent again: the process had stopped before an answer was kept"
+            body, why = attempt.body, "resent: the process stopped before the answer was stored"
         async with self._place(turn, ask, body) as (place, most):
             attempt = await self.caller.journal.intend(self.key, self.seat, turn.member.name, body, why, most)
             answer = await self._send(turn, body, place)
@@ -207,20 +207,20 @@ class Series:
 
     @asynccontextmanager
     async def _place(self, turn: Turn, ask: Ask, body: bytes) -> AsyncIterator[tuple[Pass, float | None]]:
-        """A place at the member's provider, and the money. Until there are both nobody has been asked, so no clock runs."""
-        stood = _now()
+        """Wait for a concurrency slot and a budget reservation, with the seat's timeout paused."""
+        started = _now()
         self.clock.reschedule(None)
         async with self.caller.gate(turn.member.name).turn() as place:
             n = len(self.caller.journal.attempts(self.key)) + 1
             most = await self.caller.purse.reserve(self.key, n, turn.member, ask, body)
-            waited = _now() - stood
+            waited = _now() - started
             self.deadline += waited
             turn.waited(waited)
             self.clock.reschedule(self.deadline)
             yield place, most
 
     async def _send(self, turn: Turn, body: bytes, place: Pass) -> Answer | Fault:
-        share, heard, watch = turn.left(), Repetition(), self.step.watch or Watch()
+        share, detector, watch = turn.left(), Repetition(), self.step.watch or Watch()
         watch.spoke = False
 
         def hear(piece: str) -> None:
@@ -230,8 +230,8 @@ class Series:
                 place.hear()
             if piece:
                 self.caller.journal.murmur(self.key, self.seat, sound(piece))
-                if again := heard.hear(piece):
-                    turn.went_round(again, clock)
+                if repeated := detector.hear(piece):
+                    turn.went_round(repeated, clock)
 
         try:
             async with turn.clock() as clock:
@@ -250,19 +250,19 @@ class Series:
             piece, turn.loop = turn.loop, ""
             return Fault("loop", sound(looping(piece)))
         turn.over = True
-        return Fault("stall", f"no sign of life within {round(share, 1):g} s")
+        return Fault("stall", f"no output within {round(share, 1):g} s")
 
     def _record(
         self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn
     ) -> None:
-        """Write down what came of the attempt, unless it is known from before."""
+        """Record the result of an attempt, unless it is already recorded."""
         if isinstance(answer, Answer):
             self.spent += answer.usage
         if attempt.result is not None:
             return
         over = fault is not None and wait is None
-        left_open = fault is not None and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
-        passed_on = over and (left_open or self.spare is not None)
+        has_fallback = fault is not None and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
+        passed_on = over and (has_fallback or self.spare is not None)
         journal, bill = self.caller.journal, self.caller.purse.settle(self.key, attempt, answer)
         journal.settle(self.key, attempt, as_result(answer, given_up=over and not passed_on, passed_on=passed_on), bill)
         if fault:
@@ -274,8 +274,8 @@ class Series:
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
                 bill = self.caller.purse.settle(self.key, attempt, fault)
-                kept = as_result(fault, given_up=not self.spare, passed_on=bool(self.spare))
-                journal.settle(self.key, attempt, kept, bill)
+                result = as_result(fault, given_up=not self.spare, passed_on=bool(self.spare))
+                journal.settle(self.key, attempt, result, bill)
                 self._tell(attempt, fault, None)
         if self.spare:
             return self.spare
@@ -283,7 +283,7 @@ class Series:
         return Outcome("timed_out", reason=fault.detail)
 
     def _tell(self, attempt: Attempt, fault: Fault, wait: float | None) -> None:
-        """What had streamed is void, and everybody hears why."""
+        """Discard the streamed text and emit the fault."""
         journal = self.caller.journal
         journal.hush(self.key)
         journal.tell(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
@@ -294,7 +294,7 @@ def _now() -> float:
 
 
 def _wait(member: Member, fault: Fault, time: int) -> float:
-    """What was asked for, or more each time."""
+    """Return the Retry-After seconds, or an exponential backoff with jitter."""
     if fault.retry_after is not None:
         return fault.retry_after
     return min(member.backoff * 2.0 ** (time - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0)

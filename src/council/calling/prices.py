@@ -1,6 +1,6 @@
-"""What a member charges: the user's own word first, then the price list that comes with genai-prices, which needs no network.
+"""Prices of members: from the configuration, else from the offline list in genai-prices.
 
-The list is loaded when the first price is looked up there, never before.
+The list is imported at the first lookup.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["FREE", "Price", "Rates", "at_most", "cost", "exact", "price_of"]
 SEND_NO_BILL = ("local", "scripted", "human")
 HERE = ("127.0.0.1", "localhost", "::1")
 CLASSES = {"input": "input_mtok", "cached": "cache_read_mtok", "write": "cache_write_mtok", "output": "output_mtok"}
-# Charges outside the four classes: a bill made without them would be too small, so such a price counts as unknown.
+# Charges that `Rates` cannot express. A bill without them would be too low, so such a price counts as unknown.
 BEYOND = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
 
 
 def price_of(member: str, settings: Settings) -> Price | None:
-    """What `provider:model` charges for its tokens; None if nobody knows."""
+    """Return the price of `provider:model`, or None if it is unknown."""
     kind, _ = split_member(member)
-    if own := _told(member, settings.prices):
-        return _from_config(own)
+    if configured := _told(member, settings.prices):
+        return _from_config(configured)
     if kind in SEND_NO_BILL:
         return FREE
     if kind == "pai":
@@ -37,7 +37,7 @@ def price_of(member: str, settings: Settings) -> Price | None:
 
 
 def _told(member: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:
-    """The user's price: of this member by its name or its endpoint's name for it, else of all members of its provider."""
+    """Return the configured price of a member, by its name or model id, else that of `provider:*`."""
     provider, _ = split_member(member)
     for name, price in prices.items():
         if name == member or (split_member(name)[0], model_id(name)) == (provider, model_id(member)):
@@ -46,25 +46,25 @@ def _told(member: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str
 
 
 def _from_config(told: Mapping[str, float]) -> Price:
-    """A class without a price of its own is charged as input."""
+    """Build a price. A class without a rate is charged as input."""
     rates = {name: Decimal(str(told.get(name, told["input"]))) for name in CLASSES}
     return Price(Rates(**rates))
 
 
 def _from_list(member: str, provider: Provider) -> Price | None:
-    """A built-in provider is known by its name, one of the user's by its address."""
-    id_, here = model_id(member), urlsplit(provider.base_url).hostname in HERE
-    if provider.name == "ollama" and here and not id_.endswith("cloud"):
+    """Look up the list price: a built-in provider by name, a configured one by base_url."""
+    id_, is_local = model_id(member), urlsplit(provider.base_url).hostname in HERE
+    if provider.name == "ollama" and is_local and not id_.endswith("cloud"):
         return FREE
     if provider.name == "openrouter" and id_.endswith(":free"):
         return FREE
     if provider.name in catalogue().providers:
         return _listed(provider.name, id_, "")
-    return None if here else _listed("", id_, provider.base_url)
+    return None if is_local else _listed("", id_, provider.base_url)
 
 
 def _bridged(member: str) -> tuple[str, str]:
-    """`pai:PROVIDER:MODEL` names a provider of its own."""
+    """Split `pai:PROVIDER:MODEL` into provider and model."""
     provider, _, model = member.partition(":")[2].partition(":")
     return provider, model
 
@@ -85,16 +85,16 @@ def _listed(provider: str, model: str, address: str) -> Price | None:
 
 
 def _rates_at(listed: Any, tokens: int) -> Rates:
-    """The list's rates for a call of so many input tokens; a class it does not know is charged as input."""
-    usual = _rate(listed.input_mtok, tokens)
-    found = {name: getattr(listed, key) for name, key in CLASSES.items()}
-    return Rates(**{name: usual if rate is None else _rate(rate, tokens) for name, rate in found.items()})
+    """Return the list rates for a call with this many input tokens. A class without a rate is charged as input."""
+    default = _rate(listed.input_mtok, tokens)
+    rates = {name: getattr(listed, key) for name, key in CLASSES.items()}
+    return Rates(**{name: default if rate is None else _rate(rate, tokens) for name, rate in rates.items()})
 
 
 def _rate(rate: Any, tokens: int) -> Decimal:
-    """A plain number, or one that jumps with the size of the input."""
+    """Return a flat rate, or the rate of the tier for this many input tokens."""
     if isinstance(rate, Decimal):
         return rate
     above = [tier.price for tier in rate.tiers if tokens > tier.start]
-    dearest: Decimal = above[-1] if above else rate.base
-    return dearest
+    tier_rate: Decimal = above[-1] if above else rate.base
+    return tier_rate

@@ -1,4 +1,4 @@
-"""What the retry loop asks about money: hold enough before a request leaves, settle when it is known what came of it."""
+"""Budget interface of the retry loop, and output limits used for reservations."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from council.record import Attempt
 from council.types import Answer, Ask
 
 TOKENS_PER_WORD = 1.4
-LEAST = 2048  # tokens: below that a cap would cut more than it saves
+LEAST = 2048  # tokens; a lower cap truncates answers and saves little
 
 
 class Purse(Protocol):
-    """Money for one run's requests."""
+    """Budget for the requests of one run."""
 
     def bounded(self, ask: Ask) -> Ask:
-        """The ask as it may be sent: under a cap it says how long its answer may be."""
+        """Return the ask with max_tokens set if spending is capped."""
 
     async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
-        """Hold what the request can cost and return it; None if nobody knows. Raises BudgetSpent."""
+        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
 
     def settle(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        """The bill of a request whose money is held."""
+        """Return the bill of a request that has a reservation."""
 
 
 class NoPurse:
-    """Nobody counts."""
+    """Budget without caps or records."""
 
     def bounded(self, ask: Ask) -> Ask:
         return ask
@@ -42,13 +42,13 @@ class NoPurse:
 
 
 def bound(ask: Ask) -> int:
-    """The most tokens an answer needs: the ask's own cap, or three times the words it is asked for, within reason."""
+    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
     if ask.max_tokens is not None or ask.words is None:
         return ask.max_tokens or UNCAPPED
     return min(UNCAPPED, max(LEAST, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
 
 
 def room(member: Member, ask: Ask) -> int:
-    """The most tokens that are paid for as an answer: what it needs, and what the member adds for its thoughts."""
+    """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
     most = getattr(member, "most", None)
     return int(most(ask, bound(ask)) if most else bound(ask))

@@ -1,22 +1,22 @@
-"""Whether a text goes round in circles: the same words again and again, exactly, to its end.
+"""Loop detection: a text that ends in exact repetitions of one piece.
 
-Tables, lists, code, refrains and data repeat themselves too, but not the very same characters for pages. So only a long
-end that is nothing but one piece, over and over, is a loop.
+Tables, lists, code and data also repeat, but not exactly the same characters for pages. So only a long ending that
+consists of one repeated piece is a loop.
 """
 
 from __future__ import annotations
 
-LONG = 4000  # characters that say nothing new
-TIMES = 6  # how often a piece is said in them at least
-LONGEST = 2000  # characters of a piece
+LONG = 4000  # minimum length of the repeated ending, in characters
+TIMES = 6  # minimum repetitions of the piece
+LONGEST = 2000  # maximum length of the piece, in characters
 KEPT = TIMES * LONGEST
-EVERY = 500  # new characters between two looks: a look costs some microseconds
-CLUE = 48  # characters by which the piece before is found
+EVERY = 500  # new characters between checks; a check takes microseconds
+CLUE = 48  # length of the suffix that is searched for in the text before it
 GUESSES = 8
 
 
 def loop_at_end(text: str) -> str:
-    """The piece that the end of a text repeats; nothing if it does not."""
+    """Return the piece that the end of a text repeats, or an empty string."""
     if len(text) < LONG:
         return ""
     end, clue = len(text) - 1, text[-CLUE:]
@@ -33,7 +33,7 @@ def loop_at_end(text: str) -> str:
 
 
 class Repetition:
-    """A stream on its way in."""
+    """Loop detector for a stream."""
 
     __slots__ = ("_fresh", "_pieces", "_tail")
 
@@ -43,7 +43,7 @@ class Repetition:
         self._fresh = 0
 
     def hear(self, piece: str) -> str:
-        """The piece that it repeats by now, looked for now and then; nothing while all is well."""
+        """Add text and return the repeated piece, or an empty string. Checks only every 500 characters."""
         self._pieces.append(piece)
         self._fresh += len(piece)
         if self._fresh < EVERY:
@@ -54,9 +54,9 @@ class Repetition:
 
 
 def repeats(text: str) -> str:
-    """The same for a text that is all there: what a stream of it would have been stopped for."""
+    """Return the piece for which a stream of this text would have been stopped, or an empty string."""
     if len(text) < LONG:
         return ""
     stream = Repetition()
-    heard = (stream.hear(text[start : start + EVERY]) for start in range(0, len(text), EVERY))
-    return next(filter(None, heard), "") or loop_at_end(text[-KEPT:])
+    found = (stream.hear(text[start : start + EVERY]) for start in range(0, len(text), EVERY))
+    return next(filter(None, found), "") or loop_at_end(text[-KEPT:])

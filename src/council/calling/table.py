@@ -1,6 +1,6 @@
-"""The one retry table: what each kind of fault is worth, and what the seat is called afterwards.
+"""Fault table: retries, request change and final seat state for each kind of fault.
 
-Which of them cannot have been paid for stands in money.py, where reports look it up too.
+money.py lists the kinds that are never billed, because reports use that list too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """Policy for one kind of fault."""
+
     retries: int
-    state: str  # the seat's state when the retries are used up
+    state: str  # seat state when the retries are used up
     waits: bool = True  # whether to back off before the next attempt
-    change: str = ""  # what the next attempt has changed: a name in calling/changes.py
-    vendors: bool = False  # it says something of the vendor, not of what was asked
-    slows: bool = False  # it asks for fewer calls at once
+    change: str = ""  # how the next request differs: a name in calling/changes.py
+    vendors: bool = False  # it concerns the vendor, not the request
+    slows: bool = False  # it reduces the concurrency limit
 
 
 TABLE = {
@@ -25,7 +27,7 @@ TABLE = {
     "overload": Row(6, "failed(overload)", vendors=True),
     "server": Row(2, "failed(server)", vendors=True),
     "cut": Row(1, "in_doubt", waits=False, vendors=True),
-    "doubt": Row(0, "in_doubt"),  # a request from before a crash that may not be sent again
+    "doubt": Row(0, "in_doubt"),  # a request from before a crash, with --no-resend
     "stall": Row(1, "timed_out", waits=False, vendors=True),
     "empty": Row(1, "degenerate", waits=False, change="warmer"),
     "loop": Row(1, "degenerate", waits=False, change="warmer"),
@@ -36,19 +38,19 @@ TABLE = {
     "size": Row(1, "failed(size)", waits=False, change="shrunk"),
     "model": Row(0, "failed(model)"),
     "auth": Row(0, "failed(auth)", vendors=True),
-    "endpoint": Row(0, "failed(endpoint)", vendors=True),  # something answers there, but no model does
+    "endpoint": Row(0, "failed(endpoint)", vendors=True),  # a server answers, but it is not a model endpoint
     "parameter": Row(1, "failed(parameter)", waits=False, change="bare"),
     "script": Row(0, "failed(script)"),
-    # A command-line agent that failed as a program. Silence costs its clock, so it is waited for once.
+    # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.
     **{
         f"cli:{why}": Row(1, f"failed(cli:{why})", waits=False) for why in ("start", "exit", "error", "output", "flood")
     },
     "cli:silent": Row(0, "failed(cli:silent)"),
 }
-CHAIR = 2  # nobody speaks in the chair's place: what is worth one retry is worth two
+CHAIR = 2  # the chair cannot be replaced, so it gets at least two retries
 
 
 def retries(kind: str, *, chair: bool = False) -> int:
-    """How often a fault is met with another attempt. Silence costs its clock once, also the chair's."""
-    worth = TABLE[kind].retries
-    return max(worth, CHAIR) if chair and worth and kind != "stall" else worth
+    """Return the number of retries. A stall uses up the timeout, so the chair gets no extra retry for it."""
+    count = TABLE[kind].retries
+    return max(count, CHAIR) if chair and count and kind != "stall" else count

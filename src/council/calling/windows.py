@@ -1,4 +1,4 @@
-"""How much a member can be told at once, as far as the price list knows; it is loaded when the first one is looked up."""
+"""Context windows of members, from the list in genai-prices, which is imported at the first lookup."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from council.settings import Settings, catalogue, model_id, split_member
 
 
 def window_of(member: str, settings: Settings) -> int | None:
-    """Tokens of context of `provider:model`; None if nobody knows."""
+    """Return the context window of `provider:model` in tokens, or None if it is unknown."""
     kind, name = split_member(member)
     if kind == "pai":
         provider, _, model = name.partition(":")
         return _listed(provider, model, None)
     if kind in catalogue().providers:
         return _listed(kind, model_id(member), None)
-    own = settings.providers.get(kind)
-    return _listed(None, model_id(member), own.base_url) if own else None
+    configured = settings.providers.get(kind)
+    return _listed(None, model_id(member), configured.base_url) if configured else None
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
-"""Messages that are too long for a member, cut by one rule: what is quoted gives way, what is asked never does.
+"""Truncation of messages that are too long for a member: quoted material is cut, instructions are not.
 
-Material stands in fences (prompting.py draws them). The packet is fitted as for a small member: spec, diff, files and
-environment in that order, whole while there is room. Every other quotation keeps its beginning.
+Material is inside fences (see prompting.py). The packet is truncated as for a small member: spec, diff, files and
+environment in that order, each whole while it fits. Every other quotation keeps its beginning.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from council.rules.fitting import MARKER, fitted
 from council.types import WORDS_OF, Json, Message, Packet, PacketFile, tokens_of
 
 FENCE = re.compile(r"<<<(?P<name>[^\n]*) (?P<mark>[0-9a-f]{12})\n(?P<text>.*?)\n(?P=mark)>>>", re.DOTALL)
-SHORT = 100  # tokens that a quotation keeps in any case
-LEAST = 0.1  # of the material stays in any case: with less there is nothing left to speak about
+SHORT = 100  # tokens that every quotation keeps
+LEAST = 0.1  # of the material is always kept; less would be useless
 
 
 @dataclass(slots=True)
 class Scissors:
-    """Cuts each fence to the same share, and remembers what it cut."""
+    """Truncates each fence to the same share and records the cuts."""
 
     share: float
     cuts: dict[str, None] = field(default_factory=dict)
 
     def fence(self, found: re.Match[str]) -> str:
         name, mark, text = found["name"], found["mark"], found["text"]
-        kept = self.packet(text) if name == "Packet" else None
-        return f"<<<{name} {mark}\n{self.quotation(name, text) if kept is None else kept}\n{mark}>>>"
+        packet = self.packet(text) if name == "Packet" else None
+        return f"<<<{name} {mark}\n{self.quotation(name, text) if packet is None else packet}\n{mark}>>>"
 
     def packet(self, text: str) -> str | None:
-        """The packet with less in it, still one object; None if this is none."""
+        """Return the packet JSON with less material, or None if the text is not a packet."""
         try:
-            told = json.loads(text)
-            context = told["council_packet"]["context"]
+            data = json.loads(text)
+            context = data["council_packet"]["context"]
             packet = _packet(context)
         except (ValueError, KeyError, TypeError):
             return None
@@ -45,7 +45,7 @@ class Scissors:
         context |= {"diff": smaller.diff, "spec": {**context["spec"], "content": smaller.spec}}
         if "environment" in context:
             context["environment"] = smaller.environment
-        return json.dumps(told, ensure_ascii=False, indent=1)
+        return json.dumps(data, ensure_ascii=False, indent=1)
 
     def quotation(self, name: str, text: str) -> str:
         room = max(SHORT, int(tokens_of(text) * self.share))
@@ -57,12 +57,12 @@ class Scissors:
 
 
 def shrunk(messages: Sequence[Message], share: float) -> tuple[tuple[Message, ...], tuple[str, ...]] | None:
-    """The messages at this share of their length, or as near to it as can be, and what was cut; None if nothing can be."""
-    whole = sum(tokens_of(message["content"]) for message in messages)
+    """Return the messages at about this share of their length, and the cuts. Return None if nothing can be cut."""
+    total = sum(tokens_of(message["content"]) for message in messages)
     quoted = sum(tokens_of(found["text"]) for message in messages for found in FENCE.finditer(message["content"]))
-    scissors = Scissors(max(LEAST, (share * whole - (whole - quoted)) / max(1, quoted)))
-    cut = tuple({**message, "content": FENCE.sub(scissors.fence, message["content"])} for message in messages)
-    return (cut, tuple(scissors.cuts)) if scissors.cuts else None
+    truncator = Scissors(max(LEAST, (share * total - (total - quoted)) / max(1, quoted)))
+    cut = tuple({**message, "content": FENCE.sub(truncator.fence, message["content"])} for message in messages)
+    return (cut, tuple(truncator.cuts)) if truncator.cuts else None
 
 
 def _packet(context: Json) -> Packet:

@@ -1,4 +1,4 @@
-"""What was spent: the money rows of many runs, summed by day, by member and by run."""
+"""Spending of many runs, summed by day, by member and by run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from council.types import Json, Usage
 
 
 def summed(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
-    """The object `council.spend/1`."""
+    """Return the `council.spend/1` object."""
     return {
         "schema": "council.spend/1",
         "since": since,
@@ -28,11 +28,11 @@ def _groups(rows: Iterable[Json], by: str) -> list[Json]:
     for row in rows:
         found[row[by]].append(row)
     names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
-    return [{by: key, **({"name": names[key]} if names else {}), **_group(own)} for key, own in found.items()]
+    return [{by: key, **({"name": names[key]} if names else {}), **_group(group)} for key, group in found.items()]
 
 
 def _group(rows: Sequence[Json]) -> Json:
-    """`estimated` and `in_doubt` are parts of `usd`; requests without a price are in none of them. Where all are, it is None."""
+    """Sum the rows. `usd` includes `estimated` and `in_doubt`, but no unpriced request; it is None if all are unpriced."""
     usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
     unknown = sum(row["reserved"] is None for row in rows)
     return {

@@ -1,1 +1,1 @@
-"""How endpoints speak: bytes out, an answer or a fault back."""
+"""HTTP wires: request bodies, streamed answers and error responses of each API."""

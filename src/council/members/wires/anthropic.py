@@ -1,4 +1,4 @@
-"""The messages wire: what Anthropic speaks."""
+"""Wire for the Anthropic Messages API."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from council.members.wires.member import OnWire
 from council.members.wires.schemas import ANTHROPIC, fitted
 from council.types import Ask, Json, Message, Usage
 
-VERSION = "2026-10-21"  # which no longer knows temperature and its like
-MARK = {"type": "ephemeral"}  # up to here the vendor may keep what it has read
+VERSION = "2026-10-21"  # this version has no temperature parameter
+MARK = {"type": "ephemeral"}  # the vendor may cache the prompt up to this block
 
 
 class Messages(Hearing):
-    """Events by type, from message_start to message_stop; without the last one it is no answer."""
+    """Parser for events from message_start to message_stop. A stream without message_stop is incomplete."""
 
     finishes: ClassVar[Mapping[str, str]] = {
         "max_tokens": "length", "model_context_window_exceeded": "length", "pause_turn": "length", "refusal": "refused",
@@ -51,7 +51,7 @@ class Messages(Hearing):
     def _delta(self, delta: Json) -> str:
         if "text" in delta:
             return str(delta["text"])
-        self.thought = True  # thinking, its signature, a tool nobody offered: work, but no word of the answer
+        self.thought = True  # thinking, its signature or a tool call: activity, but not answer text
         return ""
 
     def _block(self, block: Json) -> str:
@@ -62,7 +62,7 @@ class Messages(Hearing):
 
     def _note(self, message: Json) -> None:
         self.model, self.id = str(message.get("model") or ""), str(message.get("id") or "")
-        # What is written is counted at the end; before it stands a number that means nothing.
+        # output_tokens in message_start is a placeholder; the real count comes in message_delta.
         self.count({name: value for name, value in (message.get("usage") or {}).items() if name != "output_tokens"})
 
     def _end(self, delta: Json, usage: Json | None) -> None:
@@ -72,7 +72,7 @@ class Messages(Hearing):
             self.refusal.append(str(why))
 
     def usage(self) -> Usage:
-        """What came from the cache or went into it is counted beside the input, not in it."""
+        """Return the usage. Cached and cache-written tokens are reported separately from input_tokens, so add them."""
         counts = self.counts
         cached, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
         read = counts.get("input_tokens", 0) + cached + written
@@ -80,7 +80,7 @@ class Messages(Hearing):
 
 
 class AnthropicMember(OnWire):
-    """One model behind an endpoint that speaks messages."""
+    """Member behind a Messages endpoint."""
 
     hears = Messages
     path = "/messages"
@@ -89,9 +89,9 @@ class AnthropicMember(OnWire):
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
     def body(self, ask: Ask) -> Json:
-        spoken = self.spoken(ask)
-        system = "\n\n".join(said["content"] for said in spoken if said["role"] == "system")
-        turns = [said for said in spoken if said["role"] != "system"]
+        messages = self.spoken(ask)
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        turns = [message for message in messages if message["role"] != "system"]
         body: Json = {"model": self.model, "max_tokens": self.most(ask, UNCAPPED), "stream": True}
         shared = 0 if ask.bare else ask.shared
         if system:
@@ -100,7 +100,7 @@ class AnthropicMember(OnWire):
         return body | self._thinking(ask) | self._output(ask)
 
     def _thinking(self, ask: Ask) -> Json:
-        # Shown thoughts are a sign of life; hidden ones are silence.
+        # Without displayed thinking, a thinking model looks like a stalled one.
         return {"thinking": {"type": "adaptive", "display": "summarized"}} if self.effort(ask) else {}
 
     def _output(self, ask: Ask) -> Json:
@@ -113,7 +113,7 @@ class AnthropicMember(OnWire):
 
 
 def _turn(turn: Message, shared: int) -> Json:
-    """A turn whose beginning all seats share is cut in two, so that it is read once for all of them."""
+    """Build a turn. Split off the part that all seats share, so that it is cached once for all of them."""
     text = turn["content"]
     parts = [_block(text[:shared], marked=True), _block(text[shared:])] if 0 < shared < len(text) else [_block(text)]
     return {"role": turn["role"], "content": parts}

@@ -1,4 +1,4 @@
-"""What a refused request means: a status, a code and a vendor's prose become a kind of the retry table."""
+"""Error responses: map a status, vendor codes and a message to a kind of the fault table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOO_LONG = re.compile(
 )
 OUTPUT_SIZE = re.compile(r"(completion|output) tokens|max_(completion_)?tokens", re.I)
 NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown)|(unknown|no such|invalid) model", re.I)
-# Words about an address, not about a model: nobody serves anything there.
+# The URL is wrong, not the model name.
 NO_PLACE = re.compile(
     r"\W*(404\W*)?((page|file|route|path|url|resource)\W+)?not found\W*|.*\b(invalid url|requested url|cannot post)\b.*",
     re.I | re.S,
@@ -46,16 +46,16 @@ TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
 
 
 class Complaint(NamedTuple):
-    """What an error body says."""
+    """Parsed error body."""
 
     codes: frozenset[str]
     message: str
-    waits: float | None = None  # seconds, where the body tells them
-    page: bool = False  # it was made for a browser
+    waits: float | None = None  # seconds, if the body states them
+    page: bool = False  # the body is HTML
 
 
 def complaint(body: bytes, otherwise: str = "") -> Complaint:
-    """The vendor's codes and message, whichever of the usual shapes they come in."""
+    """Parse an error body in any of the common shapes."""
     text = body.decode(errors="replace")
     try:
         found = json.loads(text)
@@ -81,15 +81,15 @@ def complaint_in(found: Any, otherwise: str = "") -> Complaint:
 
 
 def details_of(error: Any) -> list[Any]:
-    """What some vendors put beside their prose: one table, or a list of them with lists of violations inside."""
-    found = error.get("details")
-    tables = [table for table in (found if isinstance(found, list) else [found]) if isinstance(table, dict)]
-    inner = [table.get("violations") for table in tables]
-    return tables + [row for rows in inner if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+    """Return the detail objects of an error, including nested violations."""
+    details = error.get("details")
+    objects = [item for item in (details if isinstance(details, list) else [details]) if isinstance(item, dict)]
+    nested = [item.get("violations") for item in objects]
+    return objects + [row for rows in nested if isinstance(rows, list) for row in rows if isinstance(row, dict)]
 
 
 def kind_of(status: int, said: Complaint, waits: float | None) -> str:
-    """The row of the retry table. Codes come before prose, and prose about throttling before any other."""
+    """Return the fault kind. Codes take precedence over messages, and throttling messages over other messages."""
     if status in (400, 402, 403, 429) and out_of_money(status, said, waits):
         return "quota"
     if status in (400, 413, 422):
@@ -100,11 +100,11 @@ def kind_of(status: int, said: Complaint, waits: float | None) -> str:
 
 
 def out_of_money(status: int, said: Complaint, waits: float | None) -> bool:
-    if said.codes & NO_MONEY_CODES or any("perday" in code for code in said.codes):  # no wait of ours is that long
+    if said.codes & NO_MONEY_CODES or any("perday" in code for code in said.codes):  # daily limit: too long to wait
         return True
-    # Some vendors speak of quota and billing when they only mean "slower": then they say how long to wait.
-    slower = status == 429 and (waits is not None or THROTTLED.search(said.message))
-    return bool(NO_MONEY.search(said.message)) and not slower
+    # Some vendors mention quota and billing in rate-limit errors, but then they state how long to wait.
+    is_throttled = status == 429 and (waits is not None or THROTTLED.search(said.message))
+    return bool(NO_MONEY.search(said.message)) and not is_throttled
 
 
 def kind_of_bad_request(said: Complaint, otherwise: str) -> str:
@@ -121,7 +121,7 @@ def kind_of_bad_request(said: Complaint, otherwise: str) -> str:
 
 
 def retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
-    """Seconds to wait, from seconds, milliseconds or an HTTP date. Nonsense is no advice."""
+    """Parse the wait in seconds from seconds, milliseconds or an HTTP date. Return None if it is invalid."""
     exact = seconds(milliseconds)
     if exact is not None:
         return exact / 1000

@@ -1,4 +1,4 @@
-"""The generateContent wire: what Google's Gemini speaks."""
+"""Wire for the Gemini generateContent API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKEN = ("other", "malformed_response", "malformed_function_call", "unexpected_
 
 
 class Generation(Hearing):
-    """Chunks with candidates. There is no terminator but a finishReason, and words may follow the first of them."""
+    """Parser for chunks with candidates. finishReason ends the stream, but text may follow the first one."""
 
     finishes: ClassVar[Mapping[str, str]] = {
         "max_tokens": "length", "continuation": "length", **dict.fromkeys(REFUSALS, "refused"), **dict.fromkeys(BROKEN, "broken"),
@@ -51,17 +51,17 @@ class Generation(Hearing):
         return piece
 
     def whole(self, body: Any) -> str:
-        """One object, or a list of what would have been events."""
+        """Parse one object, or a list of stream events."""
         return "".join(map(self.event, body if isinstance(body, list) else [body]))
 
     def _said(self, parts: list[Json]) -> str:
-        said = ""
+        text = ""
         for part in parts:
             if part.get("thought"):
                 self.thought = True
             else:
-                said += part.get("text") or ""
-        return said
+                text += part.get("text") or ""
+        return text
 
     def _blocked(self, feedback: Json) -> None:
         if reason := feedback.get("blockReason"):
@@ -69,7 +69,7 @@ class Generation(Hearing):
             self.done = True
 
     def usage(self) -> Usage:
-        """Thoughts are counted beside the answer. What is only in the total was written too."""
+        """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""
         read, total = self.counts.get("promptTokenCount", 0), self.counts.get("totalTokenCount", 0)
         read += self.counts.get("toolUsePromptTokenCount", 0)
         written = [self.counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if name in self.counts]
@@ -78,7 +78,7 @@ class Generation(Hearing):
 
 
 class GoogleMember(OnWire):
-    """One model behind an endpoint that speaks generateContent. The model's name stands in the address, not in the body."""
+    """Member behind a generateContent endpoint. The model name is in the URL, not in the body."""
 
     hears = Generation
 
@@ -90,13 +90,13 @@ class GoogleMember(OnWire):
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, ask: Ask) -> Json:
-        spoken = self.spoken(ask)
-        system = "\n\n".join(said["content"] for said in spoken if said["role"] == "system")
+        messages = self.spoken(ask)
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
         body: Json = {
             "contents": [
-                {"role": ROLES.get(said["role"], said["role"]), "parts": [{"text": said["content"]}]}
-                for said in spoken
-                if said["role"] != "system"
+                {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
+                for message in messages
+                if message["role"] != "system"
             ]
         }
         if system:
@@ -113,14 +113,14 @@ class GoogleMember(OnWire):
         return config | self._format(ask) | self._thinking(ask)
 
     def _format(self, ask: Ask) -> Json:
-        way = self.way(ask)
-        if way not in ("json_schema", "json_object"):
+        mode = self.way(ask)
+        if mode not in ("json_schema", "json_object"):
             return {}
-        schema = {"responseJsonSchema": fitted(ask.schema, GOOGLE)} if way == "json_schema" else {}
+        schema = {"responseJsonSchema": fitted(ask.schema, GOOGLE)} if mode == "json_schema" else {}
         return {"responseMimeType": "application/json"} | schema
 
     def _thinking(self, ask: Ask) -> Json:
-        """Thoughts are asked for, because they are a sign of life; without them thinking is silence."""
+        """Request thoughts, because without them a thinking model looks like a stalled one."""
         if ask.bare:
             return {}
         effort = self.effort(ask)

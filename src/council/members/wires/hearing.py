@@ -1,4 +1,4 @@
-"""One answer as it comes in: lines, clocks, the terminator. A wire only says what its vendor's events mean."""
+"""Stream parser: lines, timeouts and the terminator. Each wire subclasses it to parse its vendor's events."""
 
 from __future__ import annotations
 
@@ -17,52 +17,53 @@ from council.types import Answer, Json, Usage
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
-LINGER = 0.25  # seconds to wait for the end of a body that has said all, so that its connection can be used again
+LINGER = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
 
 
 class Hearing:
-    """What the wires share. Plain dictionaries all the way: a streamed event costs microseconds."""
+    """Base class of the stream parsers. Uses plain dictionaries, so an event costs microseconds."""
 
-    finishes: ClassVar[Mapping[str, str]] = {}  # the vendor's word for an end → length | refused | broken; else stop
+    finishes: ClassVar[Mapping[str, str]] = {}  # vendor's finish reason → length | refused | broken; else stop
     linger: ClassVar[float] = LINGER
-    goes_on: ClassVar[bool] = False  # whether words may follow what looks like the end
+    goes_on: ClassVar[bool] = False  # whether text may follow the finish reason
 
     def __init__(self, hear: Hear) -> None:
         self.hear = hear
         self.pieces: list[str] = []
         self.refusal: list[str] = []
-        self.counts: dict[str, int] = {}  # of tokens, by the vendor's names
+        self.counts: dict[str, int] = {}  # token counts, by the vendor's names
         self.finish = ""
         self.model = ""
         self.id = ""
         self.error: Any = None
-        self.begun = False  # an event came
-        self.done = False  # the terminator came
-        self.moved = False  # content came since the clock was last set
-        self.thought = False  # this event holds a sign of life that is no word of the answer
+        self.begun = False  # an event was received
+        self.done = False  # the terminator was received
+        self.moved = False  # content was received since the timeout was last reset
+        self.thought = False  # this event shows activity but has no answer text
 
-    # What a wire says
+    # Implemented by each wire
 
     def event(self, event: Json) -> str:
-        """The words in one event of a stream; whatever else it holds is noted."""
+        """Return the text of one stream event and store its other fields."""
         raise NotImplementedError
 
     def whole(self, body: Json) -> str:
-        """The words of an answer that came as one body."""
+        """Return the text of an answer that was sent as one body."""
         raise NotImplementedError
 
     def usage(self) -> Usage:
         raise NotImplementedError
 
     def closed(self, framed: bool) -> bool:
-        """Whether a stream that has just ended had said all; `framed`: HTTP itself can tell an end from a cut."""
+        """Return whether an ended stream is complete. `framed`: HTTP can distinguish the end from a lost connection."""
         return self.done or (framed and bool(self.finish))
 
     def let(self, piece: str) -> str:
-        """As much of the answer as is certain by now."""
+        """Return the part of the text that is certainly answer, not thinking."""
         return piece
 
     def rest(self) -> str:
+        """Return the buffered text at the end of the stream."""
         return ""
 
     # Reading
@@ -76,30 +77,30 @@ class Hearing:
             clock.reschedule(now() + idle)
             return self.take_body(response, await response.read())
         lines = lines_of(response)
-        async for some in lines:
-            self.take_lines(some)
+        async for batch in lines:
+            self.take_lines(batch)
             if ended := self.done or bool(self.error):
                 clock.reschedule(None)
                 if await self._over(lines, response):
                     return None
-            if self.moved or ended:  # only content moves the clock: comments and empty events do not
+            if self.moved or ended:  # comments and empty events do not reset the timeout
                 self.moved = False
                 clock.reschedule(now() + idle)
-        if not self.begun and (strange := no_model(response)):
-            raise Fault("endpoint", strange)
+        if not self.begun and (problem := no_model(response)):
+            raise Fault("endpoint", problem)
         self.done = self.closed(framed(response))
         return None
 
     async def _over(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
-        """Whether that was all. What still comes is waited for a moment, for it may go on, or hold the last count."""
+        """Read the rest of the body for a moment, for late text or token counts. Return whether the answer is finished."""
         import aiohttp
 
         self.moved = False
         try:
             async with asyncio.timeout(self.linger):
-                async for some in lines:
+                async for batch in lines:
                     if self.goes_on:
-                        self.take_lines(some)
+                        self.take_lines(batch)
                     if self.moved:
                         return False
         except (TimeoutError, OSError, ValueError, aiohttp.ClientError):
@@ -107,8 +108,8 @@ class Hearing:
         return True
 
     def take_body(self, response: ClientResponse, body: bytes) -> None:
-        if strange := no_model(response, body):
-            raise Fault("endpoint", strange)
+        if problem := no_model(response, body):
+            raise Fault("endpoint", problem)
         self.take(body, self.whole)
         self.done = True
 
@@ -133,18 +134,18 @@ class Hearing:
             self.say(self.let(piece))
 
     def say(self, piece: str) -> None:
-        """What is no part of the answer is heard as a sign of life only."""
+        """Store answer text and report it. An empty piece reports activity only."""
         if piece:
             self.pieces.append(piece)
         self.hear(piece)
 
     def count(self, told: Json) -> None:
-        """Streams report usage as it grows, so the largest report is the whole; a sum would count it many times."""
+        """Keep the largest value of each count, because streams report cumulative usage."""
         for name, value in told.items():
             if isinstance(value, int) and value > self.counts.get(name, -1):
                 self.counts[name] = value
 
-    # The end
+    # Building the answer
 
     def answer(self, detail: Callable[[str], str]) -> Answer:
         if rest := self.rest():
@@ -152,7 +153,7 @@ class Hearing:
         text, finish = self.text(), self.finishes.get(self.finish.lower(), "stop")
         if self.error or finish == "broken":
             message = complaint_in(self.error, self.finish or "no reason given").message
-            raise Fault("cut", detail(f"an error broke off the stream: {message}"), said=text)
+            raise Fault("cut", detail(f"the stream ended with an error: {message}"), said=text)
         if not self.done:
             raise Fault("cut", "the stream ended without its terminator", said=text)
         usage = self._counted(self.usage(), text)
@@ -161,5 +162,5 @@ class Hearing:
         return Answer(text, finish, usage, self.model, self.id)
 
     def _counted(self, usage: Usage, text: str) -> Usage:
-        """A question was read, and what was said was written: who counts nothing for it has not counted."""
+        """Mark usage as unknown if it reports no input, or no output for a non-empty answer."""
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)

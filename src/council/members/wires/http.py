@@ -1,6 +1,6 @@
-"""The line to one endpoint: shared connections, proxies, clocks, and every failure told as a Fault.
+"""HTTP client of the wires: shared connections, proxies, timeouts, and errors as Faults.
 
-aiohttp is imported at the first call, so that importing a wire stays cheap.
+aiohttp is imported at the first call, so that importing a wire is fast.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from council.proxies import is_loopback, proxy_for
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-STALE = 0.5  # seconds in which a connection that had been closed shows it
-ENOUGH = 64 * 1024  # bytes of an error body
-LONGEST = 16 * 1024 * 1024  # bytes of one line
-SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
+STALE = 0.5  # a reused connection that fails within this time was already closed by the server
+ENOUGH = 64 * 1024  # maximum size of an error body
+LONGEST = 16 * 1024 * 1024  # maximum size of one line
+SOON = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 LOG_IN_AT_PROXY = 407
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # what OpenSSL says of a plain endpoint
-# What a configuration can do about a status: the fault's kind → words of the message, and the advice.
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # OpenSSL reasons for a plain HTTP endpoint
+# Configuration advice: fault kind → (text required in the message, advice).
 HINTS = {
-    "endpoint": ("", ": check base_url and wire"),
+    "endpoint": ("", ": base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?"),
     "parameter": ("max_completion_tokens", ' (token_field = "max_completion_tokens" in its [providers] table)'),
 }
 PAGES = ("text/html", "application/xhtml+xml")
-PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires add to a base_url
+PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
 
 
 class Line:
-    """The connections to one provider in one event loop."""
+    """Connections to one provider in one event loop."""
 
     def __init__(self, limit: int, reuse: bool) -> None:
         import aiohttp
 
-        # The semaphore counts, not the connector: waiting for a turn must not run down the clock for connecting.
+        # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
         self.turn = asyncio.Semaphore(limit)
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_note_reuse)
         connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
         self.session: ClientSession = aiohttp.ClientSession(connector=connector, trace_configs=[trace])
         self.users: set[int] = set()
-        self.clocks: set[asyncio.Timeout] = set()  # of the calls under way
+        self.clocks: set[asyncio.Timeout] = set()  # of the calls in flight
 
     @asynccontextmanager
     async def clock(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
@@ -68,20 +68,20 @@ class Line:
                 self.clocks.discard(clock)
 
     async def close(self) -> None:
-        for clock in self.clocks:  # aiohttp would leave a call that waits for its first byte waiting
+        for clock in self.clocks:  # aiohttp does not cancel a call that waits for its first byte
             clock.reschedule(0.0)
         await self.session.close()
 
 
 @dataclass(slots=True)
 class Call:
-    """How far one request has come."""
+    """State of one request."""
 
-    reused: float = -math.inf  # when it was put on a connection that had served before
+    reused: float = -math.inf  # when it was sent on a reused connection
     answered: bool = False
 
     def was_stale(self) -> bool:
-        """The other side had hung up before it could read the request, so nobody has worked on it."""
+        """Return whether the server had closed the reused connection, so it did not process the request."""
         return not self.answered and time.monotonic() - self.reused < STALE
 
 
@@ -93,7 +93,7 @@ _lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Line]] = WeakKeyD
 
 
 class Endpoint:
-    """One member's end of the line. Members of one provider share the connections; the last to leave closes them."""
+    """HTTP endpoint of one member. Members of one provider share connections; the last one to close closes them."""
 
     def __init__(
         self,
@@ -122,8 +122,8 @@ class Endpoint:
     async def post(
         self, path: str, body: bytes, first_byte: float, said: Callable[[], str]
     ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
-        """The response and the clock, which stands at `first_byte` until the reader moves it."""
-        # Above 1 MiB aiohttp wants a file, so that writing it does not hold up the loop.
+        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it."""
+        # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
         line, call = self.line(), Call()
         async with (
@@ -146,7 +146,7 @@ class Endpoint:
         import aiohttp
 
         sendable(self.secrets[0])
-        # The timeout for connecting covers DNS and TLS; the other clocks are the reader's.
+        # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
         return line.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
@@ -154,29 +154,29 @@ class Endpoint:
 
     @asynccontextmanager
     async def faults(self, call: Call, said: Callable[[], str] = str) -> AsyncIterator[None]:
-        """Turn whatever the network does into the fault that the retry table knows."""
+        """Convert network errors to Faults."""
         import aiohttp
 
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            soon = SOON if self.is_here() and refused(error) else None
+            delay = SOON if self.is_here() and refused(error) else None
             detail = self.detail(f"no connection to {self.base_url}: {unconnected(error)}")
-            raise Fault("net", detail, retry_after=soon) from None
+            raise Fault("net", detail, retry_after=delay) from None
         except aiohttp.ClientHttpProxyError as error:
             kind = "auth" if error.status == LOG_IN_AT_PROXY else "net"
-            detail = self.detail(f"the proxy let nobody through to {self.base_url}: {error.status} {error.message}")
+            detail = self.detail(f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}")
             raise Fault(kind, detail) from None
         except TimeoutError:
-            raise Fault("stall", "nothing more was said in time", said=said()) from None
+            raise Fault("stall", "timed out waiting for data", said=said()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if call.was_stale():
                 raise Fault("net", "the provider had closed the idle connection") from None
             raise Fault("cut", self.detail(f"the connection was lost: {error}"), said=said()) from None
         except aiohttp.ClientPayloadError:
-            raise Fault("cut", "the connection closed before the answer was whole", said=said()) from None
+            raise Fault("cut", "the connection closed before the answer was complete", said=said()) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            detail = self.detail(f"the answer broke off: {error or type(error).__name__}")
+            detail = self.detail(f"the answer ended early: {error or type(error).__name__}")
             raise Fault("cut", detail, said=said()) from None
 
     async def check(self, response: ClientResponse) -> None:
@@ -213,65 +213,65 @@ class Endpoint:
 
 
 def refused(error: Exception) -> bool:
-    """Also where several addresses were tried and each refused."""
+    """Return whether the connection was refused, also when several addresses were tried."""
     cause = getattr(error, "os_error", None)
     return isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == ECONNREFUSED
 
 
 def unconnected(error: Exception) -> str:
-    """Why nobody was reached, in words for whoever wrote the address."""
+    """Describe why the connection failed."""
     import aiohttp
 
     cause = getattr(error, "os_error", None)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"the proxy {error.host}:{error.port} cannot be reached"
     if refused(error):
-        return "nobody listens there"
+        return "connection refused"
     if getattr(cause, "reason", "") in NO_TLS:
-        return "it does not speak TLS, so base_url should begin with http://"
+        return "the server does not use TLS: start base_url with http://"
     return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
 async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
-    """The whole lines of a body, as many at a time as have come in; an unfinished last line is not one."""
+    """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > LONGEST:
-            raise ValueError("a line without end")
+            raise ValueError(f"a line is longer than {LONGEST // 2**20} MiB")
         if lines:
             yield lines
 
 
 def framed(response: ClientResponse) -> bool:
-    """Whether HTTP itself can tell the end of this body from a cut."""
+    """Return whether HTTP can distinguish the end of this body from a lost connection."""
     return response.content_length is not None or "Transfer-Encoding" in response.headers
 
 
 def elsewhere(response: ClientResponse) -> str:
-    """Where a redirect points, as a base_url. It is not followed: the request and its key were meant for this address."""
-    there = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
-    if not response.headers.get("Location") or not there.hostname:
-        return "the endpoint redirects, but does not say where: check base_url"
-    address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
+    """Describe a redirect and the base_url it suggests. Redirects are not followed, to keep the key at its address."""
+    target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    if not response.headers.get("Location") or not target.hostname:
+        return "the endpoint redirects without a location: check base_url"
+    address = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
     address = PATHS.sub("", address)
-    return f"the endpoint redirects to {address}: set base_url to that"
+    return f"the endpoint redirects to {address}: set base_url to it"
 
 
 def no_model(response: ClientResponse, body: bytes = b"") -> str:
-    """Why a body that holds no event was never a model's; nothing if it may have been cut off."""
-    whole = framed(response) or response.status == 204
-    if whole and not response.content.total_bytes:
-        return "the endpoint answered with nothing, so no model is there: check base_url"
+    """Describe a body without events that is not from a model. Return an empty string if it may be cut off."""
+    is_whole = framed(response) or response.status == 204
+    if is_whole and not response.content.total_bytes:
+        return "the endpoint returned an empty response, not a model's answer: check base_url"
     if response.content_type in PAGES or body.lstrip()[:1] == b"<":
-        return "the endpoint answered with a web page, not a model: check base_url"
-    if whole and response.content_type not in ("text/event-stream", "application/json"):
-        return f"the endpoint answered with {response.content_type}, not a model: check base_url"
+        return "the endpoint returned a web page, not a model's answer: check base_url"
+    if is_whole and response.content_type not in ("text/event-stream", "application/json"):
+        return f"the endpoint returned {response.content_type}, not a model's answer: check base_url"
     return ""
 
 
 async def opening(response: ClientResponse, within: float) -> bytes:
-    """The start of an error body. The status is known already, so a body that does not come is no new fault."""
+    """Read the start of an error body. Ignore read errors, because the status is already known."""
     import aiohttp
 
     body = b""

@@ -1,4 +1,4 @@
-"""The chat-completions wire: what OpenAI speaks, and with it most endpoints there are."""
+"""Wire for chat completions: OpenAI and most other endpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from council.types import Ask, Json, Usage
 
 
 class Completion(Hearing):
-    """Chunks with choices, and [DONE] at the end."""
+    """Parser for chunks with choices, ended by [DONE]."""
 
     finishes: ClassVar[Mapping[str, str]] = {
         "length": "length", "max_tokens": "length", "model_length": "length",
@@ -23,7 +23,7 @@ class Completion(Hearing):
 
     def __init__(self, hear: Hear) -> None:
         super().__init__(hear)
-        self.thinking = Thinking()  # of models that are served raw
+        self.thinking = Thinking()  # some servers leave thinking in the content
 
     def let(self, piece: str) -> str:
         return self.thinking.let(piece)
@@ -60,11 +60,11 @@ class Completion(Hearing):
             self.refusal.append(str(refusal))
             self.thought = True
         elif said.get("reasoning_content") or said.get("reasoning"):
-            self.thought = True  # thinking aloud is work, not a keep-alive
+            self.thought = True  # reasoning is activity, unlike a keep-alive
         return ""
 
     def usage(self) -> Usage:
-        """Some endpoints leave thoughts out of what was completed, but never out of the total."""
+        """Return the usage. Some endpoints count reasoning only in total_tokens."""
         read, written = self.counts.get("prompt_tokens", 0), self.counts.get("completion_tokens", 0)
         return Usage(
             read,
@@ -76,7 +76,7 @@ class Completion(Hearing):
 
 
 class OpenAIMember(OnWire):
-    """One model behind an endpoint that speaks chat completions."""
+    """Member behind a chat-completions endpoint."""
 
     hears = Completion
     path = "/chat/completions"
@@ -103,17 +103,17 @@ class OpenAIMember(OnWire):
         return body | self._format(ask)
 
     def _format(self, ask: Ask) -> Json:
-        way = self.way(ask)
-        if way == "json_object":
+        mode = self.way(ask)
+        if mode == "json_object":
             return {"response_format": {"type": "json_object"}}
-        if way != "json_schema":
+        if mode != "json_schema":
             return {}
-        # A small model's own grammar knows every limit, and needs it to come to an end.
+        # The grammar of a small local model supports every keyword and needs the limits to terminate.
         schema = ask.schema if self.small else fitted(ask.schema, OPENAI)
-        wanted = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+        json_schema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
 
 def joined(parts: list[Json]) -> str:
-    """Some endpoints send content as parts; only the text ones are said aloud."""
+    """Join the text parts of content that is sent as a list."""
     return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")

@@ -1,4 +1,4 @@
-"""Each vendor's grammar knows a part of JSON Schema. What it does not know is told in words; our own check stays the judge."""
+"""JSON Schema dialects of the vendors. Unsupported keywords move to the description; replies are still validated here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LISTS, NAMED = ("anyOf", "allOf", "prefixItems"), ("properties", "$defs")
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What one vendor's strict mode can hold a model to."""
+    """Keywords that one vendor's strict mode supports."""
 
-    more: frozenset[str]  # keywords besides those that all of them know
-    formats: frozenset[str] = FORMATS  # of strings
+    more: frozenset[str]  # in addition to the common keywords
+    formats: frozenset[str] = FORMATS  # string formats
     few: bool = False  # minItems can only be 0 or 1
-    bare_enums: bool = False  # a choice stands without its type
+    bare_enums: bool = False  # an enum must not have a type
 
     def knows(self, key: str, value: Any) -> bool:
         if key == "format":
@@ -40,27 +40,27 @@ GOOGLE = Grammar(frozenset([*NUMBERS, "minItems", "maxItems", "prefixItems"]))
 
 
 def fitted(schema: Any, grammar: Grammar) -> Any:
-    """The schema in the words of a grammar."""
+    """Convert a schema to a vendor's dialect."""
     if not isinstance(schema, dict):
         return schema
-    kept: Json = {}
-    told: Json = {}
+    supported: Json = {}
+    unsupported: Json = {}
     for key, value in _plain(schema, grammar).items():
         if key in NAMED:
-            kept[key] = {name: fitted(part, grammar) for name, part in value.items()}
+            supported[key] = {name: fitted(part, grammar) for name, part in value.items()}
         elif key in LISTS and grammar.knows(key, value):
-            kept[key] = [fitted(part, grammar) for part in value]
+            supported[key] = [fitted(part, grammar) for part in value]
         elif key == "items":
-            kept[key] = fitted(value, grammar)
+            supported[key] = fitted(value, grammar)
         elif grammar.knows(key, value):
-            kept[key] = value
+            supported[key] = value
         elif key not in MUTE:
-            told[key] = value
-    return _described(kept, told)
+            unsupported[key] = value
+    return _described(supported, unsupported)
 
 
 def _plain(schema: Json, grammar: Grammar) -> Json:
-    """The same in fewer keywords."""
+    """Replace oneOf, const and typed enums where the dialect does not support them."""
     plain = {"anyOf" if key == "oneOf" else key: value for key, value in schema.items()}
     if "const" in plain and not grammar.knows("const", None):
         plain["enum"] = [plain.pop("const")]

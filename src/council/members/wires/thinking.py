@@ -1,4 +1,4 @@
-"""Thoughts that a model served raw puts before its answer, taken out of the stream as it comes in."""
+"""Filter that removes a leading <think> block from a stream."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ TAGS = ("<think>", "<thinking>")
 
 
 class Thinking:
-    """Lets the answer through and holds back a leading <think> block, wherever the pieces are cut."""
+    """Passes the answer through and drops a leading <think> block, also when a tag is split between pieces."""
 
     def __init__(self) -> None:
-        self.held = ""  # what may still turn out to be a tag
-        self.end = ""  # what closes the block it is in
+        self.held = ""  # text that may be part of a tag
+        self.end = ""  # closing tag of the current block
         self._take: Callable[[], str] = self._before
 
     def let(self, piece: str) -> str:
-        """As much of the answer as is certain by now."""
+        """Add text and return the part that is certainly answer."""
         self.held += piece
         return self._take()
 
     def rest(self) -> str:
-        """At the end of the stream: what was held back and is no tag. A thought without end is no answer."""
+        """Return the buffered text at the end of the stream. An unclosed block is dropped."""
         return "" if self.end else self._answer()
 
     def _before(self) -> str:
@@ -38,7 +38,7 @@ class Thinking:
     def _inside(self) -> str:
         at = self.held.lower().find(self.end)
         if at < 0:
-            self.held = self.held[-len(self.end) :]  # no more than could be the start of the end
+            self.held = self.held[-len(self.end) :]  # keep only what may be the start of the closing tag
             return ""
         self.held, self.end, self._take = self.held[at + len(self.end) :], "", self._after
         return self._take()
@@ -50,5 +50,5 @@ class Thinking:
         return self._answer()
 
     def _answer(self) -> str:
-        said, self.held = self.held, ""
-        return said
+        text, self.held = self.held, ""
+        return text
