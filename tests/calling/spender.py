@@ -1,4 +1,4 @@
-"""One process that has many requests at once and little money: `python -m tests.calling.spender FOLDER URL RUN COUNT DAY_CAP`."""
+"""Process with many concurrent requests and a small budget: `python -m tests.calling.spender FOLDER URL RUN COUNT DAY_CAP`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
 from tests.sitting import an_ask
 
-OUTPUT = 100  # tokens an answer may have
+OUTPUT = 100  # max_tokens of each answer
 NOTHING = Decimal(0)
 
 
 def a_dime(member: Member) -> Price:
-    """A thousand dollars for a million tokens of output, and nothing for what is read: a full answer costs 10 cents."""
+    """Return a price of $1,000 per million output tokens and free input: a full answer costs 10 cents."""
     return Price(Rates(NOTHING, NOTHING, NOTHING, Decimal(1000)))
 
 
@@ -38,13 +38,13 @@ def step(n: int, member: str = "sim:m1") -> Step:
 
 
 async def spend(folder: Path, url: str, run: str, count: int, caps: Caps) -> list[Outcome]:
-    """So many steps at once, over a real wire and a real store."""
+    """Execute `count` concurrent steps over a real wire and a real store."""
     config = folder / f"{run}.toml"
     config.write_text(f'[providers.sim]\nbase_url = "{url}"\nmax_connections = 100\n', encoding="utf-8")
     members = Members(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
     store = SqliteStore(folder / "store")
-    record = Record(run, "a run", "here", 1.0, "seed", {})
-    store.post(run, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    record = Record(run, "a run", "here", 1.0, "s1", {})
+    store.post(run, [("run", ("a run", "here", 1.0, "s1", "{}"))])
     caller = Caller(members, Ledger(store, record), purse=Budget(store, record, a_dime, caps))
     try:
         return list(await asyncio.gather(*(caller(step(n)) for n in range(count))))

@@ -1,4 +1,4 @@
-"""Members of every wire, seated at the fake provider."""
+"""Members of every wire that use the fake provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row of the fault table as a provider would show it, on each wire in the vendor's own shape."""
+"""Provider responses for every row of the fault table, in each vendor's format."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WIRES = ("openai", "anthropic", "google")
 
 @dataclass(frozen=True)
 class Trouble:
-    kind: str  # the row of the table
-    words: str  # that a person reads of it
+    kind: str  # row of the fault table
+    words: str  # part of the message
     replies: Mapping[str, Reply]  # by wire
-    typed: bool = False  # it can only happen to a typed reply
-    counted: bool = True  # the answer comes with its usage, so that the bill is known to the token
-    heals: str = "ok"  # the seat's state where only the first attempt goes wrong
+    typed: bool = False  # needs a typed reply
+    counted: bool = True  # the answer reports its usage, so the exact bill is known
+    heals: str = "ok"  # seat state if only the first attempt fails
 
 
 def everywhere(kind: str, words: str, reply: Reply, **more: Any) -> Trouble:
@@ -33,7 +33,7 @@ def status(kind: str, code: int, **headers: str) -> Trouble:
 
 
 def each(kind: str, words: str, **said: tuple[int, str, Any]) -> Trouble:
-    """A status, a message and a code (or details) for each wire, worded as the vendors do."""
+    """Build a fault from a status, a message and a code (or details) for each wire."""
     shapes = {"openai": _openai, "anthropic": _anthropic, "google": _google}
     replies = {wire: Reply(status=code, error=shapes[wire](code, text, detail)) for wire, (code, text, detail) in said.items()}  # fmt: skip
     return Trouble(kind, words, replies)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calling.helpers import RUN, call, step, told
+from tests.calling.helpers import RUN, call, events_of, step
 from tests.members.commands import KEY, OTHERS, SCRIPTS, Bench, eventually
 from tests.sitting import an_ask
 
@@ -283,7 +283,7 @@ async def test_a_council_goes_on_without_an_agent_that_fails_and_says_so(tmp_pat
 async def test_no_key_of_its_own_reaches_the_reason(tmp_path: Path, ledger: Ledger) -> None:
     bench = Bench(tmp_path, "tells_its_key")
     await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
-    faults = told(ledger, ev.Faulted)
+    faults = events_of(ledger, ev.Faulted)
     assert faults
     assert KEY not in json.dumps([attempt.result for attempt in ledger.attempts("draft/alpha")])
     assert all("***" in fault.detail for fault in faults)
