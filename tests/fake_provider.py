@@ -8,7 +8,7 @@
         …; gate.wait(); …; gate.release()
         provider.log, provider.waves(), provider.bill, provider.base("anthropic")
 
-As a process of its own: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
+As a separate process: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
 """
 
 from __future__ import annotations

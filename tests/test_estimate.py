@@ -16,7 +16,7 @@ from council.types import Ask, Json, Step, tokens_of
 
 IN, OUT = 2, 10  # dollars per million tokens
 PLAIN = Price(Rates(Decimal(IN), Decimal(IN), Decimal(IN), Decimal(OUT)))
-DEAR = Price(Rates(Decimal(5), Decimal(1), Decimal(6), Decimal(50)))
+EXPENSIVE = Price(Rates(Decimal(5), Decimal(1), Decimal(6), Decimal(50)))
 QUESTION = "Tabs or spaces, and why?"
 
 
@@ -28,7 +28,7 @@ def call(mark: str, *quotes: str, chain: tuple[str, ...] = ("sim:m1",), words: i
     return Call(mark, chain, tokens, frozenset(quotes), words, Ask(mark, (), words=words))
 
 
-def told(shorter: list[Call], longer: list[Call], prices: dict[str, Price | None] | None = None) -> Json:
+def estimated(shorter: list[Call], longer: list[Call], prices: dict[str, Price | None] | None = None) -> Json:
     by_name = prices or {"sim:m1": PLAIN}
     cost = estimate(shorter, longer, QUESTION, lambda name: by_name[name], member)
     assert cost is not None
@@ -38,7 +38,7 @@ def told(shorter: list[Call], longer: list[Call], prices: dict[str, Price | None
 @pytest.mark.behaviour("00-plan-cost")
 def test_the_estimate_follows_the_formula_and_counts_quotes() -> None:
     draft, ruling = call("aa"), call("bb", "aa")
-    cost = told([draft], [draft, ruling])
+    cost = estimated([draft], [draft, ruling])
     asked = tokens_of(QUESTION)
     low = (400 + asked) * IN + 700 * OUT  # 1,000 words are 1,400 tokens; low is half of that
     expected = (400 + asked) * IN + 1400 * OUT + (400 + asked + 1400) * IN + 1400 * OUT
@@ -51,7 +51,7 @@ def test_the_estimate_follows_the_formula_and_counts_quotes() -> None:
 @pytest.mark.behaviour("00-plan-cost")
 def test_the_worst_case_uses_the_most_expensive_member_and_input_rate() -> None:
     step = call("aa", chain=("sim:m1", "sim:m2"))
-    cost = told([step], [step], {"sim:m1": PLAIN, "sim:m2": DEAR})
+    cost = estimated([step], [step], {"sim:m1": PLAIN, "sim:m2": EXPENSIVE})
     asked = tokens_of(QUESTION)
     assert cost["expected"] == ((400 + asked) * IN + 1400 * OUT) / 1e6  # the requested member answers
     assert cost["worst"] == pytest.approx((2 * (400 + asked) * 6 + 3 * 4200 * 50) / 1e6)
@@ -60,7 +60,7 @@ def test_the_worst_case_uses_the_most_expensive_member_and_input_rate() -> None:
 @pytest.mark.behaviour("00-plan-cost")
 def test_thinking_tokens_are_added_for_a_reasoning_member() -> None:
     plain, thinking = call("aa"), call("aa", chain=("openai:gpt-5.2",))
-    costs = [told([one], [one], {"sim:m1": PLAIN, "openai:gpt-5.2": PLAIN}) for one in (plain, thinking)]
+    costs = [estimated([one], [one], {"sim:m1": PLAIN, "openai:gpt-5.2": PLAIN}) for one in (plain, thinking)]
     assert costs[1]["expected"] - costs[0]["expected"] == pytest.approx(THOUGHTS * OUT / 1e6)
 
 
@@ -72,7 +72,7 @@ def test_one_unknown_price_makes_the_estimate_unknown() -> None:
 
 
 def test_free_members_are_estimated_at_zero() -> None:
-    assert told([call("aa")], [call("aa")], {"sim:m1": FREE}) == {"low": 0.0, "expected": 0.0, "worst": 0.0}
+    assert estimated([call("aa")], [call("aa")], {"sim:m1": FREE}) == {"low": 0.0, "expected": 0.0, "worst": 0.0}
 
 
 def test_a_call_counts_its_prompt_schema_and_quotes() -> None:

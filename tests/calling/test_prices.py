@@ -160,9 +160,9 @@ def test_unbilled_members_are_free(member: str) -> None:
     "member",
     [
         "sim:m1",  # configured provider without a price
-        "openai:gpt-nobody-heard-of",
+        "openai:gpt-unheard-of",
         "cli:claude",  # subscription or API key: unknown
-        "nobody:m1",
+        "missing:m1",
         "openrouter:google/lyria-3-pro-preview",  # in the list, but without a price
         "ollama:gpt-oss:120b-cloud",
     ],

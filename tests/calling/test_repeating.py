@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from council.calling.repeating import KEPT, LONG, Repetition, repeats
 
-PROSE = "The archive is read twice a year, and what is read is older than a decade. Moving it costs a weekend. "
+PROSE = "The archive is read twice a year, and its files are older than a decade. Moving it costs a weekend. "
 PARAGRAPH = " ".join(f"Point {n} of the case is the price, and the price is what it was." for n in range(20))
 LOOPS = {
     "a word": "the ",

@@ -54,7 +54,7 @@ async def test_an_absence_reports_its_usage(store: SqliteStore, tmp_path: Path) 
     sitting = await sit(store, tmp_path / "prompts", Double("scripted:", answer), run="r6789")
     async with sitting.council.phase("draft"):
         await sitting.council.poll([ALPHA, BETA], "t/say")
-    (absence,) = sitting.events_of(ev.WasAbsent)
+    (absence,) = sitting.told(ev.WasAbsent)
     assert absence.usage == {"in": 10, "out": 5, "cached": 2}
 
 

@@ -472,7 +472,7 @@ async def test_connecting_has_a_separate_timeout() -> None:
 async def test_a_failed_connection_is_a_net_fault(provider: FakeProvider) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = server.getsockname()[1]
-    for url in (f"http://127.0.0.1:{closed}/v1", "http://nobody.invalid/v1", f"https://127.0.0.1:{provider.port}/v1"):
+    for url in (f"http://127.0.0.1:{closed}/v1", "http://missing.invalid/v1", f"https://127.0.0.1:{provider.port}/v1"):
         assert (await fault(url)).kind == "net"
 
 
@@ -483,7 +483,7 @@ async def test_a_refused_loopback_connection_is_retried_soon() -> None:
     for host in ("127.0.0.1", "localhost"):
         caught = await fault(f"http://{host}:{closed}/v1")
         assert (caught.kind, caught.retry_after) == ("net", 0.05)
-    assert (await fault("http://nobody.invalid/v1")).retry_after is None
+    assert (await fault("http://missing.invalid/v1")).retry_after is None
 
 
 async def test_waiting_for_a_free_connection_does_not_time_out(provider: FakeProvider) -> None:

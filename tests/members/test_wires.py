@@ -281,10 +281,10 @@ async def test_a_wrong_url_is_an_endpoint_fault_not_a_model_fault(provider: Fake
 @every_wire
 async def test_connection_errors_are_described(provider: FakeProvider, wire: str) -> None:
     plain = await fault(member_at(provider.address.replace("http:", "https:"), wire))
-    nobody = await fault(member_at("http://127.0.0.1:1", wire))
-    assert [one.kind for one in (plain, nobody)] == ["net", "net"]
+    refused = await fault(member_at("http://127.0.0.1:1", wire))
+    assert [one.kind for one in (plain, refused)] == ["net", "net"]
     assert plain.detail.endswith("the server does not use TLS: start base_url with http://")
-    assert nobody.detail == "no connection to http://127.0.0.1:1: connection refused"
+    assert refused.detail == "no connection to http://127.0.0.1:1: connection refused"
 
 
 @every_wire
