@@ -275,7 +275,7 @@ async def test_a_reader_against_the_winner_and_a_circle_stay_on_record() -> None
     orders = {"alpha": ("gamma", "beta"), "beta": ("alpha", "gamma"), "gamma": ("beta", "alpha")}
     minutes, _ = await run(orders)
     (undecided,) = minutes.verdict["disagreements"]
-    assert undecided["issue"] == "which answer is the best: none is first alone"
+    assert undecided["issue"] == "which answer is best: no answer is alone in first place"
     assert [(one["seat"], one["position"]) for one in undecided["positions"]] == [
         ("alpha", "gamma first"), ("beta", "alpha first"), ("gamma", "beta first"),
     ]  # fmt: skip

@@ -96,7 +96,7 @@ def test_a_verdict_that_the_words_name_is_taken_and_none_is_ever_invented() -> N
     said = read(Opinion, "FAIL: the check is gone.")
     assert (said.verdict, said.confidence, said.key_insight) == ("FAIL", "MEDIUM", "FAIL: the check is gone.")
     for words in ("I do not like it.", "Neither PASS nor FAIL.", "FAILURE is not an option"):
-        with pytest.raises(UsageError, match=r"it leaves open verdict \(PASS, WARN, FAIL\)"):
+        with pytest.raises(UsageError, match=r"missing: verdict \(PASS, WARN, FAIL\)"):
             filled(schema(Opinion), words)
 
 
@@ -111,7 +111,7 @@ def test_lines_fill_the_only_list_there_is() -> None:
 
 
 def test_words_that_have_no_place_are_refused_and_not_lost() -> None:
-    with pytest.raises(UsageError, match="words alone do not answer this, nothing was taken: give JSON with answers"):
+    with pytest.raises(UsageError, match="free text is not enough: give JSON with answers"):
         filled(schema(Reconsidered), "I maintain it.")
 
 
@@ -120,10 +120,10 @@ def test_words_that_have_no_place_are_refused_and_not_lost() -> None:
     [
         ({"verdict": "MAYBE", "case": ""}, "verdict must be one of STAND, MODIFIED, REJECTED"),
         ({"verdict": "STAND", "case": 3}, "case must be text"),
-        ({"verdict": "STAND", "case": "", "mood": "good"}, "mood is not asked for"),
+        ({"verdict": "STAND", "case": "", "mood": "good"}, "mood is not a field of this form"),
         ({"verdict": "STAND", "case": "", "issues": "none"}, "issues must be array"),
         ({"verdict": "STAND", "case": "", "issues": [{"severity": "MAJOR"}]}, "issues[1].hits is missing"),
-        ({"case": "only that"}, "it leaves open verdict (STAND, MODIFIED, REJECTED)"),
+        ({"case": "only that"}, "missing: verdict (STAND, MODIFIED, REJECTED)"),
     ],
 )
 def test_json_that_does_not_fit_is_refused_in_a_few_words(said: Json, line: str) -> None:

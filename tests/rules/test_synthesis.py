@@ -165,14 +165,14 @@ def test_what_the_sides_cite_is_checked_too() -> None:
         ({}, "says nothing about"),
         ({"D2": []}, "says nothing about"),
         ({"D2": ["", " \n"]}, "says nothing about"),
-        ({"D2": ["Low.", ""]}, "tells only one side of"),
-        ({"D2": ["It is low.", "it is LOW"]}, "tells only one side of"),
+        ({"D2": ["Low.", ""]}, "gives only one side of"),
+        ({"D2": ["It is low.", "it is LOW"]}, "gives only one side of"),
         ({"D3": ["Low.", "High."]}, "says nothing about"),
     ],
 )
 def test_a_disagreement_needs_both_sides(told: dict[str, list[str]], what: str) -> None:
     said = problems("Fine.", {"D1": BOTH} | told, (REDIS, COST))
-    assert said == [f'{what} the disagreement D2 on "the cost of it.": both sides must be told']
+    assert said == [f'{what} the disagreement D2 on "the cost of it.": give both sides']
 
 
 @pytest.mark.behaviour("30-disputes-possible")
@@ -212,7 +212,7 @@ def test_an_answer_that_is_json_is_sent_back(answer: str) -> None:
     ],
 )
 def test_a_reply_that_is_repeated_is_sent_back(answer: str) -> None:
-    assert problems(answer) == ["repeats a member's reply as raw JSON: say in prose what was said"]
+    assert problems(answer) == ["repeats a member's reply as raw JSON: rewrite it as prose"]
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -274,7 +274,7 @@ def test_a_side_may_have_a_name_or_a_case_alone() -> None:
 def test_a_topic_stays_on_its_line_and_a_possible_dispute_says_that_it_is_one() -> None:
     assert disagreement_text(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
     assert disagreement_text(POSSIBLE, "", []) == (
-        "Experts may disagree: nobody declared a stance, but what they recommend differs (possible).\n\n"
+        "Experts may disagree: they declared no stance, but their recommendations differ (possible).\n\n"
         "- A: I recommend x.\n- B: I recommend y."
     )
 

@@ -98,10 +98,10 @@ def test_a_statement_over_twice_its_budget_is_flagged_in_the_report(
 ) -> None:
     cast.said = {"r1/visionary": speech(801), "r1/skeptic": speech(800), "r2/skeptic": speech(501)}
     report = council("--json", "--rounds", "2", QUESTION).json
-    flagged = [line for line in text_of(table, report).splitlines() if "it was asked for" in line]
+    flagged = [line for line in text_of(table, report).splitlines() if "over twice its limit" in line]
     assert flagged == [
-        "- visionary spoke 801 words in round 1: over twice the 400 it was asked for",
-        "- skeptic spoke 501 words in round 2: over twice the 250 it was asked for",
+        "- visionary wrote 801 words in round 1: over twice its limit of 400",
+        "- skeptic wrote 501 words in round 2: over twice its limit of 250",
     ]
 
 
@@ -142,7 +142,7 @@ def test_an_advisor_that_the_referee_leaves_out_is_not_lost_in_silence(
     assert "- **Pragmatist:** Do it. ## Tensions none\n- **Visionary:** left out by the referee" in answer
     assert "- **Skeptic:** left out by the referee" in answer
     assert [line for line in answer.splitlines() if line.startswith("| Skeptic")] == [
-        "| Skeptic |  |  | left out by the referee; its words stand in the minutes. |"
+        "| Skeptic |  |  | left out by the referee; see the minutes for its statement. |"
     ]
     assert answer.count("| Visionary |") == 1  # named twice, the first counts
     assert [(row["seat"], row["changed"]) for row in report["shifts"]] == [("visionary", False)]

@@ -58,7 +58,7 @@ def test_a_search_that_finds_nothing_is_told_to_the_seats_and_the_council_goes_o
     done = parley.ask("--search", "files:docs", search="")
     assert done.code == 0
     assert all("There is no research context: nothing was found." in text for text in parley.prompts("r1").values())
-    assert any("No source stands behind this answer" in row["reason"] for row in done.json["degraded"])
+    assert any("No source supports this answer" in row["reason"] for row in done.json["degraded"])
 
 
 @pytest.mark.behaviour("30-timely-and-nothing-found")
@@ -142,9 +142,7 @@ def test_a_preset_names_a_roster_of_general_seats(parley: Parley) -> None:
     report = parley.ask("--preset", "pair").json
     assert [seat["name"] for seat in report["seats"]] == ["buyer", "keeper"]
     assert {"r1/buyer", "r1/keeper"} <= set(parley.asked)
-    part = (
-        "You are the CTO of a council. What you bring: price. The question you always ask: Who pays. Your manner: dry."
-    )
+    part = "You are the CTO of a council. Your perspective: price. The question you always ask: Who pays. Your manner: dry."
     assert part in parley.prompts("r1")["buyer"]
     assert report["answer"].startswith("Participating models: sim:buyer as CTO, sim:keeper as keeper.")
 
@@ -166,5 +164,5 @@ def test_a_file_that_was_left_out_is_named_and_is_no_search_that_failed(parley: 
     report = parley.ask("--search", "files:docs", search="").json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "- not everything was searched: 1 file was left out (manual.txt): " in text
-    assert "came to nothing" not in text
+    assert "a search failed" not in text
     assert len(report["sources"]) == 2

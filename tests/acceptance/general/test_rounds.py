@@ -206,7 +206,7 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley:
     report = parley.ask().json
     assert parley.asked.count("synthesise/chair") == 1
     prompt = parley.prompts("synthesise")["chair"]
-    disputed, settled = prompt.split("# What stays disputed")[1].split("# What was disputed and is settled")
+    disputed, settled = prompt.split("# Open disputes")[1].split("# Resolved disputes")
     assert "D2: <<<Topic" in disputed
     assert "D1: <<<Topic" in settled
     (left,) = report["disagreements"]
@@ -229,7 +229,7 @@ def test_the_report_says_what_a_disputes_name_stands_for_and_who_gave_way(parley
 def test_that_no_second_round_was_needed_is_said(parley: Parley) -> None:
     report = parley.ask().json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- r2 skipped: nobody contradicts anybody" in text
+    assert "- r2 skipped: no claims contradict each other" in text
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")

@@ -240,7 +240,7 @@ def test_what_a_member_invents_in_its_prose_is_struck_too_and_the_chair_does_not
     assert row["reason"].startswith("skeptic")
     assert all(what in row["reason"] for what in ("[7]", "[42]", "https://invented.example/page"))
     shown = parley.prompts("synthesise")["chair"].split("# The members' answers")[1]
-    assert "It costs a fifth [1], says (source struck" in shown
+    assert "It costs a fifth [1], says (source removed" in shown
     assert not any(what in shown for what in ("[7]", "[42]", "invented.example"))
 
 
