@@ -75,7 +75,7 @@ def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: i
     if not chosen.early_stop or not unanimous(list(stances.values())):
         return ""
     who = "both" if len(stances) == 2 else f"all {len(stances)}"
-    agreed = f"{who} hold one stand with HIGH confidence after round {len(transcript)}"
+    agreed = f"{who} agree with HIGH confidence after round {len(transcript)}"
     return f"the debate ended early: {agreed}; {left * len(transcript[-1])} calls saved"
 
 

@@ -32,7 +32,7 @@ class Stand(Reply):
 
     def prose(self) -> str:
         """Append the stance and choice, so that advisors who agree can use the same words."""
-        return f"{self.statement.rstrip()}\n\n**Stand:** {self.stance}. **Choice:** {_line(self.choice)}"
+        return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_line(self.choice)}"
 
     @classmethod
     def differing(cls, plain: Json, n: int) -> Json:

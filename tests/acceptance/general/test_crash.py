@@ -1,4 +1,4 @@
-"""The General Council killed as any of its events is told, resumed, and compared with one that nobody killed."""
+"""The general protocol killed at every event, resumed, and compared with an uninterrupted run."""
 
 from __future__ import annotations
 
