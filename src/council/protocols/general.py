@@ -41,10 +41,10 @@ async def general(council: Council, **options: Any) -> Verdict:
 
 async def clerk(council: Council, voices: list[Voice]) -> list[tuple[str, str]]:
     """Ask the chair which topics mean the same thing; it can only pair existing topics."""
-    if sum(bool(voice.claims) for voice in voices) < 2:
+    if sum(bool(answer.claims) for answer in voices) < 2:
         council.note("topics not aligned", why="fewer than two members declared claims")
         return []
-    claims = [claim for voice in voices for claim in voice.claims]
+    claims = [claim for answer in voices for claim in answer.claims]
     topics = {f"T{n}": topic for n, topic in enumerate(dict.fromkeys(claim.topic for claim in claims), 1)}
     texts = {name: [claim.text for claim in claims if claim.topic == topic] for name, topic in topics.items()}
     choices = {"topic": list(topics), "same_as": list(topics)}

@@ -38,7 +38,7 @@ class Table:
     def __post_init__(self) -> None:
         self.moves = self._moves()
         self.resolved, self.persisting = settle([*self.disputes, *self.beyond], self.moves)
-        self.voices = [self._now(voice) for voice in self.heard]
+        self.voices = [self._now(answer) for answer in self.heard]
 
     @property
     def put(self) -> dict[str, Dispute]:
@@ -245,7 +245,7 @@ def _dissent(table: Table) -> list[Json]:
 
 def _shifts(table: Table) -> list[Json]:
     """Return the second-round answers; a concession without grounds is a weak flip."""
-    held = {(claim.seat, claim.topic): claim.text for voice in table.heard for claim in voice.claims}
+    held = {(claim.seat, claim.topic): claim.text for answer in table.heard for claim in answer.claims}
     return [
         {
             "seat": move.seat, "topic": move.topic, "from": held.get((move.seat, move.topic), ""), "to": move.word,

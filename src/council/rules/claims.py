@@ -28,8 +28,8 @@ def aligned(voices: Sequence[Voice], same: Sequence[tuple[str, str]]) -> list[Vo
         written.setdefault(topic_key(claim.topic), claim.topic)
     home = _groups(list(written), [(topic_key(a), topic_key(b)) for a, b in same])
     return [
-        replace(voice, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in voice.claims))
-        for voice in voices
+        replace(answer, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in answer.claims))
+        for answer in voices
     ]
 
 
@@ -148,7 +148,7 @@ def _row(
 
 
 def _claims(voices: Iterable[Voice]) -> Iterable[Claim]:
-    return (claim for voice in voices for claim in voice.claims)
+    return (claim for answer in voices for claim in answer.claims)
 
 
 def _sources(claims: Iterable[Claim]) -> list[int]:

@@ -53,7 +53,7 @@ def all_disputes(voices: Sequence[Voice]) -> list[Dispute]:
         for seat, other in _declared(topics[key]).items():
             if seat in others:
                 sides.setdefault(seat, other)
-    seats = [voice.seat for voice in voices]
+    seats = [answer.seat for answer in voices]
     disputes = [
         Dispute(min(claim.topic for claim in topics[key]), _seated(sides.values(), seats), HOW[key not in declared])
         for key, sides in found.items()
@@ -78,8 +78,8 @@ def _declared(claims: Sequence[Claim]) -> dict[str, Side]:
 
 def _possible(voices: Sequence[Voice]) -> Iterator[Dispute]:
     """Yield pairs of seats without claims whose recommendations overlap but diverge."""
-    silent = sorted((voice for voice in voices if not voice.claims), key=lambda voice: voice.seat)
-    advice = [Side(voice.seat, said) for voice in silent if (said := read(voice.response).first(_RECOMMENDS))]
+    silent = sorted((answer for answer in voices if not answer.claims), key=lambda answer: answer.seat)
+    advice = [Side(answer.seat, said) for answer in silent if (said := read(answer.response).first(_RECOMMENDS))]
     for a, b in combinations(advice, 2):
         if a.seat != b.seat and 0 < alike(_words(a.claim), _words(b.claim)) < DIVERGING:
             yield Dispute(f"{cut_at_word(a.claim, TOPIC)} vs {cut_at_word(b.claim, TOPIC)}", (a, b), "possible")

@@ -33,12 +33,12 @@ def spoken_against(
 ) -> Iterator[tuple[str, Side, frozenset[str]]]:
     """Yield a topic, the side of a seat that disagrees without a declared claim on it, and the seats it contradicts."""
     matters = [matter for key, claims in topics.items() for matter in _matters(key, claims)]
-    for voice in voices:
-        theirs = [matter for matter in matters if matter.claim.seat != voice.seat]
-        for marker in markers(voice.response) if theirs else ():
+    for answer in voices:
+        theirs = [matter for matter in matters if matter.claim.seat != answer.seat]
+        for marker in markers(answer.response) if theirs else ():
             opposed = _opposed(marker, theirs)
-            if opposed and all(claim.seat != voice.seat for claim in topics[opposed[0].key]):
-                side = Side(voice.seat, marker.sentence, OPPOSITE[opposed[0].claim.stance])
+            if opposed and all(claim.seat != answer.seat for claim in topics[opposed[0].key]):
+                side = Side(answer.seat, marker.sentence, OPPOSITE[opposed[0].claim.stance])
                 yield opposed[0].key, side, frozenset(matter.claim.seat for matter in opposed)
 
 
