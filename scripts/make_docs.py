@@ -257,7 +257,7 @@ SHOWN = (
                 },
                 {"search": "files:."},
             ),
-            ("Where nobody contradicts anybody, there is no second round:", {}, {"search": "files:."}),
+            ("If no claims contradict each other, there is no second round:", {}, {"search": "files:."}),
         ),
     ),
     Shown(

@@ -214,7 +214,7 @@ def test_a_detached_run_waits_for_a_person_whom_any_door_may_answer_for(detached
     assert answer(run, "draft/beta", f"Keep it: {mark('beta', 'draft')}.")
     attack = asked("attack/beta")
     assert [field["name"] for field in attack["fields"]] == ["issues", "case", "verdict"]
-    with pytest.raises(UsageError, match=r"it leaves open verdict \(STAND, MODIFIED, REJECTED\)"):
+    with pytest.raises(UsageError, match=r"missing: verdict \(STAND, MODIFIED, REJECTED\)"):
         answer(run, "attack/beta", "I do not like it.")
     assert answer(run, "attack/beta", "It can STAND, if somebody pays.")
     with pytest.raises(UsageError, match="nobody is asked"):

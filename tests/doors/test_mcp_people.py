@@ -185,8 +185,8 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(mo
     first, second = visitor.asked[:2]
     assert first.requested_schema["properties"]["verdict"]["enum"] == ["PASS", "WARN", "FAIL"]
     assert "verdict" in first.requested_schema["required"]
-    assert "the answer was not taken" not in first.message
-    assert "the answer was not taken, it leaves open verdict" in second.message
+    assert "the answer was not accepted" not in first.message
+    assert "the answer was not accepted, these fields are missing: verdict" in second.message
     assert report["seats"][0]["verdict"] == "FAIL"
 
 

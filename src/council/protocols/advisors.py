@@ -1,4 +1,4 @@
-"""Advice in rounds: advisors open, answer each other, take their last stand, and a referee rules."""
+"""The advisors protocol: opening, rebuttal and final rounds, then a referee's verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from council.types import OUT_FOR_THE_RUN, Json, Round, Verdict
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
-    """Speak in rounds, at once or in turn, and let the referee bring it to a verdict."""
+    """Run the rounds, in parallel or in turn, and ask the referee for the verdict."""
     chosen = AdvisorsOptions.model_validate(options)
     speak = council.relay if chosen.flow == "sequential" else council.poll
     transcript: list[Round[Any]] = []
@@ -43,7 +43,7 @@ def _flag_the_long(council: Council, said: Round[Any], n: int, most: int) -> Non
     for name, one in said.items():
         if is_long(one.said, most):
             words = len(one.said.split())
-            council.note(f"{name} spoke {words} words in round {n}", why=f"over twice the {most} it was asked for")
+            council.note(f"{name} wrote {words} words in round {n}", why=f"over twice its limit of {most}")
 
 
 def _tell_changes(council: Council, transcript: list[Round[Any]]) -> None:
@@ -54,7 +54,7 @@ def _tell_changes(council: Council, transcript: list[Round[Any]]) -> None:
 
 
 def _is_over(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
-    """Whether the rounds still to come are left out, and why."""
+    """Return whether to skip the remaining rounds, and note why."""
     left = range(len(transcript) + 1, chosen.rounds + 1)
     why = _nothing_left(chosen, transcript, len(left))
     if why:
@@ -63,18 +63,20 @@ def _is_over(council: Council, chosen: AdvisorsOptions, transcript: list[Round[A
 
 
 def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
-    """Why no further round is worth its price; nothing, if one is."""
+    """Return why no further round is needed, or an empty string."""
     if len(transcript[-1]) < 2:
-        return "only one advisor is left, and nobody to answer"
+        return "only one advisor is left"
     stances = _latest(transcript)
     awaited = [one for one in transcript[-1].absent.values() if one.state not in OUT_FOR_THE_RUN]
-    if any(one.seat.name not in stances for one in awaited):  # not heard yet, and asked again in the next round
+    if any(
+        one.seat.name not in stances for one in awaited
+    ):  # has not answered yet and is asked again in the next round
         return ""
     if not chosen.early_stop or not unanimous(list(stances.values())):
         return ""
     who = "both" if len(stances) == 2 else f"all {len(stances)}"
-    of_one_mind = f"{who} hold one stand with HIGH confidence after round {len(transcript)}"
-    return f"the debate ended early: {of_one_mind}; {left * len(transcript[-1])} calls saved"
+    agreed = f"{who} agree with HIGH confidence after round {len(transcript)}"
+    return f"the debate ended early: {agreed}; {left * len(transcript[-1])} calls saved"
 
 
 def _latest(transcript: list[Round[Any]]) -> dict[str, Stance]:
@@ -102,7 +104,7 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
                 council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
                 transcript=transcript, several=several,
             )  # fmt: skip
-        except ChairAbsent as gone:  # what advisors declared themselves needs no referee
+        except ChairAbsent as gone:  # declared changes need no referee
             gone.so_far = Verdict("", shifts=tuple(_changes(transcript)))
             raise
     reply = ruling.reply
@@ -116,7 +118,7 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
 
 
 def _shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
-    """What advisors declared themselves; of the others, the referee's account. A change that cites nothing is a weak flip."""
+    """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a weak flip."""
     moved = {one["seat"] for one in declared}
     positions = reply.moved if isinstance(reply, RefereedRounds) else {}
     return declared + [

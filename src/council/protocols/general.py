@@ -1,4 +1,4 @@
-"""Research first, answer apart, reconcile only what is disputed, and one answer that hides no disagreement."""
+"""The general protocol: research, independent answers, one round on disputes, and a synthesis that reports every disagreement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_SPEC = "--spec-review needs a specification to review, and none was found: gi
 
 
 async def general(council: Council, **options: Any) -> Verdict:
-    """Research, answer apart, let those who dispute answer each other once, and synthesise what can be stood by."""
+    """Run research, independent answers, one round for the seats in dispute, and the synthesis."""
     chosen = GeneralOptions.model_validate(options)
     if chosen.spec_review and council.packet.empty:
         raise UsageError(NO_SPEC)
@@ -40,11 +40,11 @@ async def general(council: Council, **options: Any) -> Verdict:
 
 
 async def clerk(council: Council, voices: list[Voice]) -> list[tuple[str, str]]:
-    """Which topics are one, in the chair's eyes. It can only group topics that are there."""
-    if sum(bool(voice.claims) for voice in voices) < 2:
+    """Ask the chair which topics mean the same thing; it can only pair existing topics."""
+    if sum(bool(answer.claims) for answer in voices) < 2:
         council.note("topics not aligned", why="fewer than two members declared claims")
         return []
-    claims = [claim for voice in voices for claim in voice.claims]
+    claims = [claim for answer in voices for claim in answer.claims]
     topics = {f"T{n}": topic for n, topic in enumerate(dict.fromkeys(claim.topic for claim in claims), 1)}
     texts = {name: [claim.text for claim in claims if claim.topic == topic] for name, topic in topics.items()}
     choices = {"topic": list(topics), "same_as": list(topics)}
@@ -62,13 +62,13 @@ async def clerk(council: Council, voices: list[Voice]) -> list[tuple[str, str]]:
 async def reconsidered(
     council: Council, chosen: GeneralOptions, first: Round[Position], disputes: list[Dispute]
 ) -> Round[Reconsidered]:
-    """Only those who dispute, each with its own first answer, the opposing positions and the same research."""
+    """Ask only the seats in dispute, each with its first answer, the opposing positions and the same research."""
     seats, put = disputing(disputes), put_to_them(disputes)
     for name, one in put.items():
         council.note(f"{name} is disputed: {one.topic}", why=one.told())
     if not seats or chosen.no_deliberate:
-        off = "deliberation is off: what is disputed stays disputed"
-        council.note("r2 skipped", why=off if seats else "nobody contradicts anybody")
+        off = "deliberation is off: disputes stay open"
+        council.note("r2 skipped", why=off if seats else "no claims contradict each other")
         return Round()
     async with council.phase("r2"):
         return await council.poll(
@@ -78,7 +78,7 @@ async def reconsidered(
 
 
 def _against(seat: str, disputes: dict[str, Dispute]) -> list[str]:
-    """What a seat faces, in short: a line for each claim that is held against its own."""
+    """Return one line for each claim that opposes the seat."""
     return [
         f"{name} {one.topic}: {side.claim}"
         for name, one in disputes.items()
@@ -88,7 +88,7 @@ def _against(seat: str, disputes: dict[str, Dispute]) -> list[str]:
 
 
 async def synthesised(council: Council, chosen: GeneralOptions, table: Table) -> Verdict:
-    """The chair writes, the code checks; what fails is sent back once, and then told above the answer."""
+    """Ask the chair for the answer and check it; send problems back once, then report the rest as caveats."""
     reply = SpecSynthesis if chosen.spec_review else Synthesis
     choices = {"disagreement": list(table.numbered)} if table.numbered else {}
     async with council.phase("synthesise"):
@@ -112,11 +112,11 @@ async def synthesised(council: Council, chosen: GeneralOptions, table: Table) ->
                         council.chair, "general/mend", reply=reply, choices=choices, after=said, problems=problems
                     )
                 except ChairAbsent as gone:
-                    council.note("the synthesis was not mended", why=str(gone))
+                    council.note("the synthesis was not corrected", why=str(gone))
                 else:
                     said, problems = again, table.problems(again.reply)
     if not said.reply.answer.strip():
-        silent = ChairAbsent("the chair wrote no answer, also when it was asked again")
+        silent = ChairAbsent("the chair wrote no answer, even when asked again")
         silent.so_far = unruled(table)
         raise silent
     return written(table, said.reply, problems, asked=len(council.members), question=council.question)

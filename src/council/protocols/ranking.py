@@ -1,4 +1,4 @@
-"""Peer review: answer apart, rank each other blind, and let the chair write one answer from the best of it."""
+"""The ranking protocol: independent answers, blind peer ranking, and a synthesis by the chair."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from council.replies import Ballot
 from council.rules.ranking import counted
 from council.types import Round, Seat, Verdict
 
-QUORUM = 2  # answers: one alone can be compared with nothing
+QUORUM = 2  # answers: a single one cannot be compared
 
 
 async def ranking(council: Council, roster: str | None = None) -> Verdict:
-    """Answer apart, rank each other blind, synthesise."""
+    """Collect answers, have each seat rank the others blind, and synthesise."""
     async with council.phase("answer"):
         answers = await council.poll(council.members, "ranking/answer", quorum=QUORUM)
     async with council.phase("rank"):
@@ -28,14 +28,14 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
             synthesis = await council.ask(
                 council.chair, "ranking/synthesise", responses=responses, **for_the_chair(review, responses)
             )
-        except ChairAbsent as gone:  # the table needs none
+        except ChairAbsent as gone:  # the table needs no chair
             gone.so_far = replace(verdict_from(review, "", shown), confidence=None, caveats=())
             raise
     return verdict_from(review, synthesis.text, shown)
 
 
 async def ranked(council: Council, answers: Round[None]) -> dict[str, Slip]:
-    """Every seat reads the others' answers, also one that gave none itself. A ballot that cannot be read is absent."""
+    """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
 
     async def act(apart: Council, reader: Seat) -> Slip:
         responses = apart.labelled(answers.others(reader), reader)

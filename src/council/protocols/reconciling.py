@@ -1,4 +1,4 @@
-"""From positions to one answer: what is agreed, what stays disputed, what was cited. No model is asked."""
+"""The general protocol's verdict: consensus, open disputes and cited sources, computed without a model call."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MEMBER = "council_{}"
 
 @dataclass(slots=True)
 class Table:
-    """All that was said, and what the rules make of it."""
+    """Both rounds of statements, and what the rules derive from them."""
 
     found: Research
     first: Round[Position]
     second: Round[Reconsidered]
     heard: list[Voice]
     disputes: list[Dispute]
-    beyond: list[Dispute]  # disputed too, and put to nobody
+    beyond: list[Dispute]  # over the limit: reported, but no seat is asked about them
     moves: list[Move] = field(init=False)
     resolved: list[Dispute] = field(init=False)
     persisting: list[Dispute] = field(init=False)
@@ -38,7 +38,7 @@ class Table:
     def __post_init__(self) -> None:
         self.moves = self._moves()
         self.resolved, self.persisting = settle([*self.disputes, *self.beyond], self.moves)
-        self.voices = [self._now(voice) for voice in self.heard]
+        self.voices = [self._now(answer) for answer in self.heard]
 
     @property
     def put(self) -> dict[str, Dispute]:
@@ -46,12 +46,12 @@ class Table:
 
     @property
     def numbered(self) -> dict[str, Dispute]:
-        """What the synthesis has to tell, by the names it had in the second round."""
+        """The open disputes the synthesis must report, by their second-round names."""
         return {name: one for name, one in self.put.items() if one in self.persisting}
 
     @property
     def untold(self) -> list[Dispute]:
-        """What the code tells by itself: those beyond the ten, and possible ones, which nobody is made to call disputes."""
+        """The open disputes the code reports itself: those over the limit, and possible ones."""
         return [one for one in self.persisting if one not in self.numbered.values()]
 
     @property
@@ -60,7 +60,7 @@ class Table:
 
     @property
     def consensus(self) -> list[Json]:
-        """What stays disputed is agreed on by nobody, however many are on one side of it."""
+        """Points of consensus; an open dispute is never one, however many seats are on one side."""
         disputed = {topic_key(one.topic) for one in self.persisting if not one.possible}
         points = consensus_points(self.voices, len(self.first))
         return [point for point in points if topic_key(point["topic"]) not in disputed]
@@ -75,12 +75,12 @@ class Table:
         ]
 
     def given_way(self) -> list[tuple[str, Move]]:
-        """Who did not maintain in the second round, each with the dispute's name."""
+        """Return the second-round answers other than MAINTAIN, each with its dispute's name."""
         names = {one.topic: name for name, one in self.put.items()}
         return [(names[move.topic], move) for move in self.moves if move.word != "MAINTAIN"]
 
     def _now(self, voice: Voice) -> Voice:
-        """As it stands after the second round: what was conceded is no claim any more, and confidence is the later one."""
+        """Apply the second round: drop conceded claims and use the later confidence."""
         moves = {move.topic: move for move in self.moves if move.seat == voice.seat}
         claims = tuple(
             replace(claim, confidence=moves[claim.topic].confidence) if claim.topic in moves else claim
@@ -97,7 +97,7 @@ class Table:
 
     @property
     def shown(self) -> list[Statement[Position]]:
-        """The first answers as the chair is shown them."""
+        """The first answers without sources that are not in the research context."""
         return [self.found.struck(said) for said in self.first.values()]
 
     def struck(self) -> dict[str, list[str]]:
@@ -117,7 +117,7 @@ def written(table: Table, reply: Synthesis, problems: list[str], *, asked: int, 
 
 
 def unruled(table: Table) -> Verdict:
-    """What the rules made out, for a council that lost its chair: no disagreement is lost with it."""
+    """Build the verdict of a council whose chair failed; it still reports every disagreement."""
     told = _disagreements(table, Synthesis(answer="", disagreements=[]))
     said = [one.said for one in table.shown]
     numbers = [n for n in cited("\n\n".join((*said, *told)), table.found.numbered) if n in table.found.numbered]
@@ -144,7 +144,7 @@ def _made_out(table: Table, numbers: list[int], problems: list[str]) -> Verdict:
     )  # fmt: skip
 
 
-# The answer, part by part: the code writes what the chair must not leave out
+# Sections of the answer that must not depend on the chair
 
 
 def _changes(reply: Synthesis) -> list[str]:
@@ -157,7 +157,7 @@ def _preface(table: Table) -> str:
 
 
 def _called(seat: Seat) -> str:
-    """Its role as it stands in a sentence; names and abbreviations keep their capitals."""
+    """Return the role in lower case, unless it contains a name or an abbreviation."""
     return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
@@ -185,11 +185,11 @@ def _bare(title: str) -> str:
 
 
 def _linked(url: str) -> str:
-    """An address or a path as the target of a link, which a blank or a bracket would end."""
+    """Escape whitespace and brackets, which would end a Markdown link target."""
     return re.sub(r"[\s()<>\[\]\\]", lambda odd: quote(odd[0], safe=""), url)
 
 
-# What the report keeps besides
+# Other parts of the report
 
 
 def _caveats(table: Table, problems: list[str], numbers: list[int], question: Question) -> list[str]:
@@ -197,13 +197,13 @@ def _caveats(table: Table, problems: list[str], numbers: list[int], question: Qu
     if table.beyond:
         more = f"{len(table.beyond)} more were found" if len(table.beyond) > 1 else "1 more was found"
         lines.append(
-            f"Ten disagreements were put to the members, and {more}: they stand in the answer, answered by nobody."
+            f"The members answered ten disagreements, and {more}: the answer lists them without a second round."
         )
     lines += _struck(table)
     if not table.found.sources:
-        lines.append(f"No source stands behind this answer: {'; '.join((table.found.missing, *table.found.remarks))}.")
+        lines.append(f"No source supports this answer: {'; '.join((table.found.missing, *table.found.remarks))}.")
         if is_timely(question.text):
-            lines.append("The question asks for what is current, and nothing current was found: check before you act.")
+            lines.append("The question asks for current information, and none was found: check before you act.")
     elif not numbers and not any(one["cited_by"] for one in _sources(table, numbers)):
         lines.append("No source was cited: the answer rests on what the members know.")
     return lines
@@ -211,7 +211,7 @@ def _caveats(table: Table, problems: list[str], numbers: list[int], question: Qu
 
 def _struck(table: Table) -> list[str]:
     return [
-        f"{name} cited what is not in the research context; it was struck: {', '.join(what)}."
+        f"{name} cited sources that are not in the research context; they were removed: {', '.join(what)}."
         for name, what in table.struck().items()
     ]
 
@@ -234,7 +234,7 @@ def _uncertain(table: Table) -> list[Json]:
 
 
 def _dissent(table: Table) -> list[Json]:
-    """Who is alone with its stance on what stays disputed."""
+    """Return the seats that are alone with their stance in an open dispute."""
     return [
         {"seat": side.seat, "position": side.stance, "text": side.claim}
         for one in table.persisting
@@ -244,8 +244,8 @@ def _dissent(table: Table) -> list[Json]:
 
 
 def _shifts(table: Table) -> list[Json]:
-    """Who gave way in the second round, and on what grounds; a concession that gives none is a weak flip."""
-    held = {(claim.seat, claim.topic): claim.text for voice in table.heard for claim in voice.claims}
+    """Return the second-round answers; a concession without grounds is a weak flip."""
+    held = {(claim.seat, claim.topic): claim.text for answer in table.heard for claim in answer.claims}
     return [
         {
             "seat": move.seat, "topic": move.topic, "from": held.get((move.seat, move.topic), ""), "to": move.word,
@@ -273,6 +273,6 @@ def _cites(said: Statement[Position], source: Json) -> bool:
 
 
 def _response(said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """As the seed's members answer: who and in which round is stamped here, not claimed by a model."""
+    """Return a member's reply; its id, role and round are set here rather than by the model."""
     seat = said.seat.name
     return {"memberId": MEMBER.format(seat), "role": seat, "round": n, **said.reply.model_dump()}

@@ -1,4 +1,4 @@
-"""What becomes of the ballots: what the chair is shown of them, under labels of its own, and what the report says. No model is asked."""
+"""Evaluation of the ballots: the chair's context, under the chair's labels, and the verdict. No model call."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from council.rules import ranking as rule
 from council.rules.ranking import Table
 from council.types import Json, Round, Statement, Verdict, renamed
 
-Names = Mapping[str, str]  # seat → what it is called here
+Names = Mapping[str, str]  # seat → its name in this context
 LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
-BEST = 5  # answers that a small chair is shown
-UNRANKED = "No reader compared two answers: what stands below was weighed by the chair alone."
+BEST = 5  # answers in a small chair's prompt
+UNRANKED = "No reader compared two answers: only the chair weighed the answers below."
 
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """One reader's ballot, and whose answers stood under its labels."""
+    """One reader's ballot, and the seat behind each of its labels."""
 
     reader: str
     labels: Mapping[str, str]
@@ -35,7 +35,7 @@ class Slip:
         return next(self.told(self.ballot.why(label), names) for label, whose in self.labels.items() if whose == seat)
 
     def told(self, text: str, names: Names) -> str:
-        """Words of the ballot, its own labels replaced. A letter that stands alone may be a label or a word: it is explained."""
+        """Replace the ballot's labels in a text; a single letter may be a word, so add what it means as a label."""
         mine = {label: names[seat] for label, seat in self.labels.items()}
         alone = [
             label for label in dict.fromkeys(LETTERS.findall(renamed(text, dict.fromkeys(mine, "")))) if label in mine
@@ -72,11 +72,11 @@ def whose(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
 
 
 def for_the_chair(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
-    """What is disputed, the table and the ballots, in labels that only the chair was given."""
+    """Return the disputes, the table and the ballots under the labels that only the chair gets."""
     label_of = {seat: label for label, seat in whose(responses).items()}
     names = {seat: f"Response {label}" for seat, label in label_of.items()}
     rows = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
-    place = {seat: n for n, seat in enumerate(label_of)}  # by label: the order of the seats would tell who is who
+    place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
     slips = sorted(review.slips.values(), key=lambda slip: place.get(slip.reader, len(place)))
     return {
         "table": rows if rule.counted(review.ballots) else [],
@@ -99,7 +99,7 @@ def _shown(slip: Slip, names: Names, label_of: Mapping[str, str]) -> Json:
 
 
 def verdict_from(review: Review, answer: str, labels: Mapping[str, dict[str, str]]) -> Verdict:
-    """The chair's answer with what the ballots say about it. `labels` are the chair's; the readers' are added."""
+    """Build the verdict from the chair's answer and the ballots. `labels` are the chair's; the readers' are added."""
     table, cast = review.table, rule.counted(review.ballots)
     names = {name: said.seat.label for name, said in review.answers.items()}
     return Verdict(
@@ -123,7 +123,7 @@ def _ballot(slip: Slip, names: Names) -> Json:
 
 
 def _opposed(review: Review, names: Names) -> list[Json]:
-    """An answer that one reader put first and another last."""
+    """Return the answers that one reader put first and another last."""
     return [
         {"issue": f"the answer of {seat}", "positions": [*_positions(review, firsts, seat, "first", names), *_positions(review, lasts, seat, "last", names)]}
         for seat, (firsts, lasts) in review.opposed.items()
@@ -131,12 +131,12 @@ def _opposed(review: Review, names: Names) -> list[Json]:
 
 
 def _undecided(review: Review, names: Names) -> list[Json]:
-    """Ballots that make no answer the first alone."""
+    """Return the first choices, if no single answer won."""
     cast = rule.counted(review.ballots)
     if not cast or review.table.winner:
         return []
     held = [one for reader, order in cast.items() for one in _positions(review, [reader], order[0], f"{order[0]} first", names)]  # fmt: skip
-    return [{"issue": "which answer is the best: none is first alone", "positions": held}]
+    return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 
 def _positions(review: Review, readers: list[str], seat: str, position: str, names: Names) -> list[Json]:
@@ -145,7 +145,7 @@ def _positions(review: Review, readers: list[str], seat: str, position: str, nam
 
 
 def _dissent(review: Review, names: Names) -> list[Json]:
-    """A reader who put the winner last stays on record."""
+    """Return the readers who put the winner last."""
     winner = review.table.winner
     return [
         {"seat": reader, "position": f"{winner} last", "text": review.slips[reader].why(str(winner), names)}

@@ -1,4 +1,4 @@
-"""What advisors and their referee return. An advisor speaks freely; only `--early-stop` asks for its stand in a field."""
+"""Replies of advisors and their referee. Advisors answer in free text; only `--early-stop` needs a typed stance."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class Stand(Reply):
-    """A statement with its stance beside it, so that rounds can be compared without another call."""
+    """A statement with a typed stance, so that rounds can be compared without another call."""
 
     statement: str = Field(description="what you say to the council, in Markdown")
     stance: Literal["for", "against", "conditional", "undecided"] = Field(
-        description="where you stand on what the question proposes"
+        description="your stance on the question's proposal"
     )
     choice: str = Field(description="what you recommend, in at most six words; the same words for the same thing")
     confidence: Confidence
@@ -31,8 +31,8 @@ class Stand(Reply):
     )
 
     def prose(self) -> str:
-        """With its stand at the end, so that whoever means the same can say it in the same words."""
-        return f"{self.statement.rstrip()}\n\n**Stand:** {self.stance}. **Choice:** {_line(self.choice)}"
+        """Append the stance and choice, so that advisors who agree can use the same words."""
+        return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_line(self.choice)}"
 
     @classmethod
     def differing(cls, plain: Json, n: int) -> Json:
@@ -56,7 +56,7 @@ class Moved(BaseModel):
 
 
 class Refereed(Reply):
-    """The referee's word after one round."""
+    """The referee's ruling after one round."""
 
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=each("advisor")
@@ -65,7 +65,7 @@ class Refereed(Reply):
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
     )
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
-    next_steps: list[str] = Field(description="what to do first, second, third; each a step somebody can take")
+    next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
 
     def fits(self, choices: Choices) -> None:
         if not self.decision.strip():
@@ -75,8 +75,10 @@ class Refereed(Reply):
         return self.told()
 
     def told(self, heard: Mapping[str, str] = NOBODY, weak: Collection[str] = ()) -> str:
-        """The answer, advisors by their roles. Who was `heard` (name → role) and is left out here is named; so is who moved
-        and cited nothing."""
+        """Format the answer with the advisors' roles (`heard`: name → role).
+
+        Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
+        """
         views = [f"- **{_called(one.advisor, heard)}:** {_line(one.view)}" for one in self.perspectives]
         missing = [f"- **{_called(name, heard)}:** {LEFT_OUT}" for name in _missing(self.perspectives, heard)]
         parts = [
@@ -93,7 +95,7 @@ class Refereed(Reply):
 
 
 class RefereedRounds(Refereed):
-    """The referee's word after several rounds: also how positions moved."""
+    """The referee's ruling after several rounds, including how positions moved."""
 
     positions: list[Moved] = Field(
         description="one for each advisor: how its position moved from the first round to the last",
@@ -102,7 +104,7 @@ class RefereedRounds(Refereed):
 
     @property
     def moved(self) -> dict[str, Moved]:
-        """Each advisor once: of two rows for one, the first counts."""
+        """The first row of each advisor."""
         first: dict[str, Moved] = {}
         for one in self.positions:
             first.setdefault(one.advisor, one)
@@ -117,10 +119,10 @@ class RefereedRounds(Refereed):
         return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows))]
 
 
-LEFT_OUT = "left out by the referee; its words stand in the minutes."
+LEFT_OUT = "left out by the referee; see the minutes for its statement."
 WEAK = "**Weak flip: it cites nothing, possible anchoring.**"
-MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # a list's own, which many write into its items
-HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # which it is given anyway
+MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
+HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
 
 
 def _called(name: str, heard: Mapping[str, str]) -> str:

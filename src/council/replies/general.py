@@ -1,4 +1,4 @@
-"""What the General Council asks for: queries, positions, one topic's many names, second thoughts, a synthesis."""
+"""Replies of the general protocol: queries, positions, topic pairs, second-round answers and the synthesis."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
 
 
 def _share(value: Any) -> Any:
-    """A confidence from 0 to 1, also where it was given in percent; beyond both ends it is the end."""
+    """Convert percent to a share and clamp it to 0..1."""
     if not isinstance(value, int | float):
         return value
     return min(max(value / 100 if value > 1 else value, 0.0), 1.0)
 
 
 def _numbers(value: Any) -> Any:
-    """Numbers of sources, also where they were written as "[2]"."""
+    """Parse source numbers, including those written as "[2]"."""
     if not isinstance(value, list):
         return value
     return [int(found[0]) for item in value if (found := re.search(r"\d{1,6}", str(item)))]
@@ -46,7 +46,7 @@ Word = Annotated[Literal["MAINTAIN", "CONCEDE", "NUANCE"], BeforeValidator(_uppe
 
 
 class Queries(Reply):
-    """What the chair wants searched for."""
+    """The search queries the chair asks for."""
 
     queries: list[str] = Field(description="one to three specific keyword queries, each under 500 characters")
 
@@ -55,7 +55,7 @@ class Queries(Reply):
 
 
 class Claimed(Part):
-    topic: str = Field(description="what the claim is about, in two to six words, neutral: no stand in it")
+    topic: str = Field(description="what the claim is about, in two to six words, neutral: no stance in it")
     stance: Stance = Field(description="whether you are for it, against it, or for it only under a condition")
     text: str = Field(description="the claim itself, in one sentence")
     confidence: Share = Field(description="from 0 to 1")
@@ -65,19 +65,19 @@ class Claimed(Part):
 
 
 class Quoted(Part):
-    """A source as a member copied it from the research context."""
+    """A source that a member copied from the research context."""
 
     title: str
     url: str
-    snippet: str = Field(description="the words of it that matter, at most twenty")
-    query: str = Field(description="the query that found it, if the context tells; else empty")
+    snippet: str = Field(description="the relevant words, at most twenty")
+    query: str = Field(description="the query that found it, if the context names it; else empty")
 
 
 class Position(Reply):
-    """A member's own answer, before it has heard anybody."""
+    """A member's first answer, written without the others' answers."""
 
     response: str = Field(description="your answer, in Markdown; sources cited as [1]")
-    claims: list[Claimed] = Field(description="the claims your answer stands on, at most six")
+    claims: list[Claimed] = Field(description="the claims your answer rests on, at most six")
     sources: list[Quoted] = Field(description="the sources you used, from the research context only")
     confidence: Share = Field(description="in your answer as a whole, from 0 to 1")
     areasOfUncertainty: list[str] = Field(description="what you do not know, and what would settle it")
@@ -108,10 +108,10 @@ class Same(Part):
 
 
 class Topics(Reply):
-    """Which topics are one. Nothing can be added: only existing ones are named."""
+    """Pairs of topics that mean the same thing; it can only name existing topics."""
 
     same: list[Same] = Field(
-        description="one pair for each topic that is another's in other words; empty if all differ"
+        description="one pair for each topic that repeats another in other words; empty if all differ"
     )
 
     def prose(self) -> str:
@@ -122,11 +122,11 @@ class Answered(Part):
     topic: str = Field(description="the disagreement, by its letter and number")
     word: Word
     paragraph: str = Field(description="your answer in one paragraph that begins with that word")
-    confidence: Share = Field(description="in your claim as it stands now, from 0 to 1")
+    confidence: Share = Field(description="in your current claim, from 0 to 1")
 
 
 class Reconsidered(Reply):
-    """Second thoughts on what is disputed, one paragraph each. They are no answer to the question: that was given before."""
+    """Second-round answers to disputes, one paragraph each; they do not replace the first answer."""
 
     takes_a_position: ClassVar[bool] = False
 
@@ -140,7 +140,7 @@ class Reconsidered(Reply):
             begins = said[1].upper() if said else ""
             if begins in WORDS and begins != one.word:
                 raise ValueError(
-                    f"{one.topic}: the paragraph begins with {begins}, but `word` says {one.word}; make them one"
+                    f"{one.topic}: the paragraph begins with {begins}, but `word` says {one.word}; make them match"
                 )
 
     def prose(self) -> str:
@@ -165,7 +165,7 @@ class Told(Part):
 
 
 class Synthesis(Reply):
-    """The chair's answer from what the members said, and nothing else."""
+    """The chair's answer, based only on the members' statements."""
 
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[Told] = Field(
@@ -177,7 +177,7 @@ class Synthesis(Reply):
 
 
 class SpecSynthesis(Synthesis):
-    """The same on a specification: also what should change in it."""
+    """A synthesis for a specification review, with proposed changes."""
 
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
 
@@ -185,6 +185,6 @@ class SpecSynthesis(Synthesis):
         return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.listed()}"
 
     def listed(self) -> str:
-        """Each change as one item, however many lines it has; marks of a list that were written into it are not doubled."""
+        """Format the changes as a list, one item each, without duplicate list markers."""
         items = [indent(MARKER.sub("", change.strip()), "  ").strip() for change in self.changes]
         return "\n".join(f"- {item}" for item in items if item) or "None."

@@ -1,8 +1,8 @@
-"""What a reader of a ranking returns: what is in dispute, a word on each response, and then the order.
+"""The reply of a reader in the ranking protocol: disputes, a reason for each response, and the order.
 
-The order is a plain list of labels, the best first: no number can contradict it, and even the weakest model copies each label once. Of 36
-ballots by the embedded model 35 were readable so; of those whose rows held label and reason together, in order of rank, 14. It stands
-last, so that it can follow from what was written before.
+The order is a plain list of labels, best first, so that no rank number can contradict it and small models fill it in
+correctly: of 36 ballots by the embedded model 35 were valid, against 14 with label and reason in one ranked row. It is the
+last field, so that the model decides on it after writing the reasons.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Reason(Part):
 
 
 class Ballot(Reply):
-    """A judgement of the responses, and their order."""
+    """An assessment of the responses, and their order."""
 
     takes_a_position: ClassVar[bool] = False
 
@@ -38,7 +38,7 @@ class Ballot(Reply):
     )
 
     def fits(self, choices: Choices) -> None:
-        """A ballot is a permutation of the labels; whether each has its reason is left to the reader."""
+        """Require a permutation of the labels; reasons are optional."""
         known = list(choices.get("label", ()))
         times = Counter(self.order)
         wrong = [f"{label} more than once" for label, n in times.items() if n > 1]

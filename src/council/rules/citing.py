@@ -1,4 +1,4 @@
-"""What a text cites: the numbers and addresses of sources, told from code, footnotes, tick boxes and years."""
+"""Citations in a text: source numbers and URLs, ignoring code, footnotes, checkboxes and years."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_RANGE = 30  # sources: three searches of ten
 FENCED = re.compile(r"^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)(`{1,3})(?!`)[^\n]*?(?<!`)\1(?!`)")
 _ESCAPED = re.compile(r"\\([\[\]()_*~&#-])")
-_NUMBERS = re.compile(r"\[\s*(\d{1,3}(?:\s*(?:[,;&–-]|and)\s*\d{1,3})*)\s*\]")  # a year has four figures
+_NUMBERS = re.compile(r"\[\s*(\d{1,3}(?:\s*(?:[,;&–-]|and)\s*\d{1,3})*)\s*\]")  # a year has four digits
 _RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)|(\d+)")
 _ADDRESS = re.compile(r"https?://(?:(?![,;]https?://)[^\s<>\"`|\\^{}。，、；）」』】》”’“‘«»])+", re.IGNORECASE)
 _AT_THE_END = ".,;:!?'\"*_~…"
@@ -22,7 +22,7 @@ _HERE = re.compile(r"(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\])\Z", re.IGN
 
 
 def cited(text: str, sources: Sources | None = None) -> list[int]:
-    """The numbers cited as [1], [2, 3], [1-3] or by a source's own address, each once, as they come."""
+    """Return the numbers cited as [1], [2, 3], [1-3] or by a source's URL, once each, in order."""
     prose = _unescaped(_INLINE.sub(" ", FENCED.sub(" ", text)))
     number = {_canonical(source.get("url", "")): n for n, source in (sources or {}).items()}
     found = [(match.start(), n) for match in _NUMBERS.finditer(prose) for n in _each(match[1])]
@@ -31,9 +31,9 @@ def cited(text: str, sources: Sources | None = None) -> list[int]:
 
 
 def strange_addresses(text: str, known_urls: Collection[str]) -> list[str]:
-    """The http(s) addresses that are not among the known ones; this machine's own, and those in blocks of code, are none.
+    """Return the http(s) URLs that are not known, ignoring local hosts and code blocks.
 
-    A known page's address with another ending is another address: nobody looked there.
+    A known URL with another ending is unknown: that page was not retrieved.
     """
     known = {_canonical(url) for url in known_urls}
     prose = _unescaped(FENCED.sub(" ", text))
@@ -43,7 +43,7 @@ def strange_addresses(text: str, known_urls: Collection[str]) -> list[str]:
 
 
 def _each(numbers: str) -> list[int]:
-    """All of a list or range; none where a 0 stands, for that is an interval and no source."""
+    """Expand a list or range; return nothing if it contains 0, which is an interval rather than a citation."""
     found: list[int] = []
     for first, last, one in _RANGE.findall(numbers):
         found += [int(one)] if one else _between(int(first), int(last))
@@ -51,7 +51,7 @@ def _each(numbers: str) -> list[int]:
 
 
 def _between(first: int, last: int) -> Iterable[int]:
-    """A range that no context has, or that runs backwards, is its two ends."""
+    """Expand a range; return only its ends if it is too long or reversed."""
     return range(first, last + 1) if 0 <= last - first < LONGEST_RANGE else (first, last)
 
 
@@ -63,7 +63,7 @@ def _addresses(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _closed(url: str) -> str:
-    """Up to a bracket that was opened before the address began."""
+    """Cut the URL at a closing bracket that has no opening bracket inside it."""
     open_ = {"(": 0, "[": 0}
     for place, char in enumerate(url):
         if char in open_:
@@ -76,7 +76,7 @@ def _closed(url: str) -> str:
 
 
 def _canonical(url: str) -> str:
-    """As one would compare: no punctuation or slash at the end, the host's case aside."""
+    """Normalise for comparison: no trailing punctuation or slash, scheme and host in lower case."""
     url = url.strip().replace("&amp;", "&").rstrip(_AT_THE_END + "/")
     scheme, colon, rest = url.partition("://")
     host, slash, path = rest.partition("/")
@@ -86,7 +86,7 @@ def _canonical(url: str) -> str:
 def _is_here(url: str) -> bool:
     try:
         return bool(_HERE.match(re.sub(r":\d*\Z", "", urlsplit(url).netloc)))
-    except ValueError:  # no address at all
+    except ValueError:  # not a valid URL
         return False
 
 

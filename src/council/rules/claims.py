@@ -1,6 +1,6 @@
-"""What seats claim: topics made one, points of consensus, and the ledger that closes the report.
+"""Claims: topic alignment, points of consensus, and the claim table of the report.
 
-A seat that declares both sides of a topic stands on neither: it joins no consensus on it and no dispute.
+A seat that declares both sides of a topic counts for neither: it joins no consensus and no dispute on it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from council.types import Json
 __all__ = ["Claim", "Voice", "aligned", "by_topic", "claim_ledger", "consensus_points", "stands", "strongest"]
 
 OPPOSITE = {"supports": "opposes", "opposes": "supports"}
-ENOUGH = 0.6  # of the members' confidence makes a point of consensus
+ENOUGH = 0.6  # share of the members' total confidence
 
 
 def aligned(voices: Sequence[Voice], same: Sequence[tuple[str, str]]) -> list[Voice]:
-    """Every topic by its group's name, the first as first written. `same` are the clerk's pairs of existing topics."""
+    """Rename each topic to the first one of its group. `same` are the clerk's pairs of existing topics."""
     written: dict[str, str] = {}
     for claim in _claims(voices):
         written.setdefault(topic_key(claim.topic), claim.topic)
     home = _groups(list(written), [(topic_key(a), topic_key(b)) for a, b in same])
     return [
-        replace(voice, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in voice.claims))
-        for voice in voices
+        replace(answer, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in answer.claims))
+        for answer in voices
     ]
 
 
 def _groups(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Each topic's group, named by its first; a pair with an unknown topic, or with none, joins nothing."""
+    """Map each topic to the first one of its group; ignore pairs with an unknown or empty topic."""
     members = {key: [key] for key in keys}
     for a, b in pairs:
         if a and b and a in members and b in members and members[a] is not members[b]:
@@ -47,7 +47,7 @@ def _groups(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> dict[str, 
 
 
 def by_topic(voices: Iterable[Voice]) -> dict[str, list[Claim]]:
-    """All claims that name a topic."""
+    """Group the claims that have a topic."""
     found: dict[str, list[Claim]] = defaultdict(list)
     for claim in _claims(voices):
         if key := topic_key(claim.topic):
@@ -56,7 +56,7 @@ def by_topic(voices: Iterable[Voice]) -> dict[str, list[Claim]]:
 
 
 def stands(claims: Iterable[Claim]) -> dict[str, str]:
-    """Who is for and who is against the topic of these claims; those who are both, or neither, are not among them."""
+    """Map each seat to its stance; omit seats that declare both stances or neither."""
     held: dict[str, set[str]] = defaultdict(set)
     for claim in claims:
         if claim.stance in OPPOSITE:
@@ -65,12 +65,12 @@ def stands(claims: Iterable[Claim]) -> dict[str, str]:
 
 
 def strongest(claims: Iterable[Claim]) -> Claim:
-    """The best evidenced; of those the surest, and of those the first."""
+    """Return the claim with the most sources, then the highest confidence, then the first."""
     return max(claims, key=lambda claim: (len(set(claim.sources)), _sure(claim)))
 
 
 def consensus_points(voices: Sequence[Voice], members: int) -> list[Json]:
-    """What at least two seats claim with enough confidence; evidence comes before confidence."""
+    """Return the claims that at least two seats make with enough confidence, best evidence first."""
     points = [
         point
         for claims in by_topic(voices).values()
@@ -106,7 +106,7 @@ def _point(claims: Sequence[Claim], members: int) -> Json | None:
 def claim_ledger(
     voices: Sequence[Voice], disputes: Sequence[Dispute], resolved_topics: Collection[str], moves: Sequence[Move] = ()
 ) -> list[Json]:
-    """One row for each topic and stance, with what became of it; `moves` tell who conceded or narrowed it since."""
+    """Return one row per topic and stance with its status; `moves` say who conceded or narrowed it."""
     resolved = {topic_key(topic) for topic in resolved_topics}
     fights = {topic_key(one.topic): one for one in disputes if not one.possible}
     rows = _distinct(voices)
@@ -128,7 +128,7 @@ def _distinct(voices: Iterable[Voice]) -> dict[tuple[str, str, str], list[Claim]
 def _row(
     claims: Sequence[Claim], fight: Dispute | None, words: Mapping[str, str], resolved: bool, qualified: bool
 ) -> Json:
-    """A claim that all its seats gave up is contradicted by those it was given up to, though the dispute is over."""
+    """Build a row. A claim that all its seats conceded counts as contradicted, even in a resolved dispute."""
     best, by = strongest(claims), list(dict.fromkeys(claim.seat for claim in claims))
     sides = fight.positions if fight and best.stance in OPPOSITE else ()
     other = [side.seat for side in sides if side.stance != best.stance]
@@ -148,7 +148,7 @@ def _row(
 
 
 def _claims(voices: Iterable[Voice]) -> Iterable[Claim]:
-    return (claim for voice in voices for claim in voice.claims)
+    return (claim for answer in voices for claim in answer.claims)
 
 
 def _sources(claims: Iterable[Claim]) -> list[int]:

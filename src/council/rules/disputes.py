@@ -1,8 +1,8 @@
-"""Where seats disagree, found by rule from what they declared and what they wrote.
+"""Detection of disputes from declared stances and from the text.
 
-A stance that was declared decides. Nobody reads a claim's words for a "not": two seats that both say "supports" agree,
-whatever their sentences look like, and a marker ("I disagree with …") speaks only for a seat that declared nothing on
-the topic. A seat that declares both sides of a topic stands on neither. "Qualifies" is not "contradicts".
+A declared stance decides. A claim's text is not searched for "not": two seats that both declare "supports" agree,
+whatever their sentences say. A marker ("I disagree with …") counts only for a seat that declared nothing on the topic.
+A seat that declares both sides of a topic counts for neither. "Qualifies" is not "contradicts".
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from council.rules.voices import Claim, Dispute, Move, Side, Voice
 
 __all__ = ["Dispute", "Move", "Side", "all_disputes", "beyond", "disputing", "find_disputes", "settle", "word_agrees"]
 
-MOST = 10  # that are put to the members; what lies beyond is told, and asked of nobody
-HOW = ("declared", "marker", "possible")  # the surest first
-DIVERGING = 0.3  # recommendations that share some words, and fewer than this part of them
-TOPIC = 50  # characters of each recommendation that name a possible dispute
+MOST = 10  # disputes put to the members; the rest are only reported
+HOW = ("declared", "marker", "possible")  # most reliable first
+DIVERGING = 0.3  # recommendations below this word similarity (but above 0) diverge
+TOPIC = 50  # characters of each recommendation in a possible dispute's topic
 _RECOMMENDS = re.compile(
     r"\b(?:recommend\w*|best\s+approach|should\s+use|I\s+suggest|the\s+answer\s+is|the\s+right\s+choice\s+is)\b",
     re.IGNORECASE,
@@ -32,17 +32,17 @@ _RECOMMENDS = re.compile(
 
 
 def find_disputes(voices: Sequence[Voice]) -> list[Dispute]:
-    """The ten that weigh most, of voices whose topics are aligned."""
+    """Return the ten most important disputes; topics must be aligned."""
     return all_disputes(voices)[:MOST]
 
 
 def beyond(disputes: Sequence[Dispute]) -> list[Dispute]:
-    """What is disputed besides the ten: less weighty, and not to be lost. Of possible ones ten are enough."""
+    """Return the disputes over the limit, which are only reported; possible ones are dropped."""
     return [one for one in disputes[MOST:] if not one.possible]
 
 
 def all_disputes(voices: Sequence[Voice]) -> list[Dispute]:
-    """Declared ones first, then those with most seats and evidence."""
+    """Return every dispute, declared ones first, then by number of seats and evidence."""
     topics = by_topic(voices)
     found = {key: _declared(claims) for key, claims in topics.items()}
     declared = {key for key, sides in found.items() if len({side.stance for side in sides.values()}) > 1}
@@ -53,7 +53,7 @@ def all_disputes(voices: Sequence[Voice]) -> list[Dispute]:
         for seat, other in _declared(topics[key]).items():
             if seat in others:
                 sides.setdefault(seat, other)
-    seats = [voice.seat for voice in voices]
+    seats = [answer.seat for answer in voices]
     disputes = [
         Dispute(min(claim.topic for claim in topics[key]), _seated(sides.values(), seats), HOW[key not in declared])
         for key, sides in found.items()
@@ -62,12 +62,12 @@ def all_disputes(voices: Sequence[Voice]) -> list[Dispute]:
 
 
 def disputing(disputes: Iterable[Dispute]) -> tuple[str, ...]:
-    """The seats of the second round. A possible dispute is no cause for one."""
+    """Return the seats of the second round; possible disputes do not count."""
     return tuple(dict.fromkeys(seat for one in disputes if not one.possible for seat in one.seats))
 
 
 def _declared(claims: Sequence[Claim]) -> dict[str, Side]:
-    """Each seat that stands for or against the topic, with its best claim and all its evidence."""
+    """Map each seat for or against the topic to its strongest claim and all its evidence."""
     sides = {}
     for seat, stance in stands(claims).items():
         own = [claim for claim in claims if claim.seat == seat and claim.stance == stance]
@@ -77,16 +77,16 @@ def _declared(claims: Sequence[Claim]) -> dict[str, Side]:
 
 
 def _possible(voices: Sequence[Voice]) -> Iterator[Dispute]:
-    """Seats that declared nothing at all and recommend in different words about the same."""
-    silent = sorted((voice for voice in voices if not voice.claims), key=lambda voice: voice.seat)
-    advice = [Side(voice.seat, said) for voice in silent if (said := read(voice.response).first(_RECOMMENDS))]
+    """Yield pairs of seats without claims whose recommendations overlap but diverge."""
+    silent = sorted((answer for answer in voices if not answer.claims), key=lambda answer: answer.seat)
+    advice = [Side(answer.seat, said) for answer in silent if (said := read(answer.response).first(_RECOMMENDS))]
     for a, b in combinations(advice, 2):
         if a.seat != b.seat and 0 < alike(_words(a.claim), _words(b.claim)) < DIVERGING:
             yield Dispute(f"{cut_at_word(a.claim, TOPIC)} vs {cut_at_word(b.claim, TOPIC)}", (a, b), "possible")
 
 
 def _words(text: str) -> frozenset[str]:
-    """All of three letters or more, small words included: the bounds are measured with them."""
+    """Return all words of three or more letters, including stop words: the limits were measured with them."""
     return frozenset(word for word in re.findall(r"\w+", text.lower()) if len(word) > 2)
 
 

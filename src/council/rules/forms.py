@@ -1,4 +1,4 @@
-"""A typed question put to a person: what is to be filled in, and what a person's words come to. No vote is ever invented."""
+"""Forms for typed questions to a person: fields, parsing and validation. Missing votes are never filled in."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def fields(schema: Json | None) -> list[Json]:
-    """What a form shows: name, kind, help, choices, whether it may stay empty; of rows and groups their own fields. What
-    the schema leaves no choice in is not asked."""
+    """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
+
+    Fields with a single possible value are left out.
+    """
     shown = (schema or {}).get("properties", {}).items()
     return [_field(name, of) for name, of in shown if not _fixed(of)]
 
@@ -56,7 +58,7 @@ def _kind(schema: Json) -> str:
 
 
 def plain(schema: Json) -> tuple[Json, bool]:
-    """The schema without its empty choice, and whether it has one."""
+    """Return the schema without its null option, and whether it had one."""
     options = schema.get("anyOf")
     if not options:
         return schema, False
@@ -65,22 +67,22 @@ def plain(schema: Json) -> tuple[Json, bool]:
 
 
 def main_field(schema: Json) -> str | None:
-    """Where free words belong: the field that holds the answer itself."""
+    """Return the name of the field that free text goes into."""
     texts = [field["name"] for field in fields(schema) if field["kind"] == "text"]
     return next((name for name in MAIN if name in texts), texts[0] if texts else None)
 
 
 def filled(schema: Json | None, text: str) -> str:
-    """The answer as the protocol reads it: JSON, or words for the main field; what need not be decided is left empty."""
+    """Return the answer as JSON: parse JSON, or put free text into the main field and leave optional fields empty."""
     if schema is None or not text.strip():
         return text
     value = _completed(schema, _as_object(text) or _worded(schema, text))
     if missing := [_asked(field) for field in fields(schema) if field["name"] not in value]:
         raise UsageError(
-            f"the answer was not taken, it leaves open {', '.join(missing)}: give JSON with all of its fields"
+            f"the answer was not accepted, these fields are missing: {', '.join(missing)}; give JSON with all fields"
         )
     if wrong := problem(schema, value):
-        raise UsageError(f"the answer was not taken, {wrong}: give JSON with all of its fields")
+        raise UsageError(f"the answer was not accepted, {wrong}: give JSON with all fields")
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -93,11 +95,11 @@ def _as_object(text: str) -> Json | None:
 
 
 def _worded(schema: Json, text: str) -> Json:
-    """Words in their field, or line by line in the only list there is; with the choices that they name."""
+    """Put free text into the main field, or its lines into the only list, and fill in the choices it names."""
     main, asked = main_field(schema), fields(schema)
     if main is None and [field["kind"] for field in asked] != ["list"]:
         raise UsageError(
-            f"words alone do not answer this, nothing was taken: give JSON with {', '.join(map(_asked, asked))}"
+            f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_asked, asked))}"
         )
     said = (
         {main: text.strip()}
@@ -108,7 +110,7 @@ def _worded(schema: Json, text: str) -> Json:
 
 
 def _named(field: Json, text: str) -> Any:
-    """A choice that the words themselves name, one and no other, as `FAIL: the check is gone` does."""
+    """Return the only choice that the text names, as in `FAIL: the check is gone`."""
     if field["kind"] != "choice":
         return None
     named = [one for one in field["choices"] if re.search(rf"(?<!\w){re.escape(str(one))}(?!\w)", text)]
@@ -116,7 +118,7 @@ def _named(field: Json, text: str) -> Any:
 
 
 def _completed(schema: Json, said: Json) -> Json:
-    """With what the schema fixes, and with nothing where nothing may stand; in the schema's order, strangers last."""
+    """Add fixed values and allowed blanks, in the schema's order, with unknown fields last."""
     fixed = {name: one for name, of in schema["properties"].items() if (one := _fixed(of))}
     empty = {
         field["name"]: blank for field in fields(schema) if (blank := _blank(field, main_field(schema))) is not ...
@@ -126,12 +128,12 @@ def _completed(schema: Json, said: Json) -> Json:
 
 
 def _fixed(schema: Json) -> Any:
-    """The only value there is, where there is only one."""
+    """Return the only possible value, if there is just one."""
     return schema.get("const") or (schema["enum"][0] if len(schema.get("enum") or ()) == 1 else None)
 
 
 def _blank(field: Json, main: str | None) -> Any:
-    """What stands for having said nothing there; `...` where something has to be said."""
+    """Return the blank value of a field, or `...` if it is required."""
     if field["name"] == "confidence":
         return "MEDIUM" if "MEDIUM" in field.get("choices", ()) else 0.5 if field["kind"] == "number" else ...
     if field.get("optional"):
@@ -146,7 +148,7 @@ def _asked(field: Json) -> str:
 
 
 def problem(schema: Json, value: Any, where: str = "") -> str:
-    """What does not fit, in a few words; nothing if all does."""
+    """Return the first mismatch between value and schema, or an empty string."""
     options = schema.get("anyOf") or [schema]
     found = [_mismatch(option, value, where) for option in options]
     return "" if "" in found else found[0]
@@ -173,7 +175,7 @@ def _inside(schema: Json, value: Any, where: str) -> list[str]:
         return [count, over, *(problem(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1))]
     known = schema.get("properties", {})
     gone = [f"{_within(where, name)} is missing" for name in schema.get("required") or known if name not in value]
-    strange = [f"{_within(where, name)} is not asked for" for name in value if name not in known]
+    strange = [f"{_within(where, name)} is not a field of this form" for name in value if name not in known]
     return [
         *gone,
         *strange,

@@ -1,12 +1,12 @@
-"""Whether two sentences say nearly the same, by the words they share."""
+"""Similarity of two sentences by shared words."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Set
 
-CLOSE = 0.6  # of all their words are shared; below that a claim and its opposite begin to look alike
-LONGEST = 4_000  # characters that are read
+CLOSE = 0.6  # share of common words; with a lower one, a claim would match its opposite
+LONGEST = 4_000  # characters read
 STOP = frozenset(
     re.findall(
         r"\w+",
@@ -17,12 +17,12 @@ STOP = frozenset(
 
 
 def tokens(text: str) -> frozenset[str]:
-    """The words that carry meaning, in lower case; a negation does."""
+    """Return the words in lower case without stop words; negations are kept."""
     return frozenset(re.findall(r"\w+", text[:LONGEST].lower())) - STOP
 
 
 def alike(a: Set[str], b: Set[str]) -> float:
-    """Shared words over all words: 0 for nothing in common (or nothing said), 1 for the same words."""
+    """Return shared words over all words, from 0 to 1; 0 if either is empty."""
     return len(a & b) / len(a | b) if a and b else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Where a seat says in so many words that it disagrees, and with what: "I disagree with …", "contrary to …"."""
+"""Explicit disagreement in a text, and its object: "I disagree with …", "contrary to …"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 from council.rules.prose import Prose, read, tidy
 from council.rules.topics import gist
 
-MOST = 50  # markers of one seat that are read
+MOST = 50  # per seat
 
 _OFTEN = r"(?:(?:(?!hardly|barely|scarcely|rarely|seldom)\w{1,20}ly|would|will|must|(?:have|need|want|going)\s+to|do|still|also|too|therefore)\s+){0,3}"
 _MARKER = re.compile(
@@ -33,12 +33,12 @@ _REPORTED = (
     r"suggested|reports?|reported|asks?|asked|according|if|whether|unless|might|may|could|would|as though)\b"
 )
 _AT_ALL = r"(?:\s+(?:at\s+all|in\s+any\s+way|really|exactly|entirely|necessarily))?"
-# What may not stand before a marker in its clause, by the kind of marker.
+# Text before a marker in its clause that makes it invalid, by kind of marker.
 _DOUBT = {
     "own": re.compile(rf"{_NO}|{_REPORTED}(?:\s+that)?\s*\Z", re.IGNORECASE),
     "instead": re.compile(rf"{_NO}{_AT_ALL}\s*\Z|{_REPORTED}\s+that,?\s*\Z", re.IGNORECASE),
     "contradicts": re.compile(rf"{_NO}|{_REPORTED}", re.IGNORECASE),
-    "wrong": re.compile(r"\w"),  # "a number that is wrong" is none
+    "wrong": re.compile(r"\w"),  # "a number that is wrong" is not a marker
 }
 _NOBODY = re.compile(r"\s*(?:nobody|no\s+one|none|nothing|my|our|mine|myself)\b", re.IGNORECASE)
 _BACK = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
@@ -46,7 +46,7 @@ _BACK = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """`denied` is what the seat speaks against, `said` what it holds instead where it says so in the same sentence."""
+    """`denied` is the text the seat disagrees with, `said` what it holds instead, if the same sentence says so."""
 
     sentence: str
     denied: str
@@ -54,7 +54,7 @@ class Marker:
 
 
 def markers(response: str) -> list[Marker]:
-    """Every marker that is meant: neither negated nor reported, neither asked nor quoted, nor shown as code."""
+    """Return the markers that are not negated, reported, asked, quoted or in code."""
     return list(dict.fromkeys(islice(_read(read(response)), MOST)))
 
 
@@ -86,5 +86,5 @@ def _marker(prose: Prose, found: re.Match[str], begin: int, end: int) -> Marker:
 
 
 def _points_back(denied: str) -> bool:
-    """ "I disagree." and "I disagree with that." speak of what was said before them."""
+    """Return whether the object is in the sentence before, as in "I disagree." and "I disagree with that."."""
     return not re.search(r"\w", denied) or bool(_BACK.search(denied))

@@ -1,4 +1,4 @@
-"""Who speaks against whose claim: a marker, and the claims of others that it is about."""
+"""Contradictions: disagreement markers matched with the claims of other seats."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from council.rules.markers import Marker, markers
 from council.rules.topics import gist, sign
 from council.rules.voices import Claim, Side, Voice
 
-ENOUGH = 0.6  # of the words of a topic, or of what is spoken about, whichever has fewer
-HALF = 0.5  # the same for a claim's own words, of which it takes two at least
-CLOSELY = 0.75  # of the words that are spoken about stand in the claim itself
+ENOUGH = 0.6  # of the smaller word set: the topic's or the marker's
+HALF = 0.5  # the same for the claim's text; at least two words
+CLOSELY = 0.75  # of the marker's words are in the claim's text
 
 Words = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Matter:
-    """A claim for or against a topic, with the words to know it by."""
+    """A claim for or against a topic, with the word sets to match it by."""
 
     key: str
     claim: Claim
@@ -31,14 +31,14 @@ class Matter:
 def spoken_against(
     voices: Sequence[Voice], topics: Mapping[str, Sequence[Claim]]
 ) -> Iterator[tuple[str, Side, frozenset[str]]]:
-    """A topic, who speaks against others on it without having declared anything there, and these others."""
+    """Yield a topic, the side of a seat that disagrees without a declared claim on it, and the seats it contradicts."""
     matters = [matter for key, claims in topics.items() for matter in _matters(key, claims)]
-    for voice in voices:
-        theirs = [matter for matter in matters if matter.claim.seat != voice.seat]
-        for marker in markers(voice.response) if theirs else ():
+    for answer in voices:
+        theirs = [matter for matter in matters if matter.claim.seat != answer.seat]
+        for marker in markers(answer.response) if theirs else ():
             opposed = _opposed(marker, theirs)
-            if opposed and all(claim.seat != voice.seat for claim in topics[opposed[0].key]):
-                side = Side(voice.seat, marker.sentence, OPPOSITE[opposed[0].claim.stance])
+            if opposed and all(claim.seat != answer.seat for claim in topics[opposed[0].key]):
+                side = Side(answer.seat, marker.sentence, OPPOSITE[opposed[0].claim.stance])
                 yield opposed[0].key, side, frozenset(matter.claim.seat for matter in opposed)
 
 
@@ -50,10 +50,10 @@ def _matters(key: str, claims: Sequence[Claim]) -> Iterator[Matter]:
 
 
 def _opposed(marker: Marker, matters: Sequence[Matter]) -> list[Matter]:
-    """The claims that the marker denies, on the one topic and stance that it speaks about most.
+    """Return the claims that the marker denies, on the topic and stance with the most shared words.
 
-    What is denied comes first; only if nobody claims anything about that ("contrary to popular belief, …") what is said
-    instead is held against the claims.
+    The denied text is matched first. Only if no claim is about it ("contrary to popular belief, …") is the alternative
+    compared with the claims.
     """
     for words, held in ((gist(marker.denied), -sign(marker.denied)), (gist(marker.said), sign(marker.said))):
         about = [matter for matter in matters if _is_about(words, matter)]
@@ -80,10 +80,10 @@ def _shared(words: Words, matter: Matter) -> int:
 
 
 def _holds(words: Words, matter: Matter) -> int:
-    """Where the claim's seat stands to these words: 1 for them, -1 against.
+    """Return 1 if the claim's seat is for these words, -1 if it is against them.
 
-    If the words are the claim's own ("the idea that microservices are premature") its sentence tells; if they only name
-    the topic ("microservices") its stance does.
+    Use the sentence if the words come from the claim's text ("the idea that microservices are premature"), and the
+    stance if they only name the topic ("microservices").
     """
     in_text = len(words & matter.text)
     if in_text >= CLOSELY * len(words) and in_text > len(words & matter.topic):

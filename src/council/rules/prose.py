@@ -1,4 +1,4 @@
-"""A text as sentences, with what its writer only shows (code, quotations) blanked out."""
+"""Text split into sentences, with code and quotations masked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-REACH = 400  # characters of a sentence that are read to either side of a place in it
+REACH = 400  # characters read on either side of a match
 
 CODE = r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"
 _SHOWN = re.compile(
@@ -26,27 +26,27 @@ _EMPHASIS = str.maketrans({"*": " ", "_": " ", "~": " ", "’": "'", "ʼ": "'"})
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """`spoken` is as long as `text`: a place in the one is the same place in the other."""
+    """A text and its sentence ends; `spoken` is the masked text, with the same offsets."""
 
     text: str
     spoken: str
     ends: tuple[int, ...]
 
     def around(self, start: int, end: int) -> tuple[int, int]:
-        """Where the sentence with this stretch begins and ends."""
+        """Return start and end of the sentence that contains this span."""
         first, last = bisect_right(self.ends, start), bisect_left(self.ends, end)
         begin = self.ends[first - 1] if first else 0
         stop = self.ends[last] if last < len(self.ends) else len(self.text)
         return max(begin, start - REACH), min(stop, end + REACH)
 
     def before(self, begin: int) -> str:
-        """The sentence that ends where this one begins."""
+        """Return the sentence that ends at this offset."""
         place = bisect_left(self.ends, begin)
         start = self.ends[place - 1] if place else 0
         return self.text[max(start, begin - REACH) : begin]
 
     def first(self, pattern: re.Pattern[str]) -> str:
-        """The first sentence in which the pattern is spoken; nothing if it never is."""
+        """Return the first sentence with the pattern outside code and quotations, or an empty string."""
         found = pattern.search(self.spoken)
         return tidy(self.text[slice(*self.around(*found.span()))]) if found else ""
 
@@ -54,12 +54,12 @@ class Prose:
         return pattern.finditer(self.spoken)
 
 
-@lru_cache(maxsize=16)  # of one council: each text is read for markers and for advice
+@lru_cache(maxsize=16)  # each text is read twice: for markers and for recommendations
 def read(text: str) -> Prose:
     blank = _SHOWN.sub(lambda found: "\0" * len(found.group()), text)
     return Prose(text, blank.translate(_EMPHASIS), tuple(found.end() for found in _END.finditer(blank)))
 
 
 def tidy(text: str) -> str:
-    """One line, without the marks of a list or a heading before it."""
+    """Return the text on one line, without leading list or heading markers."""
     return re.sub(r"\A(?:[-*+•#>]+\s+|\d+[.)]\s+)+", "", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""From ballots to a table: labels, places, how often readers agree, and how far the order can be trusted."""
+"""Ranking rules: labels, the table of ballots, agreement between readers, and confidence."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from string import ascii_uppercase
 
 from council.types import Json
 
-Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, the best first
-ENOUGH = 3  # ballots on which the winner must be first for HIGH: of two, chance alone makes one answer first on both in 3 of 4
+Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
+ENOUGH = 3  # first places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases
 
 
 def labels(count: int) -> list[str]:
-    """A to Z, then AA, AB and so on."""
+    """Return A to Z, then AA, AB and so on."""
     return [_label(n) for n in range(1, count + 1)]
 
 
@@ -27,13 +27,13 @@ def _label(n: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one answer did. `place` is shared by answers that are level, and None where nobody ranked it."""
+    """Result of one answer. Tied answers share a `place`; it is None if no ballot ranks the answer."""
 
     seat: str
     place: int | None
     mean_rank: Fraction | None
-    borda: Fraction | None  # of all comparisons with another answer on a ballot, the share that it won
-    ballots: int  # how many it stands on
+    borda: Fraction | None  # share of pairwise comparisons won
+    ballots: int  # that rank it
     firsts: int
 
     def as_json(self) -> Json:
@@ -45,7 +45,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answers in order. `differ`: ordered by Borda instead, they would not have the same places."""
+    """The answers in order. `differ` is true if Borda would give other places."""
 
     standings: tuple[Standing, ...]
     winner: str | None
@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two readers: of the pairs of answers that both ranked, how many they put in the same order."""
+    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
 
     readers: tuple[str, str]
     same: int
@@ -69,15 +69,15 @@ class Pair:
 
 
 def counted(ballots: Ballots) -> dict[str, Sequence[str]]:
-    """The ballots that say something: a single answer can be put in no order."""
+    """Return the ballots with at least two answers."""
     return {reader: order for reader, order in ballots.items() if len(order) > 1}
 
 
 def tally(ballots: Ballots, seats: Sequence[str]) -> Table:
-    """The table of the answers of `seats`, by mean rank; those that are level stand in seating order.
+    """Rank the answers of `seats` by mean rank; ties keep seating order.
 
-    Borda: on a ballot of m answers, place p earns m - p points of the m - 1 that could be had; the sum is divided by what could be
-    had, so that an answer on fewer or shorter ballots is not punished for it. Where all ballots are equally long, it is the same order.
+    Borda: on a ballot of m answers, place p earns m - p of m - 1 points. The sum is divided by the maximum, so that an
+    answer on fewer or shorter ballots is not penalised. If all ballots have the same length, both orders are equal.
     """
     cast = counted(ballots)
     ranks = {seat: [(order.index(seat) + 1, len(order)) for order in cast.values() if seat in order] for seat in seats}
@@ -99,19 +99,19 @@ def _share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
 
 
 def _places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
-    """The lowest value is first; equal values share a place, and the places after them stay empty."""
+    """Give the lowest value place 1; equal values share a place and skip the following ones (1, 1, 3)."""
     known = {seat: value for seat, value in values.items() if value is not None}
     return {seat: 1 + sum(other < value for other in known.values()) for seat, value in known.items()}
 
 
 def _winner(ordered: Sequence[Standing]) -> str | None:
-    """Whoever is first alone; nobody, while an answer stands on no ballot."""
+    """Return the only answer in first place, or None if it is tied or an answer is on no ballot."""
     first = [row.seat for row in ordered if row.place == 1]
     return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
 
 
 def agreement(ballots: Ballots) -> list[Pair]:
-    """Every two readers, in seating order."""
+    """Compare every two readers, in seating order."""
     return [_pair(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
 
 
@@ -123,7 +123,7 @@ def _pair(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> Pair:
 
 
 def _turned(places: Sequence[int]) -> int:
-    """How many pairs stand the other way round."""
+    """Count the pairs in reverse order."""
     seen: list[int] = []
     turned = 0
     for place in places:
@@ -133,8 +133,11 @@ def _turned(places: Sequence[int]) -> int:
 
 
 def opposed(ballots: Ballots, seats: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """The answers that one reader put first and another last, with those readers; each of them must have held it against the same
-    answer as somebody on the other side. (Of three, the second best is first on the best one's ballot and last on the third's.)"""
+    """Return the answers that one reader put first and another last, with these readers.
+
+    Two readers count only if both compared it with the same other answer: of three answers, the second best is first on
+    the ballot of the best one's author and last on the third's, without any disagreement.
+    """
     found = {seat: _facing(ballots, _who_put(ballots, seat, 0), _who_put(ballots, seat, -1), seat) for seat in seats}
     return {seat: sides for seat, sides in found.items() if sides[0]}
 
@@ -145,7 +148,7 @@ def _facing(ballots: Ballots, firsts: list[str], lasts: list[str], seat: str) ->
 
 
 def against(ballots: Ballots, winner: str | None) -> list[str]:
-    """The readers who put the winner last."""
+    """Return the readers who put the winner last."""
     return _who_put(ballots, winner, -1)
 
 
@@ -154,7 +157,7 @@ def _who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
 
 
 def confidence(table: Table) -> str:
-    """HIGH: first on each of its ballots, which are three or more. MEDIUM: first on most of them, two or more. Else LOW."""
+    """Return HIGH if first on all of three or more ballots, MEDIUM if first on most of two or more, else LOW."""
     top = next((row for row in table.standings if row.seat == table.winner), None)
     if top is None or top.ballots < 2 or 2 * top.firsts <= top.ballots:
         return "LOW"

@@ -1,4 +1,4 @@
-"""Rounds of advice: what each is for, how long it may be, when a debate has nothing left to settle, who changed sides on what."""
+"""Rules for rounds of advice: stages, word limits, unanimity and changes of stance."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from itertools import combinations, pairwise
 from council.types import Json
 
 BUDGETS = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
-ARTICLES = ("a", "an", "the", "The")  # "vendor A" is no article
-# Words that turn a recommendation round, or bind it to something: with one of them more it is another one.
+ARTICLES = ("a", "an", "the", "The")  # the A of "vendor A" is not an article
+# Words that negate or qualify a recommendation: with one more of them it is a different recommendation.
 TURNS = frozenset(
     (
         "not", "no", "never", "nothing", "none", "nobody", "without", "instead", "against", "except", "but", "only",
@@ -33,7 +33,7 @@ CROWD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """Where a seat stands after a round."""
+    """A seat's stance after a round."""
 
     seat: str
     stance: str
@@ -43,22 +43,22 @@ class Stance:
 
 
 def stage(n: int, rounds: int) -> str:
-    """The first round opens, the last is final, what lies between rebuts. A single round is an opening."""
+    """Return the stage of a round; a single round is an opening."""
     return "opening" if n == 1 else "final" if n == rounds else "rebuttal"
 
 
 def budget(n: int, rounds: int) -> tuple[int, int]:
-    """From how many words to how many."""
+    """Return the minimum and maximum words of a round."""
     return BUDGETS[stage(n, rounds)]
 
 
 def is_long(text: str, most: int) -> bool:
-    """Over twice its budget: worth a flag."""
+    """Return whether the text has over twice its word limit."""
     return len(text.split()) > 2 * most
 
 
 def unanimous(stances: Sequence[Stance]) -> bool:
-    """All hold one stand, recommend one thing and are sure of it. One seat alone agrees with nobody."""
+    """Return whether two or more seats have the same stance and choice, all with HIGH confidence."""
     if len(stances) < 2 or any(one.confidence != "HIGH" or one.stance == "undecided" for one in stances):
         return False
     return not any(_differ(one, other) for one, other in combinations(stances, 2))
@@ -69,7 +69,10 @@ def _differ(one: Stance, other: Stance) -> bool:
 
 
 def _same_choice(a: str, b: str) -> bool:
-    """The same words, or some more that turn nothing round. Shared words prove nothing: one word makes it another vendor."""
+    """Return whether one choice contains the other's words and adds no qualifier or number.
+
+    Similarity is not enough: a single word can be another vendor.
+    """
     one, other = _words(a), _words(b)
     if not one or not other:
         return one == other
@@ -83,7 +86,7 @@ def _words(choice: str) -> frozenset[str]:
 
 
 def changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
-    """Every change of stand from a seat's round to its next: on what evidence, or as a weak flip."""
+    """Return every change of stance between a seat's rounds, with its evidence or as a weak flip."""
     found = []
     for seat in dict.fromkeys(name for held in rounds for name in held):
         said = [(n, held[seat]) for n, held in enumerate(rounds, 1) if seat in held]
@@ -99,7 +102,7 @@ def _change(n: int, before: Stance, after: Stance) -> Json:
 
 
 def held(stances: Mapping[str, Stance]) -> dict[str, str]:
-    """What each seat holds, in one wording where several hold the same."""
+    """Describe each seat's stance, with the same wording for equal stances."""
     told: dict[str, str] = {}
     for seat, one in stances.items():
         told[seat] = next((told[name] for name in told if not _differ(one, stances[name])), _stand(one))
@@ -107,7 +110,7 @@ def held(stances: Mapping[str, Stance]) -> dict[str, str]:
 
 
 def cites(evidence: str) -> bool:
-    """Whether a fact or an argument was named at all; that the others hold something is neither."""
+    """Return whether a fact or an argument is named; agreement of the others is neither."""
     said = evidence.strip(" \t\n.-–—_*\"'()")
     return not (NOTHING.fullmatch(said) or CROWD.fullmatch(said))
 

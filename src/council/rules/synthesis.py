@@ -1,4 +1,4 @@
-"""Whether a synthesis keeps its rules: what it cites, what it tells of each disagreement, and what it may not be."""
+"""Checks of a synthesis: citations, disagreements and format."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from council.rules.voices import Dispute, Side
 
 __all__ = ["cited", "disagreement_text", "problems_of", "put_to_them", "strange_addresses"]
 
-SHOWN = 10  # numbers or addresses of one kind that are named
-POSSIBLY = "Experts may disagree: nobody declared a stance, but what they recommend differs (possible)."
+SHOWN = 10  # numbers or URLs listed in one problem
+POSSIBLY = "Experts may disagree: they declared no stance, but their recommendations differ (possible)."
 
-# What a member's reply has and nothing else, alone or together.
+# Keys that identify a member's reply, alone or together.
 _OWN_KEYS = ("memberId", "areasOfUncertainty", "disagreementTopics")
 _REPLIES = (*({key} for key in _OWN_KEYS), {"response", "confidence"}, {"response", "claims"}, {"topic", "stance"})
 _OWN_KEY = re.compile(rf'"(?:{"|".join(_OWN_KEYS)})"\s*:')
@@ -29,9 +29,10 @@ def problems_of(
     sources: Sources,
     persisting: Mapping[str, Dispute],
 ) -> list[str]:
-    """What a synthesis is sent back for: "cites [7], but …". Each can be acted on; nothing if it keeps the rules.
+    """Return the problems a synthesis is sent back for, such as "cites [7], but …".
 
-    `told` has the sides it tells, and `persisting` what it must tell, by the same names."""
+    `told` maps disagreement names to the sides it reports, `persisting` to the disputes it must report.
+    """
     if not answer.strip():
         return ["is empty: write the answer"]
     whole = "\n\n".join((answer, *(side for sides in told.values() for side in sides)))
@@ -39,9 +40,7 @@ def problems_of(
 
 
 def put_to_them(disputes: Sequence[Dispute]) -> dict[str, Dispute]:
-    """The disputes by the names that members and chair know them under, from the second round to the synthesis: D1, D2 and so on.
-
-    A possible one is put to nobody."""
+    """Name the disputes D1, D2 and so on, for the second round and the synthesis; skip possible ones."""
     return {f"D{n}": one for n, one in enumerate((one for one in disputes if not one.possible), 1)}
 
 
@@ -51,7 +50,7 @@ def _shape(answer: str) -> Iterator[str]:
     if _is_json(_unfenced(whole) if [block.strip() for block in blocks] == [whole] else whole):
         yield "is raw JSON: write Markdown prose"
     elif _OWN_KEY.search(answer) or any(_is_reply(_parsed(_unfenced(block))) for block in blocks):
-        yield "repeats a member's reply as raw JSON: say in prose what was said"
+        yield "repeats a member's reply as raw JSON: rewrite it as prose"
 
 
 def _citations(text: str, sources: Sources) -> Iterator[str]:
@@ -76,8 +75,8 @@ def _untold(told: Mapping[str, Sequence[str]], persisting: Mapping[str, Dispute]
     for name, dispute in persisting.items():
         sides = by_name.get(name, ())
         if not _both(sides):
-            what = "tells only one side of" if any(side.strip() for side in sides) else "says nothing about"
-            yield f'{what} the disagreement {name} on "{_line(dispute.topic)}": both sides must be told'
+            problem = "gives only one side of" if any(side.strip() for side in sides) else "says nothing about"
+            yield f'{problem} the disagreement {name} on "{_line(dispute.topic)}": give both sides'
 
 
 def _both(sides: Sequence[str]) -> bool:
@@ -85,7 +84,7 @@ def _both(sides: Sequence[str]) -> bool:
 
 
 def disagreement_text(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
-    """The disagreement in Markdown, by the chair's sides if there are two, else by the seats' own positions."""
+    """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
     why = re.sub(r"\Abecause\b\s*", "", _line(because), flags=re.IGNORECASE).rstrip(".")
     lead = f"Experts disagree on {_line(dispute.topic).rstrip(' .:;')}{f' because {why}' if why else ''}."
     lead = POSSIBLY if dispute.possible else lead
@@ -115,7 +114,7 @@ def _line(text: str) -> str:
 
 
 def _is_json(text: str) -> bool:
-    """An object or a list, also one that was cut off; a lone number, as in [1], is a citation."""
+    """Return whether the text is a JSON object or list, even truncated; a list of numbers, as in [1], is a citation."""
     value = _parsed(text)
     if value is None:
         return bool(_BEGINS_AS_JSON.match(text.strip()))
@@ -135,5 +134,5 @@ def _parsed(text: str) -> Any:
 
 
 def _unfenced(block: str) -> str:
-    """What stands between the first line and the closing fence."""
+    """Return the text between the opening and the closing fence."""
     return block.strip().partition("\n")[2].rstrip().rstrip("`~")

@@ -1,4 +1,4 @@
-"""Topics as people write them: when two are one, which words carry them, and whether a sentence denies."""
+"""Topic normalisation: comparison keys, content words, and the polarity of a sentence."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 from council.rules.likeness import tokens
 
 ARTICLES = frozenset(("a", "an", "the"))
-NO_PLURAL = frozenset(("https", "news", "windows"))  # another word without its s
+NO_PLURAL = frozenset(("https", "news", "windows"))  # not plurals
 _ES = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
-_EMPTY = frozenset(  # words of talk, not of a topic
+_EMPTY = frozenset(  # words that say nothing about the topic
     re.findall(
         r"\w+",
         "all always any anyone argument assertion avoid belief believe cannot case claim common commonly d did do don "
@@ -29,10 +29,10 @@ _NEGATION = re.compile(
 
 
 def topic_key(topic: str) -> str:
-    """What equal topics have in common: case, punctuation, articles and the plural aside. C, C++ and C# stay three."""
+    """Return a comparison key that ignores case, punctuation, articles and plural; C, C++ and C# stay different."""
     text = unicodedata.normalize("NFKC", topic).casefold()
     words = [word for word in "".join(map(_plain, text)).split() if word.strip("#")]
-    named = [word for word in words[:-1] if word not in ARTICLES] + words[-1:]  # the A of "vitamin A" is its name
+    named = [word for word in words[:-1] if word not in ARTICLES] + words[-1:]  # keep the A of "vitamin A"
     return " ".join(map(singular, named)) or topic.strip().casefold()
 
 
@@ -45,12 +45,12 @@ def singular(word: str) -> str:
 
 
 def gist(text: str) -> frozenset[str]:
-    """The words a sentence is about, cut to their stems: "caching" and "caches" are one."""
+    """Return the stems of the content words; "caching" and "caches" have the same stem."""
     return frozenset(map(_stem, tokens(text) - _EMPTY))
 
 
 def sign(text: str) -> int:
-    """-1 where the sentence denies (an odd number of negations), else 1."""
+    """Return -1 for an odd number of negations, else 1."""
     return -1 if len(_NEGATION.findall(text.replace("’", "'"))) % 2 else 1
 
 
@@ -64,7 +64,7 @@ def _stem(word: str) -> str:
 
 @cache
 def _plain(char: str) -> str:
-    """Marks and symbols of money or comparison are part of a word; punctuation parts words, an apostrophe does not."""
+    """Replace punctuation by a space and drop apostrophes; keep currency and comparison symbols."""
     kind = unicodedata.category(char)
     if char in "'’ʼ" or kind == "Cf":
         return ""

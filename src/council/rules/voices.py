@@ -1,15 +1,15 @@
-"""What the seats of a general council say, and where they stand against each other: values alone."""
+"""Data classes of the general protocol: claims, answers, disputes and second-round answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-GROUNDS = 5  # words, the first of which is the concession itself
+GROUNDS = 5  # minimum words of a concession with grounds, including the word CONCEDE
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim of a seat. `sources` are numbers in the RESEARCH CONTEXT, verified ones only."""
+    """One claim of a seat. `sources` are verified numbers in the RESEARCH CONTEXT."""
 
     seat: str
     topic: str
@@ -21,7 +21,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """What one seat said in a round."""
+    """One seat's answer in a round."""
 
     seat: str
     response: str
@@ -31,7 +31,7 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Where one seat stands in a dispute. `evidence` are numbers in the RESEARCH CONTEXT."""
+    """One seat's position in a dispute. `evidence` are numbers in the RESEARCH CONTEXT."""
 
     seat: str
     claim: str
@@ -41,7 +41,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A topic on which seats differ. `how` it was found: declared, marker or possible."""
+    """A topic on which seats differ. `how` is declared, marker or possible."""
 
     topic: str
     positions: tuple[Side, ...]
@@ -56,26 +56,26 @@ class Dispute:
         return self.how == "possible"
 
     def told(self) -> str:
-        """Who stands where, on one line."""
+        """Return each seat's stance on one line."""
         return ", ".join(f"{side.seat} {side.stance}" for side in self.positions)
 
     def against(self, seat: str) -> tuple[Side, ...]:
-        """What is held against a seat's own stand. One who stands with it is no opponent."""
+        """Return the sides whose stance differs from the seat's."""
         own = {side.stance for side in self.positions if side.seat == seat}
         return tuple(side for side in self.positions if side.seat != seat and side.stance not in own)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a seat answered to a dispute in the second round: its typed word and its paragraph."""
+    """A seat's second-round answer to a dispute: its typed word and its paragraph."""
 
     seat: str
     topic: str
     word: str
     text: str
-    confidence: float = 0.5  # in its claim as it stands now
+    confidence: float = 0.5  # in its current claim
 
     @property
     def weak(self) -> bool:
-        """A concession that gives no grounds."""
+        """Whether it is a concession without grounds."""
         return self.word == "CONCEDE" and len(self.text.split()) < GROUNDS

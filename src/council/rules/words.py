@@ -1,4 +1,4 @@
-"""Finding phrases in a sentence: whole words, any case, a hyphen as good as a space."""
+"""Phrase search in a sentence: whole words, any case, hyphen or space."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 
 GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
-START, END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # a word inside a path or an address is no word
-NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, addresses
+START, END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
+NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
 
 
 def as_pattern(phrase: str) -> str:
@@ -17,13 +17,13 @@ def as_pattern(phrase: str) -> str:
 
 @cache
 def finder(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern that finds any of the phrases, the longest first."""
+    """Compile a pattern for any of the phrases, longest first."""
     choices = "|".join(as_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
     return re.compile(f"{START}(?:{choices}){END}", re.IGNORECASE)
 
 
 def masked(text: str, exceptions: Iterable[str]) -> str:
-    """The text with exceptions, code, paths and addresses blanked out; what is left keeps its place."""
+    """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
     return _exception(tuple(exceptions)).sub(_blank, NO_PROSE.sub(_blank, text))
 
 

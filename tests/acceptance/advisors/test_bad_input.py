@@ -1,4 +1,4 @@
-"""Bad input: one clear line, exit 2, nothing asked, nothing recorded."""
+"""Bad input: a one-line error, exit 2, no calls and no recorded run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
         (("--early-stop", "--protocol", "triad"), "council: --early-stop belongs to advisors, but --protocol chose triad: drop one of the two\n"),
     ],
 )  # fmt: skip
-def test_wrong_flags_are_one_line_and_nothing_happens(
+def test_wrong_flags_give_a_one_line_error(
     table: Table, council: Terminal, flags: tuple[str, ...], sentence: str
 ) -> None:
     done = council(*flags, QUESTION)
@@ -61,7 +61,7 @@ def seats(*rows: str) -> str:
         (None, "does not exist"),
     ],
 )  # fmt: skip
-def test_a_roster_that_cannot_sit_is_refused_in_one_line(
+def test_an_invalid_roster_gives_a_one_line_error(
     table: Table, council: Terminal, content: str | bytes | None, said: str
 ) -> None:
     path = Path("mine.toml")
@@ -78,9 +78,7 @@ def test_a_roster_that_cannot_sit_is_refused_in_one_line(
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-advisors-roster-refused")
 @pytest.mark.parametrize(("name", "said"), [("executive", 'did you mean "executives"?'), ("", 'unknown roster ""')])
-def test_an_unknown_roster_is_refused_with_the_known_ones(
-    table: Table, council: Terminal, name: str, said: str
-) -> None:
+def test_an_unknown_roster_error_lists_the_known_ones(table: Table, council: Terminal, name: str, said: str) -> None:
     done = council("--roster", name, QUESTION)
     assert (done.code, done.err.count("\n"), table.provider.log) == (2, 1, [])
     assert said in done.err and "known are advisors, executives, generals" in done.err

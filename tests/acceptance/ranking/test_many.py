@@ -1,4 +1,4 @@
-"""Rosters of one's own: thirty seats by a file, a name in the settings, and what cannot sit."""
+"""Custom rosters: thirty seats from a file, a roster in the settings, and invalid rosters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(table: Table
 
 
 @pytest.mark.behaviour("10-ranking-roster")
-def test_a_roster_of_the_settings_sits_by_its_name(table: Table, council: Terminal) -> None:
+def test_a_roster_in_the_settings_is_used_by_name(table: Table, council: Terminal) -> None:
     table.configure(
         more='[rosters.board]\nseats = [{name = "cfo", model = "scripted:"}, {name = "coo"}, {name = "cto"}]\n'
     )
@@ -60,7 +60,7 @@ def test_a_roster_of_the_settings_sits_by_its_name(table: Table, council: Termin
         (["chair", "other"], '"chair"'),
     ],
 )
-def test_a_roster_that_cannot_sit_is_refused_in_one_line(
+def test_an_invalid_roster_gives_a_one_line_error(
     table: Table, council: Terminal, seats: list[str], words: str
 ) -> None:
     done = council("--protocol", "ranking", "--roster", roster("own.toml", seats), QUESTION)
