@@ -77,7 +77,7 @@ def test_its_seat_is_served_by_a_family_that_nobody_sits_on(families: Families, 
     assert served(done.json) == {"alpha": "d", "beta": "b", "gamma": "c", "chair": "d"}
     rows = {row["seat"]: row["reason"] for row in done.json["degraded"] if row["state"] == "fallback"}
     assert rows.keys() == {"alpha", "chair"}
-    assert rows["alpha"].startswith("asked a:a-m, ") and rows["alpha"].endswith("d:d-m took its place")
+    assert rows["alpha"].startswith("requested a:a-m, ") and rows["alpha"].endswith("d:d-m answered instead")
 
 
 @pytest.mark.behaviour("issue-5-one-vendor-down")
@@ -85,8 +85,8 @@ def test_both_names_stand_above_the_answer(families: Families, council: Terminal
     families.configure("d", unreachable=nobody)
     done = council("--protocol", "triad", QUESTION)
     assert done.code == 0
-    assert "! alpha asked a:a-m: it could not be reached (failed(net)); d:d-m took its place." in done.out
-    assert "! chair asked a:a-m: it could not be reached (failed(net)); d:d-m took its place." in done.out
+    assert "! alpha requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.out
+    assert "! chair requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.out
 
 
 @pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")
@@ -98,7 +98,7 @@ def test_without_a_free_family_the_seat_shares_one_and_the_report_says_so(
     done = council("--json", "--protocol", "triad", QUESTION)
     by = served(done.json)
     assert by["alpha"] in ("b", "c")
-    assert any("lenses on one model" in row["reason"] for row in done.json["degraded"])
+    assert any("so their agreement means less" in row["reason"] for row in done.json["degraded"])
 
 
 @pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")
