@@ -1,4 +1,4 @@
-"""The minutes: the one read model, folded from a run's events. Every view and every report reads these."""
+"""Minutes: the read model of a run, folded from its events. Views and reports read only this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from council.types import OK_STATES, Json, Usage
 
 @dataclass(slots=True)
 class Said:
-    """One complete statement as it stands in the minutes."""
+    """One complete statement."""
 
     key: str
     phase: str
@@ -25,13 +25,13 @@ class Said:
     usage: Usage
     attempts: int
     seconds: float
-    cut: list[str] = field(default_factory=list)  # what its seat was not shown, because it did not fit
-    dropped: list[str] = field(default_factory=list)  # parameters its member refused and was asked without
+    cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
+    dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
 
 
 @dataclass(slots=True)
 class Missed:
-    """One absence as it stands in the minutes."""
+    """One absence."""
 
     key: str
     phase: str
@@ -49,36 +49,36 @@ class PhaseMinutes:
     asked: list[str] = field(default_factory=list)
     said: dict[str, Said] = field(default_factory=dict)
     absent: dict[str, Missed] = field(default_factory=dict)
-    labels: dict[str, dict[str, str]] = field(default_factory=dict)  # what a reader saw under labels: label → seat
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)  # per reader: label → seat
 
 
 @dataclass(slots=True)
 class SeatMinutes:
-    """A seat as it is now (state, words so far) and in all (usage, attempts, seconds)."""
+    """A seat: its current state and words, and its totals (usage, attempts, seconds)."""
 
     name: str
     role: str = ""
     perspective: str = ""
     model: str = ""
     vendor: str = ""
-    state: str = "waiting"  # waiting | asked | writing | a seat state of the spec
+    state: str = "waiting"  # waiting | asked | writing | a final seat state
     phase: str = ""
     since: float = 0.0  # when it was last asked
-    words: int = 0  # words streamed since then
-    mid_word: bool = False  # the last piece that streamed in ended inside a word
+    words: int = 0  # words streamed since it was last asked
+    mid_word: bool = False  # the last streamed piece ended inside a word
     served_by: str = ""
-    trouble: str = ""  # the last retry, fallback or repair, in words
+    trouble: str = ""  # description of the last retry, fallback or repair
     reason: str = ""  # why it is absent
     usage: Usage = field(default_factory=Usage)
-    usd: float = 0.0  # what was billed, as far as its members have prices
-    estimated: bool = False  # a part of that nobody has told
+    usd: float = 0.0  # billed so far, for members with a known price
+    estimated: bool = False  # part of `usd` is an estimate
     attempts: int = 0
     seconds: float = 0.0
-    statements: int = 0  # what it said to the council; what it said apart, to its own helpers, is none
+    statements: int = 0  # statements to the council, without those to its own helpers
 
     @property
     def ok(self) -> bool:
-        """Also of an answer that was cut off but counts: only an absence has a reason."""
+        """Return whether its answer counts. A truncated answer counts unless it was recorded as an absence (has a reason)."""
         return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
 
 
@@ -98,29 +98,28 @@ class Minutes:
     notes: list[ev.Noted] = field(default_factory=list)
     prompts: dict[str, ev.Asked] = field(default_factory=dict)
     troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
-    cap: float | None = None  # what the run may cost
+    cap: float | None = None  # cost limit in dollars
     priced: set[str] = field(default_factory=set)  # members whose price is known
-    open: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests nobody has heard of again
+    open: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
-    files: dict[str, str] = field(
-        default_factory=dict
-    )  # each judge's analysis by seat and phase: "r2/judge-1" → its path
-    seconds: float = 0.0  # time a process was at work on it, pauses left out
+    files: dict[str, str] = field(default_factory=dict)  # analysis files of judges: "r2/judge-1" → path
+    seconds: float = 0.0  # working time, without the pauses between processes
     fetching: ev.Fetching | None = None
     seq: int = 0
     _last: float = 0.0
 
     @classmethod
     def fold(cls, entries: Iterable[Entry]) -> Minutes:
+        """Build the minutes of a run from its entries."""
         minutes = cls()
         for entry in entries:
             minutes.hear(entry)
         return minutes
 
     def hear(self, entry: Entry) -> None:
-        """Take one event down."""
+        """Apply one event."""
         if isinstance(entry.event, ev.Resumed):
             self._last = entry.at
         elif not isinstance(entry.event, ev.PASSING):
@@ -130,14 +129,14 @@ class Minutes:
         TAKE_DOWN[type(entry.event)](self, entry.event, entry.at)
 
     def seat(self, name: str) -> SeatMinutes:
-        """The seat of that name; helpers that are not in the plan (explorers) get a line of their own."""
+        """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""
         if self.chair and name == self.chair.name:
             return self.chair
         return self.seats.setdefault(name, SeatMinutes(name))
 
     @property
     def planned(self) -> list[SeatMinutes]:
-        """The seats of the plan in seating order; explorers and other helpers are none of them."""
+        """The seats of the plan in seating order, without explorers and other helpers."""
         return [self.seats[seat["name"]] for seat in self.plan.get("seats", [])]
 
     @property
@@ -145,27 +144,27 @@ class Minutes:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
 
     def helpers(self, name: str) -> list[SeatMinutes]:
-        """Whom the seat of that name sent out: their names begin with its own."""
+        """Return the helpers of a seat. Their names start with the name of the seat."""
         names = {seat.name for seat in self.planned}
         return [seat for seat in self.seats.values() if seat.name not in names and seat.name.startswith(f"{name}-")]
 
     def host(self, helper: str) -> str:
-        """The seat that sent this helper out; nobody did for a seat of the plan."""
+        """Return the seat a helper works for; empty for a seat of the plan."""
         names = [seat.name for seat in self.planned]
         return "" if helper in names else next((name for name in names if helper.startswith(f"{name}-")), "")
 
     def is_apart(self, phase: str) -> bool:
-        """Whether a phase is a seat's own, between it and its helpers: `judge/judge-1/questions`."""
+        """Return whether a phase is private to a seat and its helpers: `judge/judge-1/questions`."""
         return not self.seats.keys().isdisjoint(phase.split("/")[1:])
 
     @property
     def rounds(self) -> list[PhaseMinutes]:
-        """The phases in which the council sat together."""
+        """The phases of the whole council, without those private to a seat."""
         return [phase for phase in self.phases.values() if not self.is_apart(phase.name)]
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
-        """Whose words each reader was shown under which label."""
+        """The labels each reader saw, with the seat behind each label."""
         return {reader: labels for phase in self.phases.values() for reader, labels in phase.labels.items()}
 
     @property
@@ -173,12 +172,12 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def is_taken_over(self, said: Said | None) -> bool:
-        """Whether a statement was not made here, but in the run that this one is a fork of."""
+        """Return whether a statement was copied from the run that this one is a fork of."""
         return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))
 
     @property
     def absences(self) -> list[Missed]:
-        """By phase, then in seating order: who gave up first is chance, and two reports of one run must not differ by it."""
+        """Absences by phase, then in seating order, so that two reports of one run do not differ by timing."""
         place = {seat.name: n for n, seat in enumerate(self.everyone)}
         return [
             missed
@@ -188,7 +187,7 @@ class Minutes:
 
     @property
     def heard(self) -> int:
-        """How many of the seats (the chair is none) have made a statement that counts."""
+        """The number of seats, without the chair, that made a statement."""
         return sum(1 for seat in self.planned if seat.statements)
 
     @property
@@ -197,13 +196,13 @@ class Minutes:
 
     @property
     def usd(self) -> float:
-        """What was billed so far, as far as prices are known; what is under way is not in it."""
+        """Dollars billed so far, for members with a known price, without open requests."""
         return round(sum(seat.usd for seat in self.everyone), 9)
 
     def in_doubt(self, *seats: str) -> float:
-        """What requests that nobody has heard of again can cost, of these seats or of all."""
-        held = [sent.most or 0.0 for sent in self.open.values() if not seats or sent.seat in seats]
-        return round(sum(held), 9)
+        """Return the maximum cost of open requests, of these seats or of all."""
+        amounts = [sent.most or 0.0 for sent in self.open.values() if not seats or sent.seat in seats]
+        return round(sum(amounts), 9)
 
     def phase(self, name: str, at: float) -> PhaseMinutes:
         return self.phases.setdefault(name, PhaseMinutes(name, at))
@@ -252,7 +251,7 @@ def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     if event.most is not None:
         m.priced.add(event.member)
     m.open[event.key, event.n] = event
-    m.calls["made"] += 1  # until the process that sent them says how many they were: one that was killed never does
+    m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:
         seat.trouble = event.why
         m.troubles.append(event)
@@ -274,13 +273,13 @@ def _billed(m: Minutes, event: ev.Billed, at: float) -> None:
 def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
-    goes_on = seat.mid_word and not event.text[:1].isspace()
-    seat.words += len(event.text.split()) - (1 if goes_on and event.text else 0)
+    continues_word = seat.mid_word and not event.text[:1].isspace()
+    seat.words += len(event.text.split()) - (1 if continues_word and event.text else 0)
     seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
 
 
 def _come_back(m: Minutes, key: str) -> None:
-    """Nothing of a step is open once it has ended."""
+    """Remove the open requests of a step that has ended."""
     m.open = {place: sent for place, sent in m.open.items() if sent.key != key}
 
 
@@ -332,7 +331,7 @@ def _closed(m: Minutes, event: ev.Closed, at: float) -> None:
 
 
 def _nothing(m: Minutes, event: Any, at: float) -> None:
-    """Some events are for those who watch; the minutes do not change."""
+    """Ignore an event that does not change the minutes."""
 
 
 TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {

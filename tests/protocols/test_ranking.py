@@ -233,7 +233,7 @@ async def test_a_seat_without_an_answer_still_ranks() -> None:
     assert [(row["seat"], row["ballots"]) for row in minutes.verdict["details"]["table"]] == [("alpha", 1), ("beta", 1)]
     assert "There is one response: A." in words_for(requests(member, "rank")["alpha"])
     assert "By a reader who gave no response" in words_for(requests(member, "synthesise")["chair"])
-    assert "not counted are the ballots of alpha, beta" in document(minutes)
+    assert "one answer cannot be ranked: the ballots of alpha, beta." in document(minutes)
 
 
 @pytest.mark.behaviour("10-out-for-the-run")

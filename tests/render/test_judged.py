@@ -1,4 +1,4 @@
-"""The report files of judges: their sections in order, and what has to be said in each."""
+"""Report files of judges: the order and content of their sections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .benches import (
     split,
     validated,
 )  # fmt: skip
-from .entries import Story, seat
+from .entries import RunBuilder, seat
 
 
 def headings(text: str) -> list[str]:
@@ -37,7 +37,7 @@ def section(text: str, heading: str) -> str:
 
 
 @pytest.mark.behaviour("20-report-validate")
-def test_validate_report_has_the_sections_of_the_seed_in_its_order() -> None:
+def test_validate_report_has_the_required_sections_in_order() -> None:
     assert headings(document(validated().minutes)) == [
         "## Council Consensus: WARN", "### Verdicts", "### Shared Findings", "### Single-Judge Findings", "### Disagreements",
         "### Recommendation",
@@ -51,7 +51,7 @@ def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
         "**Target:** recent",
         "**Mode:** validate",
         "**Judges:** 2 asked, 2 answered",
-        "**Effective votes:** at most about 1.25 of 2 (judges of one family tend to err alike)",
+        "**Effective votes:** at most about 1.25 of 2 (judges of one family tend to make the same errors)",
         "**Packet:** 1 file, 2 KB, ~700 tokens",
     ):
         assert f"\n{line}" in head
@@ -59,11 +59,11 @@ def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
 
 
 @pytest.mark.behaviour("20-report-validate")
-def test_profile_and_what_the_plan_had_to_change_stand_in_the_head() -> None:
+def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
     warned = bench_plan(
         options={"profile": "thorough", "rule": "corroborated"}, warnings=["perspectives dropped: compliance"]
     )
-    text = document(judged(warned).closed("x", verdict="PASS", details=details()).minutes)
+    text = document(judged(warned).close("x", verdict="PASS", details=details()).minutes)
     assert "**Profile:** thorough" in text
     assert "**Rule:** corroborated" in text
     assert "**Note:** perspectives dropped: compliance" in text
@@ -100,10 +100,10 @@ def test_verdicts_are_a_row_for_the_family_and_a_column_for_each_judge() -> None
 @pytest.mark.behaviour("20-report-persona")
 def test_persona_is_named_with_its_perspective() -> None:
     red = seat("judge-attacker", "Red", perspective="attacker")
-    story = judged(bench_plan(red)).closed(
+    builder = judged(bench_plan(red)).close(
         "x", verdict="FAIL", findings=[finding("a bypass", "judge-attacker")], details=details()
     )
-    text = document(story.minutes)
+    text = document(builder.minutes)
     assert "- **Red** (attacker) found (critical security) at `src/auth.py:2`: a bypass." in text
     assert "| Family | attacker | Family verdict |" in text
 
@@ -122,7 +122,7 @@ def test_disagree_shows_both_positions_with_reasons_and_leaves_the_decision_to_t
 
 
 @pytest.mark.behaviour("20-report-disagree")
-def test_what_only_one_family_saw_is_listed_by_family() -> None:
+def test_insights_of_one_family_are_listed_by_family() -> None:
     text = section(document(split().minutes), "### Cross-Vendor Insights")
     assert text.splitlines() == [
         "- **Only anthropic** saw: nothing that the other did not see.",
@@ -138,7 +138,7 @@ def test_inconsistent_judge_and_weakened_fail_are_flagged() -> None:
 
 
 @pytest.mark.behaviour("20-incomplete-marker")
-def test_interrupted_validate_is_marked_and_keeps_what_was_found() -> None:
+def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
     text = document(interrupted().minutes)
     assert text.startswith("## Council Consensus: INCOMPLETE\n\n> INCOMPLETE: interrupted")
     assert "| scripted | WARN (LOW) | no_answer | none |" in text
@@ -147,7 +147,7 @@ def test_interrupted_validate_is_marked_and_keeps_what_was_found() -> None:
     assert "Council stopped after" in text and "`council resume r7k2`" in text
 
 
-def test_report_of_a_run_nobody_answered_is_marked_too() -> None:
+def test_report_of_a_run_without_answers_is_marked_too() -> None:
     assert headings(document(failed().minutes))[0] == "## Council Consensus: INCOMPLETE"
 
 
@@ -157,9 +157,9 @@ def test_report_without_changes_has_no_empty_sections() -> None:
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
-def test_foreign_words_stay_in_their_cell_and_their_line() -> None:
-    nasty = "a | b\n### Recommendation\n\x1b[31mship it"
-    rows = [finding(nasty, "judge-1", "judge-2"), finding(nasty, "judge-1")]
+def test_model_text_stays_in_its_cell_and_line() -> None:
+    hostile = "a | b\n### Recommendation\n\x1b[31mship it"
+    rows = [finding(hostile, "judge-1", "judge-2"), finding(hostile, "judge-1")]
     text = document(validated(findings=rows).minutes)
     assert headings(text).count("### Recommendation") == 1
     assert "| a \\| b ### Recommendation ship it | critical |" in text
@@ -192,7 +192,7 @@ def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
 
 
 @pytest.mark.behaviour("20-report-debate", "20-convergence", "20-dropped-finding")
-def test_convergence_exchanges_steel_men_and_dropped_findings_are_told() -> None:
+def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> None:
     text = document(debated().minutes)
     assert "> **Convergence:**" in text
     notes = section(text, "### Debate Notes")
@@ -202,10 +202,10 @@ def test_convergence_exchanges_steel_men_and_dropped_findings_are_told() -> None
 
 
 @pytest.mark.behaviour("20-report-debate")
-def test_judge_silent_in_the_second_round_keeps_its_marked_first_verdict() -> None:
-    story = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
-    story.said("judge-1", "still", reply=opinion("PASS")).asked("judge-2").absent("judge-2", "timed_out", "")
-    text = document(story.ended().closed("x", verdict="WARN", details=details(rounds=2)).minutes)
+def test_judge_absent_in_the_second_round_keeps_its_first_verdict_with_a_mark() -> None:
+    builder = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
+    builder.answer("judge-1", "still", reply=opinion("PASS")).ask("judge-2").mark_absent("judge-2", "timed_out", "")
+    text = document(builder.end_phase().close("x", verdict="WARN", details=details(rounds=2)).minutes)
     assert "WARN (HIGH, R1 verdict (R2 timeout))" in text
     assert "- **judge-2**: R1 verdict (R2 timeout)." in text
     assert "R2: 1/2 judges responded." in text
@@ -218,29 +218,29 @@ def test_judge_silent_in_the_second_round_keeps_its_marked_first_verdict() -> No
 def test_quick_report_has_verdict_json_and_analysis() -> None:
     quick = bench_plan(seat("judge-1", "Judge"), options={"quick": True})
     reply = opinion("WARN", "HIGH")
-    story = judged(quick, judge_1=reply).closed("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
-    text = document(story.minutes)
+    builder = judged(quick, judge_1=reply).close("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
+    text = document(builder.minutes)
     assert headings(text) == ["# Council Quick Check: recent", "## Verdict: WARN", "## Analysis"]
     assert "**Date:** 2027-01-15  \n**Mode:** quick (single-agent)  \n**Target:** recent  \n" in text
     assert json.loads(text.split("```json\n")[1].split("```")[0]) == reply
     assert "`council validate recent`" in text.split("---")[-1]
 
 
-def brainstormed(**more: Any) -> Story:
+def brainstormed(**more: Any) -> RunBuilder:
     def option(name: str, assessment: str) -> Any:
-        return {"name": name, "what": "", "pros": ["quick"], "cons": ["dear"], "assessment": assessment}
+        return {"name": name, "what": "", "pros": ["quick"], "cons": ["expensive"], "assessment": assessment}
 
     one = {"options": [option("Redis", "fits"), option("Nothing", "cheap")], "recommendation": "Redis"}
     two = {"options": [option("redis", "solid | known")], "recommendation": "Redis"}
-    story = Story(bench_plan(task="brainstorm", target=None, question="caching"))
-    return story.phase("judge").said("judge-1", "a", reply=one).said("judge-2", "b", reply=two).ended()
+    builder = RunBuilder(bench_plan(task="brainstorm", target=None, question="caching"))
+    return builder.phase("judge").answer("judge-1", "a", reply=one).answer("judge-2", "b", reply=two).end_phase()
 
 
 @pytest.mark.behaviour("20-report-brainstorm")
-def test_brainstorm_report_sets_options_against_judges_and_weighs_them() -> None:
+def test_brainstorm_report_has_options_by_judge_and_trade_offs() -> None:
     weighed = {"trade_offs": [{"option": "Redis", "buys": "speed", "costs": "a service"}]}
-    story = brainstormed().phase("consolidate").said("chair", "Weighed.").ended()
-    text = document(story.closed("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
+    builder = brainstormed().phase("consolidate").answer("chair", "Weighed.").end_phase()
+    text = document(builder.close("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Brainstorm: caching", "### Options Explored", "### Trade-offs", "### Recommendation",
     ]  # fmt: skip
@@ -251,22 +251,22 @@ def test_brainstorm_report_sets_options_against_judges_and_weighs_them() -> None
 
 
 @pytest.mark.behaviour("20-report-brainstorm", "20-incomplete-marker")
-def test_brainstorm_without_a_chair_still_shows_what_each_judge_weighed() -> None:
-    story = brainstormed().phase("consolidate").asked("chair").absent("chair")
-    text = document(story.closed("## No chair: digest", status="incomplete", stopped="chair").minutes)
+def test_brainstorm_without_a_chair_shows_pros_and_cons_of_each_judge() -> None:
+    builder = brainstormed().phase("consolidate").ask("chair").mark_absent("chair")
+    text = document(builder.close("## No chair: digest", status="incomplete", stopped="chair").minutes)
     assert headings(text)[0] == "## Council Brainstorm: caching (INCOMPLETE)"
-    assert "- **Nothing** (judge-1) for: quick. Against: dear" in text
+    assert "- **Nothing** (judge-1) for: quick. Against: expensive" in text
 
 
 @pytest.mark.behaviour("20-report-research")
 def test_research_report_has_facets_themes_open_questions_and_recommendation() -> None:
     facets = [{"name": "Flow", "findings": ["tokens", "no expiry"]}]
     reply = {"facets": facets, "findings": ["x"], "open_questions": ["who?"], "recommendation": "look"}
-    story = Story(bench_plan(task="research", question="auth", target=None)).phase("judge")
-    story.said("judge-1", "a", reply=reply).said("judge-2", "b", reply=reply).ended()
-    story.phase("consolidate").said("chair", "Weighed.").ended()
+    builder = RunBuilder(bench_plan(task="research", question="auth", target=None)).phase("judge")
+    builder.answer("judge-1", "a", reply=reply).answer("judge-2", "b", reply=reply).end_phase()
+    builder.phase("consolidate").answer("chair", "Weighed.").end_phase()
     whole = {"themes": [{"name": "Lifetime", "findings": ["never checked"]}], "open_questions": ["who revokes?"]}
-    text = document(story.closed("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
+    text = document(builder.close("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Research: auth", "### Facets Explored", "### Synthesized Findings", "#### Lifetime", "### Open Questions",
         "### Recommendation",

@@ -1,1 +1,1 @@
-"""Views of a run, all folded from its events or its minutes."""
+"""Renderers of a run: views, reports and exports built from its events or minutes."""

@@ -1,4 +1,4 @@
-"""One judge's analysis as a file beside the report: the reply as JSON first, then what it says in words."""
+"""Analysis file of one judge: the reply as JSON, then its text."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from council.types import Json
 
 
 def analysis(minutes: Minutes, said: Said) -> str:
-    """The whole of what a judge said in one round; whoever reads files by machine finds the JSON at the top."""
+    """Render what a judge said in one round. The JSON comes first so that programs can read it."""
     reply = json.dumps(clean_json(said.reply or {}), ensure_ascii=False, indent=2)
     seat = minutes.seat(said.seat)
-    given = {"reply": reply, "seat": seat, "said": said, "ruling": ruling(said.reply), "facts": _facts(minutes, said)}
-    return fill("analysis", given)
+    context = {"reply": reply, "seat": seat, "said": said, "ruling": ruling(said.reply), "facts": _facts(minutes, said)}
+    return fill("analysis", context)
 
 
 def _facts(minutes: Minutes, said: Said) -> list[str]:
     seat = minutes.seat(said.seat)
     helpers = minutes.helpers(said.seat)
-    in_person = said.served_by == seat.model or minutes.is_taken_over(said)
+    served_as_requested = said.served_by == seat.model or minutes.is_taken_over(said)
     facts: Json = {
         "Target": minutes.plan.get("target") or minutes.plan.get("question"),
         "Judge": said.seat,
         "Perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
         "Round": said.phase,
-        "Member": said.served_by if in_person else f"{said.served_by} in place of {seat.model}",
+        "Member": said.served_by if served_as_requested else f"{said.served_by} in place of {seat.model}",
         "State": said.state,
         "Explorers": count(len(helpers), "explorer") if helpers else "",
         "Run": minutes.run,

@@ -1,4 +1,4 @@
-"""A ranking's table as a report shows it: places, how often readers agree, and what to know about both."""
+"""Ranking tables of a report: places, agreement between readers, and remarks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from council.render.layouts import cell
 from council.render.states import told
 from council.types import Json
 
-FEW = 15  # pairs of readers that are shown one by one; of more, only the most divided
+FEW = 15  # show all pairs of readers up to this number, else only the most divided
 MOST_DIVIDED = 5
 
 
 def ranked(minutes: Minutes) -> Json:
-    """What the layouts show: the table, the pairs (header first, [] for none) and the remarks; {} where there was no ranking."""
+    """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
     details = minutes.verdict.get("details") or {}
     if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
         return {}
@@ -45,17 +45,19 @@ def _ballots(minutes: Minutes, details: Json) -> list[str]:
     lines = [f"Ballots: {cast} of {cast + len(absent)}" + (f"; absent: {', '.join(absent)}." if absent else ".")]
     single = [reader for reader, ballot in details["ballots"].items() if len(ballot["order"]) == 1]
     if single:
-        which = "is the ballot" if len(single) == 1 else "are the ballots"
-        lines.append(f"A single answer can be put in no order: not counted {which} of {', '.join(map(cell, single))}.")
+        ballots = "ballot" if len(single) == 1 else "ballots"
+        lines.append(
+            f"Not counted, because one answer cannot be ranked: the {ballots} of {', '.join(map(cell, single))}."
+        )
     return lines
 
 
 def _order(details: Json) -> list[str]:
     if not _any(details):
         return ["No ballot compares two answers, so there is no table."]
-    lines = ["Nobody ranked their own answer. Borda: of all comparisons with another answer, the share that it won."]
+    lines = ["No seat ranked its own answer. Borda is the share of comparisons with other answers that an answer won."]
     lines += [] if details["winner"] else ["No answer is first alone."]
-    by_borda = "Mean rank decides the order; by Borda some answers would have another place, since not all ballots are equally long."
+    by_borda = "Mean rank decides the order; by Borda some answers would have another place, because the ballots differ in length."
     return [*lines, *([by_borda] if details["differ"] else [])]
 
 
@@ -63,7 +65,7 @@ def _agreement(details: Json, compared: list[Json]) -> list[str]:
     if not details["agreement"]:
         return []
     if not compared:
-        return ["No two readers ranked the same two answers, so how far they agree cannot be told."]
+        return ["No two readers ranked the same two answers, so their agreement cannot be computed."]
     same, pairs = (sum(pair[key] for pair in compared) for key in ("same", "compared"))
     more = f"; shown are the {MOST_DIVIDED} most divided pairs of {len(compared)}" if len(compared) > FEW else ""
     return [

@@ -1,4 +1,4 @@
-"""The judges of a run as its reports speak of them: who they are, what each ruled, what they found."""
+"""Judges of a run for its reports: names, verdicts and findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND = ("r1", "judge"), "r2"
 
 
 def kind(minutes: Minutes) -> str:
-    """Which report a run of judges gets: that of its task, or that of a quick check; nothing for any other protocol."""
+    """Return the report kind of a judges run: its task or `quick`; empty for other protocols."""
     plan = minutes.plan
     if plan.get("protocol") not in ("judges", "quick"):
         return ""
@@ -26,7 +26,7 @@ def kind(minutes: Minutes) -> str:
 
 
 def nothing_asked(minutes: Minutes) -> bool:
-    """There was nothing to judge, and nobody was bothered."""
+    """Return whether there was nothing to judge, so that no seat was asked."""
     return bool(kind(minutes)) and minutes.status == "complete" and not minutes.phases
 
 
@@ -47,13 +47,13 @@ def second_round(minutes: Minutes) -> PhaseMinutes | None:
 
 
 def last_said(minutes: Minutes, name: str) -> Said | None:
-    """The judge's last typed statement to the council."""
+    """Return the last statement of a judge to the council."""
     rounds = [second_round(minutes), first_round(minutes)]
-    return next((held.said[name] for held in rounds if held and name in held.said), None)
+    return next((phase.said[name] for phase in rounds if phase and name in phase.said), None)
 
 
 def replies(minutes: Minutes) -> dict[str, Json]:
-    """Each judge's last reply, in seating order."""
+    """Return the last reply of each judge, in seating order."""
     said = {seat.name: last_said(minutes, seat.name) for seat in minutes.planned}
     return {name: one.reply for name, one in said.items() if one and one.reply}
 
@@ -63,7 +63,7 @@ def families(minutes: Minutes) -> list[str]:
 
 
 def who(minutes: Minutes, name: str) -> str:
-    """`**Red** (attacker)` where the judge has a persona, else its name."""
+    """Format a judge: `**Red** (attacker)` if it has a persona, else its name."""
     seat = minutes.seats.get(name) or SeatMinutes(name)
     if not (seat.role and seat.perspective):
         return f"**{one_line(name)}**"
@@ -72,25 +72,25 @@ def who(minutes: Minutes, name: str) -> str:
 
 
 def column(seat: SeatMinutes) -> str:
-    """What seats of several families have in common: the perspective, or the judge's number."""
+    """Return the table column of a seat, shared by families: its perspective, or its judge number."""
     number = re.search(r"judge-\d+$", seat.name)
     return seat.perspective or (number[0].replace("-", " ").capitalize() if number else seat.name)
 
 
 def verdict_table(minutes: Minutes) -> list[list[str]]:
-    """A head and a row for each family: what each of its judges ruled, and what that comes to."""
+    """Return a header and one row per family: the verdict of each judge and of the family."""
     columns = list(dict.fromkeys(column(seat) for seat in minutes.planned))
-    own = details(minutes).get("families") or {}
+    verdicts = details(minutes).get("families") or {}
     rows = []
     for family in families(minutes):
-        held = [seat for seat in minutes.planned if seat.vendor == family]
-        cells = [" / ".join(ruled(minutes, seat) for seat in held if column(seat) == name) or "–" for name in columns]
-        rows.append([family, *cells, own.get(family) or "none"])
+        seats = [seat for seat in minutes.planned if seat.vendor == family]
+        cells = [" / ".join(ruled(minutes, seat) for seat in seats if column(seat) == name) or "–" for name in columns]
+        rows.append([family, *cells, verdicts.get(family) or "none"])
     return [["Family", *columns, "Family verdict"], *rows]
 
 
 def ruled(minutes: Minutes, seat: SeatMinutes) -> str:
-    """A judge's verdict with its confidence, or why there is none."""
+    """Format the verdict of a judge with its confidence, or its state if there is none."""
     reply = replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
         return at_rest(seat.state, minutes.stopped)
@@ -99,7 +99,7 @@ def ruled(minutes: Minutes, seat: SeatMinutes) -> str:
 
 
 def stale(minutes: Minutes, name: str) -> str:
-    """The mark of a judge that fell silent in the second round."""
+    """Describe the R1 verdict of a judge that did not answer in R2; empty for any other judge."""
     second, first = second_round(minutes), first_round(minutes)
     if not second or name in second.said or not first or name not in first.said:
         return ""
@@ -110,7 +110,7 @@ def stale(minutes: Minutes, name: str) -> str:
 
 
 def responded(minutes: Minutes) -> str:
-    """`2/2 judges responded`, for each round where there were two."""
+    """Format `2/2 judges responded.`, once per round if there were two."""
     first, second = first_round(minutes), second_round(minutes)
     once = f"{minutes.heard}/{asked(minutes)} judges responded."
     if not second or not first:
@@ -120,7 +120,7 @@ def responded(minutes: Minutes) -> str:
 
 
 def findings(minutes: Minutes) -> list[Json]:
-    """As the rules grouped them; of a run that was cut off, as each judge wrote them."""
+    """Return the grouped findings; for an unfinished run, the findings as each judge wrote them."""
     if minutes.verdict.get("findings") or details(minutes):
         return list(minutes.verdict.get("findings") or [])
     return [
@@ -138,24 +138,24 @@ def _raw(name: str, row: Json, of: int) -> Json:
 
 
 def remarks(minutes: Minutes) -> list[str]:
-    """What makes a verdict worth a second look."""
-    told = details(minutes)
+    """List the reasons to double-check the verdict."""
+    fields = details(minutes)
     inconsistent = [
-        f"{who(minutes, name)} said PASS and listed a critical finding: inconsistent, both are kept as they were given."
-        for name in told.get("inconsistent") or []
+        f"{who(minutes, name)} said PASS and listed a critical finding: inconsistent, both are kept."
+        for name in fields.get("inconsistent") or []
     ]
     weakened = [
-        f"The FAIL of {who(minutes, name)} counted as a WARN: no second family, verified place or survived challenge bears it out."
-        for name in told.get("weakened") or []
+        f"The FAIL of {who(minutes, name)} counted as a WARN: no second family, verified location or survived challenge supports it."
+        for name in fields.get("weakened") or []
     ]
-    stood = [
+    unrevised = [
         f"{who(minutes, seat.name)}: {stale(minutes, seat.name)}."
         for seat in minutes.planned
         if stale(minutes, seat.name)
     ]
     flips = [
-        f"{who(minutes, shift['seat'])} went from {shift['from']} to {shift['to']} and cites nothing for it: possible anchoring."
+        f"{who(minutes, shift['seat'])} changed from {shift['from']} to {shift['to']} without citing evidence: possible anchoring."
         for shift in minutes.verdict.get("shifts") or []
         if shift.get("weak")
     ]
-    return [*inconsistent, *weakened, *stood, *flips]
+    return [*inconsistent, *weakened, *unrevised, *flips]

@@ -1,4 +1,4 @@
-"""What is missing from a run, as rows for the report and as the sentences that stand above an answer."""
+"""Degradation of a run: rows for the report and sentences above the answer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from council.render.states import in_words, told
 from council.render.stoodin import StoodIn, stood_in
 from council.types import Json
 
-FEW = 0.8  # below this share of the asked seats the answer carries a banner
-REPEATED = "out since it "  # how an absence begins that only repeats an earlier one
-NO_MATERIAL = "no material was shown to the judges: they judged the words of the question alone, at best a WARN"
+FEW = 0.8  # show a banner if fewer than this share of the asked seats answered
+REPEATED = "out since it "  # reason of an absence that only repeats an earlier one
+NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
 
 STOPPED = {
-    "interrupted": "interrupted before the last step; `council resume {run}` goes on from here",
-    "cancelled": "cancelled before the last step; `council resume {run}` goes on from here",
-    "budget": "stopped by the budget; `council resume {run}` goes on once there is money for it",
-    "chair": "no chair could be had; what stands below is a digest of the statements, ruled on by nobody",
-    "quorum": "too few seats answered{where} to go on; `council resume {run}` asks the absent ones again",
+    "interrupted": "interrupted before the last step; `council resume {run}` continues from here",
+    "cancelled": "cancelled before the last step; `council resume {run}` continues from here",
+    "budget": "stopped by the budget; raise it and run `council resume {run}` to continue",
+    "chair": "no chair was available; below is a digest of the statements, without a ruling",
+    "quorum": "too few seats answered{where} to continue; `council resume {run}` asks the absent ones again",
 }
 
 
 def degraded(minutes: Minutes) -> list[Json]:
-    """Who and what is missing, one row each; rows that concern no single seat have none."""
+    """Return one row per missing seat or part; `seat` is null if a row concerns no single seat."""
     rows = [_row(one.phase, "fallback", one.why, one.seat) for one in stood_in(minutes)]
     rows += [_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in absences(minutes)]
     rows += [_row(one.phase, one.state, one.reason, one.seat) for one in receipts(minutes)]
@@ -46,17 +46,17 @@ def _last_phase(minutes: Minutes) -> str | None:
 
 
 def _is_told(minutes: Minutes) -> bool:
-    """A run that its chair stopped has the chair's absence to show for it."""
+    """Return whether the run stopped because of its chair and the absence of the chair is already a row."""
     return minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in absences(minutes))
 
 
 def absences(minutes: Minutes) -> list[Missed]:
-    """Each absence once: of a seat that is out for the run only the first is told."""
+    """Return each absence once: only the first for a seat that is out for the whole run."""
     return [missed for missed in minutes.absences if not missed.reason.startswith(REPEATED)]
 
 
 def degraded_lines(minutes: Minutes) -> list[str]:
-    """The sentences above the answer, the weightiest first; none for a run with nothing to confess."""
+    """Return the sentences above the answer, the most important first."""
     return [
         *_marker(minutes),
         *(_in_place(one) for one in stood_in(minutes)),
@@ -70,13 +70,13 @@ def degraded_lines(minutes: Minutes) -> list[str]:
 
 
 def notices(minutes: Minutes) -> list[str]:
-    """What the plan already knew, and seats that ended up on one member though they asked for different ones."""
+    """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
     empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
     return [*minutes.plan.get("notices", []), *_shared(minutes), *empty, *minutes.verdict.get("caveats", [])]
 
 
 def holes(minutes: Minutes) -> list[str]:
-    """What should have been seen and was not, each with the reason: `src/big.py: over 256 KB`."""
+    """Return the files that the judges should have seen but did not, with the reason: `src/big.py: over 256 KB`."""
     packet = minutes.plan.get("packet") or {}
     if minutes.plan.get("task") != "validate":
         return []
@@ -97,7 +97,7 @@ def _shared(minutes: Minutes) -> list[str]:
         if seat.served_by:
             sharing[seat.served_by].append(seat)
     return [
-        f"{_listed([seat.name for seat in seats])} were all served by {member}: they are lenses on one model."
+        f"{_listed([seat.name for seat in seats])} were all served by {member}, so their agreement means less."
         for member, seats in sharing.items()
         if len({seat.model for seat in seats}) > 1
     ]
@@ -105,7 +105,7 @@ def _shared(minutes: Minutes) -> list[str]:
 
 def _in_place(one: StoodIn) -> str:
     failed = one_line(in_words(one.state)) if one.state else "did not answer"
-    return one_line(f"{one.seat} asked {one.requested}: {failed}; {one.served_by} took its place.", 400)
+    return one_line(f"{one.seat} requested {one.requested}: {failed}; {one.served_by} answered instead.", 400)
 
 
 def _marker(minutes: Minutes) -> list[str]:
@@ -126,15 +126,15 @@ def _failure(minutes: Minutes) -> str:
 
 def _incompleteness(minutes: Minutes) -> str:
     if minutes.status == "running":
-        return f"the run has not ended; `council resume {minutes.run}` goes on from its last step"
+        return f"the run has not ended; `council resume {minutes.run}` continues from its last step"
     if minutes.stopped in STOPPED:
         return STOPPED[minutes.stopped].format(run=minutes.run, where=_where(minutes))
-    said = minutes.verdict.get("incomplete") or minutes.reason or "the last step of the protocol was not done"
-    return one_line(said).rstrip(".")
+    reason = minutes.verdict.get("incomplete") or minutes.reason or "the last step of the protocol was not done"
+    return one_line(reason).rstrip(".")
 
 
 def _where(minutes: Minutes) -> str:
-    """` in attack (0 of 2)`: the phase in which quorum was lost, which need not be the one that is shown."""
+    """Format the phase in which quorum was lost: ` in attack (0 of 2)`."""
     if not minutes.rounds:
         return ""
     phase = minutes.rounds[-1]
@@ -148,7 +148,7 @@ def _absences(minutes: Minutes) -> list[str]:
 
 
 def _locked_out(minutes: Minutes, missing: list[Missed]) -> list[Missed]:
-    """Seats whose vendor refused the key or login of several: it is said once."""
+    """Return the auth failures of vendors with several; they are reported once per vendor."""
     refused = [one for one in missing if one.state == "failed(auth)"]
     vendors = [minutes.seat(one.seat).vendor for one in refused]
     return [one for one, vendor in zip(refused, vendors, strict=True) if vendor and vendors.count(vendor) > 1]
@@ -168,7 +168,7 @@ def _refused(minutes: Minutes, locked_out: list[Missed]) -> list[str]:
 
 def _apart(minutes: Minutes, missing: list[Missed]) -> list[str]:
     tails = [_consequence(minutes, missed) for missed in missing]
-    # Several seats absent for good share one count, which stands on the last of them.
+    # Seats absent for good share one count, shown with the last of them.
     counts = [tail if " seats" in tail and tail in tails[n + 1 :] else "" for n, tail in enumerate(tails)]
     return [
         f"{_who(minutes, missed)} did not answer in {_phase(minutes, missed)}: {told(missed)}{'' if shared else tail}."
@@ -185,28 +185,28 @@ def _is_chair(minutes: Minutes, seat: str) -> bool:
 
 
 def _phase(minutes: Minutes, missed: Missed) -> str:
-    """A seat's own phase by its last part; the way to it says nothing to a reader."""
+    """Format the phase of an absence; only the last part of a private phase."""
     return one_line(missed.phase.rpartition("/")[2] if minutes.is_apart(missed.phase) else missed.phase)
 
 
 def _consequence(minutes: Minutes, missed: Missed) -> str:
     if host := minutes.host(missed.seat):
-        return f"; {one_line(host)} goes on without it"
+        return f"; {one_line(host)} continues without it"
     if missed.seat not in minutes.seats or not minutes.heard:
         return ""
     if minutes.seats[missed.seat].statements:
-        return "; what it said before stands" if _spoke_before(minutes, missed) else "; it spoke later"
+        return "; its earlier statement counts" if _spoke_before(minutes, missed) else "; it answered later"
     return f"; the answer below is from {minutes.heard} of {asked(minutes)} seats"
 
 
 def _spoke_before(minutes: Minutes, missed: Missed) -> bool:
-    held = list(minutes.phases)
+    order = list(minutes.phases)
     said = [one.phase for one in minutes.statements if one.seat == missed.seat]
-    return missed.phase not in held or any(held.index(phase) < held.index(missed.phase) for phase in said)
+    return missed.phase not in order or any(order.index(phase) < order.index(missed.phase) for phase in said)
 
 
 def asked(minutes: Minutes) -> int:
-    """How many seats the plan asks; none where there was nothing to ask about."""
+    """Return the number of seats in the plan; 0 if there was nothing to ask."""
     if minutes.status == "complete" and not minutes.phases:
         return 0
     return len(minutes.plan.get("seats", []))
@@ -214,7 +214,7 @@ def asked(minutes: Minutes) -> int:
 
 def _single_draft(minutes: Minutes) -> list[str]:
     draft = minutes.phases.get("draft")
-    if minutes.verdict.get("incomplete"):  # the protocol has said it in its own words
+    if minutes.verdict.get("incomplete"):  # the protocol already gave its reason
         return []
     if not draft or draft.ended is None or len(draft.said) != 1 or asked(minutes) < 2:
         return []
@@ -222,7 +222,7 @@ def _single_draft(minutes: Minutes) -> list[str]:
 
 
 def _banner(minutes: Minutes) -> list[str]:
-    """Only where a seat fell silent: in a run that was cut off the others have not had their turn."""
+    """Return the banner if a seat failed. Seats that an interrupted run never asked do not count as failed."""
     seats, heard = asked(minutes), minutes.heard
     failed = any(missed.seat in minutes.seats and not minutes.host(missed.seat) for missed in minutes.absences)
     if not failed or not heard or heard >= FEW * seats:

@@ -1,4 +1,4 @@
-"""The findings as workflow commands of GitHub Actions. No word of a model can become a command of its own."""
+"""Findings as GitHub Actions workflow commands. Model text is escaped so that it cannot inject a command."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from council.render.places import absent, found_by, is_loud, place
 from council.render.terminal import count
 from council.types import Json
 
-IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # what the runner turns back in a message
-IN_PROPERTY = IN_DATA | {":": "%3A", ",": "%2C"}  # and in a property
+IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message
+IN_PROPERTY = IN_DATA | {":": "%3A", ",": "%2C"}  # unescaped in a property
 
 
 def render(report: Json, *, errors: bool = False) -> str:
-    """The verdict, the seats that are missing, then one annotation for each finding; errors only if asked for."""
+    """Render the verdict, the absent seats and one annotation per finding; `errors` allows the level error."""
     lines = [_verdict(report)]
     lines += [
         _command(
@@ -47,8 +47,8 @@ def _finding(finding: Json, errors: bool) -> str:
 
 
 def _command(kind: str, message: str, **properties: str) -> str:
-    told = ",".join(f"{name}={_inert(_escaped(clean(value), IN_PROPERTY))}" for name, value in properties.items())
-    return f"::{kind} {told}::{_inert(_escaped(clean(message).strip(), IN_DATA))}"
+    formatted = ",".join(f"{name}={_inert(_escaped(clean(value), IN_PROPERTY))}" for name, value in properties.items())
+    return f"::{kind} {formatted}::{_inert(_escaped(clean(message).strip(), IN_DATA))}"
 
 
 def _escaped(text: str, table: dict[str, str]) -> str:
@@ -56,7 +56,7 @@ def _escaped(text: str, table: dict[str, str]) -> str:
 
 
 def _inert(text: str) -> str:
-    """The marks of a command, new and old, pulled apart: nothing that reads the log line by line finds one inside."""
+    """Split both command markers (`::` and `##[`) so that no line of text is read as a command."""
     while "::" in text:
         text = text.replace("::", ": :")
     return text.replace("##[", "## [")

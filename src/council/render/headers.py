@@ -1,4 +1,4 @@
-"""The lines at the head and the foot of a judges' report."""
+"""Header and footer lines of a judges' report."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MODES = ("deep", "mixed", "debate", "quick")
 TWO_ROUNDS = "2 (independent assessment + adversarial debate)"
 FIDELITY = {
     "full": "full (the same judges, each in its own conversation)",
-    "degraded": "degraded (a judge that cannot continue a conversation was asked anew, with its R1 in the prompt)",
+    "degraded": "degraded (a judge that cannot continue a conversation was asked in a new one, with its R1 in the prompt)",
 }
 
 
 def header(minutes: Minutes) -> list[str]:
-    """Name and fact, one line each; what does not apply is left out."""
+    """Return one line per fact, `**Name:** value`, without empty facts."""
     facts = _quick(minutes) if bench.kind(minutes) == "quick" else _full(minutes)
     return [f"**{name}:** {one_line(str(fact), 600)}" for name, fact in facts.items() if fact]
 
@@ -31,26 +31,26 @@ def _quick(minutes: Minutes) -> Json:
         "Date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
         "Mode": "quick (single-agent)",
         "Target": bench.subject(minutes),
-        "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (a single judge is given MEDIUM at most)",
+        "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (at most MEDIUM for a single judge)",
         **_shared(minutes),
     }
 
 
 def _full(minutes: Minutes) -> Json:
-    options, told = minutes.plan.get("options") or {}, bench.details(minutes)
+    options, details = minutes.plan.get("options") or {}, bench.details(minutes)
     debate = options.get("debate")
     return {
         "Target": bench.subject(minutes),
         "Mode": ", ".join([str(minutes.plan.get("task")), *(f"--{name}" for name in MODES if options.get(name))]),
         "Rounds": _rounds(minutes) if debate else "",
-        "Fidelity": FIDELITY.get(told.get("fidelity") or "", told.get("fidelity")) if debate else "",
+        "Fidelity": FIDELITY.get(details.get("fidelity") or "", details.get("fidelity")) if debate else "",
         "Judges": f"{asked(minutes)} asked, {minutes.heard} answered{_explorers(minutes)}",
         "Preset": options.get("preset"),
         "Technique": options.get("technique"),
         "Profile": options.get("profile"),
         "Confidence": minutes.verdict.get("confidence"),
         "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
-        "Effective votes": _votes(minutes, told),
+        "Effective votes": _votes(minutes, details),
         **_shared(minutes),
     }
 
@@ -80,11 +80,11 @@ def _explorers(minutes: Minutes) -> str:
 def _votes(minutes: Minutes, told: Json) -> str:
     if not told.get("n_eff") or minutes.heard < 2:
         return ""
-    return f"at most about {told['n_eff']:g} of {minutes.heard} (judges of one family tend to err alike)"
+    return f"at most about {told['n_eff']:g} of {minutes.heard} (judges of one family tend to make the same errors)"
 
 
 def footer(minutes: Minutes) -> list[str]:
-    """How long it took, who responded, what it cost, and how to go on."""
+    """Return the lines with duration, responses, cost and the next command."""
     value = report(minutes)
     verb = "completed in" if value["status"] == "complete" else "stopped after"
     seconds = f"{minutes.seconds:.0f}s" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}s"

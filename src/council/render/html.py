@@ -1,4 +1,4 @@
-"""A run as one HTML file: the page's own views over its events, with nothing to fetch. It opens from a disk, offline."""
+"""A run as one self-contained HTML file that works offline, with the views of the web page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FRAME = """<!doctype html>
 
 
 def html(minutes: Minutes, entries: Sequence[Entry]) -> str:
-    """The whole run as a page. Only the script and the style that stand in it may run, and nothing may be asked for."""
+    """Render the run as a page. Its policy allows only the inline script and style, and no requests."""
     style, script = _text("style.css"), bundle(ENTRANCE)
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
@@ -57,27 +57,27 @@ def html(minutes: Minutes, entries: Sequence[Entry]) -> str:
 
 
 def _run(minutes: Minutes, entries: Sequence[Entry]) -> Json:
-    kept = [entry.as_json() for entry in entries if not isinstance(entry.event, PASSING)]
+    stored = [entry.as_json() for entry in entries if not isinstance(entry.event, PASSING)]
     detail = {"report": report(minutes), "above": degraded_lines(minutes)}
-    return {"events": clean_json(kept), "detail": clean_json(detail), "markdown": document(minutes)}
+    return {"events": clean_json(stored), "detail": clean_json(detail), "markdown": document(minutes)}
 
 
 def _data(value: Json) -> str:
-    """JSON in which nothing can be read as a tag, whatever a model wrote."""
-    said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return said.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    """Dump JSON so that model text in it cannot be read as an HTML tag."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _allowed(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-# The page's modules as one script
+# Bundle the modules of the page
 
 
 @cache
 def bundle(entrance: str) -> str:
-    """Every module in a function of its own, those that are imported first; a browser gives a file no modules of its own."""
+    """Wrap each module in a function, in import order, because browsers load no modules from `file:` pages."""
     order: dict[str, str] = {}
     _add(entrance, order)
     parts = "\n".join(f"const {_name(name)} = (() => {{\n{text}}})();" for name, text in order.items())

@@ -1,4 +1,4 @@
-"""The reports of judges: what their layouts are filled with. Verdicts, findings and shifts come from the rules; nothing is decided here."""
+"""Report files of judges: the context for each layout. The rules decide verdicts, findings and shifts."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from council.render.layouts import cell, code, fill, text, whole
 from council.render.places import doubt, where
 from council.types import Json
 
-DEFERRED = "The families disagree, and Council breaks no tie: the decision is yours, between the positions above."
+DEFERRED = "The families disagree, and Council does not break ties: the decision is yours."
 
 
 def document(minutes: Minutes) -> str:
-    """The report file of a run of judges, in the section order of its kind."""
+    """Render the report file of a judges run."""
     kind = bench.kind(minutes)
-    whole_run = {
+    context = {
         "minutes": minutes, "subject": bench.subject(minutes), "header": header(minutes), "footer": footer(minutes),
         "degraded": degraded_lines(minutes), "incomplete": minutes.status != "complete",
         "nothing": bench.nothing_asked(minutes), "answer": _answer(minutes), "files": _files(minutes),
     }  # fmt: skip
-    return fill(kind, whole_run | PARTS[kind](minutes))
+    return fill(kind, context | PARTS[kind](minutes))
 
 
 def _answer(minutes: Minutes) -> str:
-    """The recommendation. The digest of a run that was cut off is none, and the sections above have all that is in it."""
+    """Return the recommendation. An unfinished run has none; its digest would repeat the sections above."""
     if minutes.status != "complete":
-        return "None: nobody has weighed the answers above against each other."
-    return whole(clean(minutes.verdict.get("answer") or "")).strip() or "None was given."
+        return "None: the run ended before the answers above were compared."
+    return whole(clean(minutes.verdict.get("answer") or "")).strip() or "None."
 
 
 def _files(minutes: Minutes) -> list[str]:
-    """Where each judge's analysis stands, by round and in seating order: who was first is chance."""
+    """Return the analysis files by round and in seating order, so that timing does not change the report."""
     keys = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned]
     return [minutes.files[key] for key in keys if key in minutes.files]
 
@@ -45,17 +45,17 @@ def _files(minutes: Minutes) -> list[str]:
 
 
 def _validate(minutes: Minutes) -> Json:
-    rows, told = bench.findings(minutes), bench.details(minutes)
+    rows, details = bench.findings(minutes), bench.details(minutes)
     return {
         "heading": _heading(minutes), "table": [[cell(one) for one in row] for row in bench.verdict_table(minutes)],
         "remarks": bench.remarks(minutes), "shifts": [_shift(minutes, one) for one in minutes.verdict.get("shifts") or []],
         "exchanges": list(_exchanges(minutes)), "steel_men": list(_steel_men(minutes)), "dropped": _dropped(minutes),
-        "converged": told.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DEFERRED,
+        "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DEFERRED,
         "shared": [_shared(row) for row in rows if len(row["found_by"]) > 1],
         "single": [_single(minutes, row) for row in rows if len(row["found_by"]) == 1],
         "positions": _positions(minutes), "disputed": [text(row["description"]) for row in rows if row["disputed"]],
-        "mixed": told.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _insights(minutes),
-        "ungrouped": bool(rows) and not told,
+        "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _insights(minutes),
+        "ungrouped": bool(rows) and not details,
     }  # fmt: skip
 
 
@@ -78,9 +78,9 @@ def _single(minutes: Minutes, row: Json) -> str:
     place = f" at {code(row['location'])}{doubt(row)}" if row["location"] else ""
     disputed = " Disputed." if row["disputed"] else ""
     parts = [f"Fix: {text(row['fix'])}", f"Why: {text(row['why'])}" if row["why"] else ""]
-    said = " ".join(_sentence(part) for part in parts if part)
+    advice = " ".join(_sentence(part) for part in parts if part)
     head = f"{bench.who(minutes, row['found_by'][0])} found ({one_line(kind)}){place}"
-    return f"{head}: {_sentence(text(row['description']))} {said}{disputed}"
+    return f"{head}: {_sentence(text(row['description']))} {advice}{disputed}"
 
 
 def _sentence(said: str) -> str:
@@ -88,7 +88,7 @@ def _sentence(said: str) -> str:
 
 
 def _positions(minutes: Minutes) -> list[list[str]]:
-    """A table of each disagreement: by family where there are several, else by judge."""
+    """Return a table of the disagreements: one column per family if there are several, else per judge."""
     rows = minutes.verdict.get("disagreements") or []
     heads = bench.families(minutes) if len(bench.families(minutes)) > 1 else [seat.name for seat in minutes.planned]
     by = "family" if len(bench.families(minutes)) > 1 else "seat"
@@ -111,8 +111,8 @@ def _insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
     rows = minutes.verdict.get("insights") or []
     by_family = {family: [row for row in rows if row["family"] == family] for family in bench.families(minutes)}
     return [
-        (one_line(family), [f"({one_line(row['severity'])}) {text(row['finding'])}" for row in held])
-        for family, held in by_family.items()
+        (one_line(family), [f"({one_line(row['severity'])}) {text(row['finding'])}" for row in found])
+        for family, found in by_family.items()
     ]
 
 
@@ -156,7 +156,7 @@ def _quick(minutes: Minutes) -> Json:
     return {
         "heading": _heading(minutes), "remarks": bench.remarks(minutes),
         "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
-        "analysis": whole(clean(said.said)).strip() if said else "The judge gave no answer.",
+        "analysis": whole(clean(said.said)).strip() if said else "The judge did not answer.",
     }  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def _brainstorm(minutes: Minutes) -> Json:
 
 
 def _options(judges: dict[str, Json]) -> list[list[str]]:
-    """Option by judge; options of one name are one row."""
+    """Return one row per option name and one column per judge."""
     names: dict[str, str] = {}
     rated: dict[tuple[str, str], str] = {}
     for judge, reply in judges.items():
@@ -183,26 +183,26 @@ def _options(judges: dict[str, Json]) -> list[list[str]]:
 
 
 def _trades(minutes: Minutes, judges: dict[str, Json]) -> Iterable[str]:
-    """What the chair weighed; where there was none, what each judge says for and against."""
-    whole_ = bench.details(minutes).get("consolidation")
-    if whole_:
-        for one in whole_["trade_offs"]:
+    """Format the trade-offs of the chair, or the pros and cons of each judge if there was no chair."""
+    merged = bench.details(minutes).get("consolidation")
+    if merged:
+        for one in merged["trade_offs"]:
             yield f"**{text(one['option'])}** brings: {_sentence(text(one['buys']))} It costs: {text(one['costs'])}"
         return
     for judge, reply in judges.items():
         for option in reply.get("options") or []:
-            pros, cons = ("; ".join(map(text, option[side])) or "nothing said" for side in ("pros", "cons"))
+            pros, cons = ("; ".join(map(text, option[side])) or "none given" for side in ("pros", "cons"))
             yield f"**{text(option['name'])}** ({one_line(judge)}) for: {_sentence(pros)} Against: {cons}"
 
 
 def _research(minutes: Minutes) -> Json:
     judges = bench.replies(minutes)
-    whole_ = bench.details(minutes).get("consolidation") or {}
-    themes = [(text(one["name"]), list(map(text, one["findings"]))) for one in whole_.get("themes") or []]
+    merged = bench.details(minutes).get("consolidation") or {}
+    themes = [(text(one["name"]), list(map(text, one["findings"]))) for one in merged.get("themes") or []]
     alone = [
-        (f"As {one_line(name)} puts it", list(map(text, one.get("findings") or []))) for name, one in judges.items()
+        (f"Findings of {one_line(name)}", list(map(text, one.get("findings") or []))) for name, one in judges.items()
     ]
-    open_ = whole_.get("open_questions") or [
+    open_ = merged.get("open_questions") or [
         one for reply in judges.values() for one in reply.get("open_questions") or []
     ]
     return {

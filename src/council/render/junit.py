@@ -1,4 +1,4 @@
-"""The run as JUnit XML: a seat that failed is an error, a finding a failure, a PASS a passing case."""
+"""A run as JUnit XML: an absent seat is an error, a finding a failure, a PASS a passing case."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from council.render.clean import clean, one_line
 from council.render.places import absent, found_by
 from council.types import Json
 
-ILLEGAL = re.compile("[\ufffe\uffff]")  # all that cleaning leaves and XML cannot hold
+ILLEGAL = re.compile("[\ufffe\uffff]")  # characters that `clean` keeps and XML forbids
 
 
 def render(report: Json) -> str:
-    """One suite: a case for the verdict, one for each seat, one for each finding."""
+    """Render one suite with a case for the verdict, for each seat and for each finding."""
     cases = [_verdict(report), *_seats(report), *(_finding(finding) for finding in report["findings"])]
     suite = Xml.Element("testsuite", name=_line(f"council {report['task']} {report['target'] or ''}"))
     suite.extend(cases)
@@ -29,13 +29,13 @@ def render(report: Json) -> str:
 
 
 def _verdict(report: Json) -> Xml.Element:
-    """FAIL and DISAGREE fail by themselves; a WARN does so through its findings."""
+    """Build the verdict case: FAIL and DISAGREE fail, a WARN fails only through its findings."""
     case = _case("verdict", "council")
     verdict = report["verdict"]
     if report["status"] != "complete":
         _add(case, "error", f"the run is {report['status']}", report["status"], "")
     elif verdict is None:
-        _add(case, "skipped", "no verdict was given", "", "")
+        _add(case, "skipped", "no verdict", "", "")
     elif verdict in ("FAIL", "DISAGREE"):
         _add(case, "failure", f"{verdict}, confidence {report['confidence']}", verdict, report["answer"])
     return case
@@ -46,8 +46,8 @@ def _seats(report: Json) -> list[Xml.Element]:
     cases = []
     for seat in report["seats"]:
         case = _case(seat["name"], "council.seats", seat["seconds"])
-        if gone := lost.get(seat["name"]):
-            _add(case, "error", gone["reason"] or gone["state"], gone["state"], gone["reason"])
+        if failed := lost.get(seat["name"]):
+            _add(case, "error", failed["reason"] or failed["state"], failed["state"], failed["reason"])
         cases.append(case)
     return cases
 
@@ -55,9 +55,9 @@ def _seats(report: Json) -> list[Xml.Element]:
 def _finding(finding: Json) -> Xml.Element:
     case = _case(f"{finding['location']} {finding['description']}", f"council.findings.{finding['category']}")
     message = f"{finding['severity']}: {finding['description']} ({found_by(finding)})"
-    unsure = [] if finding["verified"] else ["The location was not found in the packet."]
-    said = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
-    _add(case, "failure", message, finding["severity"], "\n".join([finding["description"], *said, *unsure]))
+    caveat = [] if finding["verified"] else ["The location was not found in the packet."]
+    fields = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
+    _add(case, "failure", message, finding["severity"], "\n".join([finding["description"], *fields, *caveat]))
     return case
 
 

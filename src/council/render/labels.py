@@ -1,4 +1,4 @@
-"""What a seat is called where its words stand: by its name, an advisor by the label of its round."""
+"""Display names of seats: the seat name, or for advisors a label with the round."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def label(name: str) -> str:
 
 
 def unblind(text: str, labels: Mapping[str, str]) -> str:
-    """What a reader wrote of responses under labels, with the seats in their place."""
+    """Replace the labels in the text of a blind reader with the seat names."""
     return renamed(text, {letters: label(seat) for letters, seat in labels.items()})
 
 
 def spoken_as(minutes: Minutes, phase: str, seat: str) -> str:
-    """`council-r2-skeptic`; without its round where there is only one, and for the referee."""
+    """Return the speaker label of a seat: `council-r2-skeptic`, without the round for the referee or a single round."""
     if minutes.plan.get("protocol") != "advisors":
         return label(seat)
     several = (minutes.plan.get("options") or {}).get("rounds", 1) > 1
@@ -28,6 +28,6 @@ def spoken_as(minutes: Minutes, phase: str, seat: str) -> str:
 
 
 def last_label(minutes: Minutes, seat: str) -> str:
-    """As it was called when it last had the floor; as in the first round, if it never had."""
+    """Return the speaker label of the last phase in which the seat was asked, or of the first round if there is none."""
     asked = [phase.name for phase in minutes.phases.values() if seat in phase.asked]
     return spoken_as(minutes, asked[-1] if asked else "r1", seat)

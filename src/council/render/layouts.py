@@ -1,4 +1,4 @@
-"""The layouts and what they are filled with: foreign text that cannot leave the place it was given."""
+"""Markdown layouts and filters that keep untrusted text inside its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from council.types import Json
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 TICKS = re.compile(r"`+")
-LONG = 2_000  # characters of one line that is to be read whole
+LONG = 2_000  # limit of a line that is normally shown in full
 
 
 def fill(layout: str, given: Json) -> str:
@@ -33,15 +33,15 @@ def _layouts() -> Environment:
         autoescape=False,  # Markdown, not HTML
     )
     layouts.filters |= {
-        "label": label, "clean": clean, "line": one_line, "cell": cell, "quoted": quoted, "fenced": fenced,
-        "folded": folded, "round": round_name, "count": count, "why": why, "whole": whole, "text": text, "code": code,
+        "label": label, "clean": clean, "line": one_line, "cell": cell, "blockquote": quoted, "fence": fenced,
+        "escape_details": folded, "round": round_name, "count": count, "absence": why, "close_fence": whole, "text": text, "code": code,
         "breaks": "  \n".join,
     }  # fmt: skip
     return layouts
 
 
 def round_name(phase: str) -> str:
-    """`r2` as people say it; other phases by their own name."""
+    """Format a phase name: `r2` as `Round 2`, others capitalised."""
     return " · ".join(
         f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
         for part in clean(phase).split("/")
@@ -49,7 +49,7 @@ def round_name(phase: str) -> str:
 
 
 def text(value: Any) -> str:
-    """One line of foreign words, to be read whole."""
+    """Format untrusted text as one line, up to 2,000 characters."""
     return one_line(str(value), LONG)
 
 
@@ -58,7 +58,7 @@ def cell(value: Any, limit: int = 300) -> str:
 
 
 def code(value: Any) -> str:
-    """A name or a place, as code it cannot break out of."""
+    """Format untrusted text as inline code that it cannot close."""
     return f"`{cell(TICKS.sub('', str(value)))}`"
 
 
@@ -67,19 +67,19 @@ def quoted(value: str) -> str:
 
 
 def fenced(value: str, kind: str = "text") -> str:
-    """The text as a code block whose fence it cannot close."""
+    """Format text as a code block whose fence it cannot close."""
     value = clean(value).rstrip()
     fence = "`" * max(3, 1 + max((len(run) for run in TICKS.findall(value)), default=0))
     return f"{fence}{kind}\n{value}\n{fence}"
 
 
 def folded(value: str) -> str:
-    """Text that cannot close the block it is folded into."""
+    """Escape the tags that would close the `<details>` block around the text."""
     return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", value, flags=re.IGNORECASE)
 
 
 def whole(value: str) -> str:
-    """The text with its last code block closed: a statement cut short must not swallow the ones after it."""
+    """Close the last code block, so that a truncated statement does not include the text after it."""
     fence = ""
     for line in value.split("\n"):
         mark = FENCE.match(line)

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a table that stays in place while the council deliberates."""
+"""Live progress table for terminals."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from council.render.clean import one_line
 from council.render.terminal import clock, count, megabytes, ruling
 
 BUSY = ("asked", "writing")
-TINY = 56  # below this many columns only the number of words is left
-NARROW = 72  # below this many columns the members give way to the rest
-WIDE = 110  # from here on a remark stands in its seat's row, below that in a line of its own
+TINY = 56  # below this width the words column shows only a number
+NARROW = 72  # below this width the member column is hidden
+WIDE = 110  # from this width remarks are shown in the row of their seat, else on separate lines
 BAR = 12
 LONGEST_NAME = 24
 GAP = "   "
@@ -29,7 +29,7 @@ NOTES = 3
 
 
 class Signs:
-    """The signs of the table; a terminal that cannot draw gets letters."""
+    """Symbols of the table, with ASCII replacements."""
 
     def __init__(self, ascii: bool) -> None:
         self.full, self.empty = ("#", "-") if ascii else ("█", "░")
@@ -46,7 +46,7 @@ class Signs:
         return self.spin[int(now * 8) % len(self.spin)]
 
     def text(self, value: str, style: str = "") -> Text:
-        """One line of foreign or own words that no terminal can stumble over."""
+        """Return cleaned text on one line, in ASCII if required."""
         line = one_line(value)
         if self.ascii:
             line = line.encode("ascii", "replace").decode()
@@ -54,9 +54,9 @@ class Signs:
 
 
 class LiveView:
-    """Redraws on every event that is kept, and on `tick`; deltas only make the next drawing differ.
+    """Live table, redrawn on every stored event and on `tick`, but not on deltas.
 
-    `now` in `tick` runs on the clock of the entries, so that a replay shows the seconds of the run.
+    `now` in `tick` uses the clock of the entries, so that a replay shows the seconds of the run.
     """
 
     def __init__(self, where: Console | TextIO, *, ascii: bool = False, color: bool = True) -> None:
@@ -70,12 +70,12 @@ class LiveView:
         self._live = self._begun()
 
     def _begun(self) -> Live:
-        """Standard output is the answer's: only what goes to standard error may be caught."""
+        """Create the rich view. Standard output is not redirected, because it carries the answer."""
         return Live(console=self.console, get_renderable=self.picture, auto_refresh=False, redirect_stdout=False)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Stop drawing, while somebody is spoken to; then begin anew below that."""
+        """Stop drawing during a prompt to the user, then draw a new table below it."""
         if self._live.is_started:
             self._live.stop()
         self._aside = True
@@ -85,7 +85,7 @@ class LiveView:
             self._aside, self._live = False, self._begun()
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
-        """Fold what happened before; the head of the table says how much that was."""
+        """Apply earlier entries and show their number in the header."""
         for entry in entries:
             self._take(entry)
         self._earlier = f"{count(len(self.minutes.statements), 'statement')} from the ledger"
@@ -101,7 +101,7 @@ class LiveView:
         self._draw()
 
     def close(self) -> None:
-        """Leave the last picture on the screen and give the terminal back."""
+        """Draw the final table and release the terminal."""
         if self._closed:
             return
         self._draw()
@@ -120,7 +120,7 @@ class LiveView:
         self._live.refresh()
 
     def picture(self) -> RenderableType:
-        """The whole table as it stands now."""
+        """Build the current table."""
         parts: list[RenderableType] = []
         if self.minutes.run:
             parts += [self._head(), *self._phases(), self._table(), *self._remarks()]
@@ -143,13 +143,13 @@ class LiveView:
         return head
 
     def _spent(self) -> str:
-        """What it has cost so far, and of how much; nothing where nobody has sent a bill."""
+        """Format the cost so far and the cap; empty if there is neither."""
         usd, cap = self.minutes.usd, self.minutes.cap
         of = "" if cap is None else f" of {shown(cap)}"
         return f"{shown(usd)}{of}" if usd or cap is not None else ""
 
     def _phases(self) -> list[Text]:
-        """The phases from left to right, on as many lines as they need; none is broken in two."""
+        """Lay out the phases from left to right, without splitting one across lines."""
         planned: dict[str, int] = {p["name"]: p.get("calls") or 0 for p in self.minutes.plan.get("phases", [])}
         lines: list[Text] = []
         for name in dict.fromkeys([*planned, *self.minutes.phases]):
@@ -166,17 +166,17 @@ class LiveView:
         signs, phase = self.signs, self.minutes.phases.get(name)
         if not phase:
             return signs.text(f"{signs.next} {name}", "dim")
-        said, gone = len(phase.said), len(phase.absent)
-        total = max(len(phase.asked), said + gone, 0 if phase.ended else calls)
+        said, absent = len(phase.said), len(phase.absent)
+        total = max(len(phase.asked), said + absent, 0 if phase.ended else calls)
         spent = clock((phase.ended or self.now) - phase.started)
-        missing = f" {signs.gone}{gone}" if gone else ""
+        missing = f" {signs.gone}{absent}" if absent else ""
         if phase.ended is not None:
-            sign, style = self._ended(said, gone)
+            sign, style = self._ended(said, absent)
             return signs.text(f"{sign} {name} {said}/{total} {spent}", style)
         return signs.text(f"{signs.now} {name} {signs.bar(said, total)} {said}/{total}{missing} {spent}", "bold")
 
     def _ended(self, said: int, gone: int) -> tuple[str, str]:
-        """A phase is done when everyone in it answered; one that nobody answered has failed."""
+        """Return symbol and style of an ended phase: done if all answered, failed if none did."""
         if not gone:
             return self.signs.done, "green"
         return ("!", "yellow") if said else (self.signs.gone, "red")
@@ -197,13 +197,13 @@ class LiveView:
         return table
 
     def _seated(self) -> list[SeatMinutes]:
-        """The seats of the plan and the chair; helpers share a line below the seat that sent them."""
+        """Return the seats and the chair; helpers share one line below their seat."""
         return [seat for seat in self.minutes.everyone if not self.minutes.host(seat.name)]
 
     def _helped(self, helpers: list[SeatMinutes]) -> list[Text]:
-        done, gone = sum(seat.ok for seat in helpers), sum(_is_gone(seat) for seat in helpers)
-        state = "at work" if any(seat.state in BUSY for seat in helpers) else "done"
-        lost = f", {gone} lost" if gone else ""
+        done, absent = sum(seat.ok for seat in helpers), sum(_is_gone(seat) for seat in helpers)
+        state = "working" if any(seat.state in BUSY for seat in helpers) else "done"
+        lost = f", {absent} absent" if absent else ""
         return [
             Text(),
             self.signs.text("explorers", "dim"),
@@ -213,7 +213,7 @@ class LiveView:
         ]
 
     def _columns(self) -> list[JustifyMethod]:
-        """Member (if there is room), state, words, rate (if there is room), time, cost (if there is any)."""
+        """Return the alignment of the columns: member, state, words, rate, time, cost; some depend on the width."""
         left: list[JustifyMethod] = ["left"] * (2 if self.console.width >= NARROW else 1)
         right: list[JustifyMethod] = ["right"] * ((3 if self.console.width >= TINY else 2) + self._billing)
         return left + right
@@ -233,7 +233,7 @@ class LiveView:
         ]
 
     def _remarks(self) -> list[Padding]:
-        """Trouble that found no room in its seat's row."""
+        """Return the remarks of seats with trouble, if the rows are too narrow for them."""
         if self.console.width >= WIDE:
             return []
         troubled = [seat for seat in self._seated() if _troubled(seat) or self._replaced(seat)]
@@ -249,11 +249,11 @@ class LiveView:
         return self.signs.done if seat.ok else self.signs.gone
 
     def _explores(self, seat: SeatMinutes) -> bool:
-        """Its last word went to its own helpers; the council has not heard it yet."""
+        """Return whether its last statement went to its own helpers, not to the council."""
         return seat.ok and self.minutes.is_apart(seat.phase)
 
     def _name(self, seat: SeatMinutes) -> Text:
-        """As much of it as leaves room for the rest of its row."""
+        """Truncate the seat name to leave room for the row."""
         name = self.signs.text(seat.name, "bold")
         name.truncate(max(LONGEST_NAME, self.console.width // 4), overflow=name.overflow)
         return name
@@ -264,7 +264,7 @@ class LiveView:
         return member
 
     def _words(self, seat: SeatMinutes) -> str:
-        """A judge that is done says what it found, everyone else how much they have written."""
+        """Return the verdict of a judge that is done, else the number of words."""
         said = self._said(seat) if seat.ok else None
         if found := ruling(said.reply if said else None):
             return found if self.console.width >= TINY else found.split()[0]
@@ -284,7 +284,7 @@ class LiveView:
 
     @property
     def _billing(self) -> bool:
-        """Somebody has sent a bill, and there is room to show it."""
+        """Whether there is a cost, and room to show it."""
         return self.minutes.usd > 0 and self.console.width >= NARROW
 
     def _cost(self, seat: SeatMinutes) -> str:
@@ -292,7 +292,7 @@ class LiveView:
         return shown(seat.usd) if known else "n/a"
 
     def _remark(self, seat: SeatMinutes) -> Text:
-        """Trouble in words; for a seat at rest, where its line comes from."""
+        """Return the trouble of a seat, or the source of its statement."""
         if seat.reason:
             return self.signs.text(f"absent in {seat.phase.rpartition('/')[2]}: {seat.reason}", "red")
         if seat.state in BUSY:
@@ -304,7 +304,7 @@ class LiveView:
         return self.signs.text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
 
     def _said(self, seat: SeatMinutes) -> Said | None:
-        """Its statement in the phase it was last asked in."""
+        """Return its statement in the phase in which it was last asked."""
         phase = self.minutes.phases.get(seat.phase)
         return phase.said.get(seat.name) if phase else None
 

@@ -1,4 +1,4 @@
-"""A run as Markdown: the answer alone, the verbose layouts, the report file. The layouts are files."""
+"""A run as Markdown: the answer, the verbose layouts and the report file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONSENSUS = "Consensus detected — no adversarial round needed"
 
 
 def answer(minutes: Minutes) -> str:
-    """What goes to standard output: what is missing, then the answer or the verdict alone."""
+    """Render the text for standard output: the degradation lines, then the answer or the verdict."""
     if bench.nothing_asked(minutes):
         return f"{clean(answer_text(minutes)).strip()}\n"
     if bench.kind(minutes) in ("validate", "quick"):
@@ -37,14 +37,14 @@ def answer(minutes: Minutes) -> str:
 
 
 def _weighed(minutes: Minutes) -> str:
-    """A brainstorm or research answers with all that the chair made of it, not with its last sentence."""
+    """Return the full consolidation of the chair for a brainstorm or research run; empty for others."""
     phase = minutes.phases.get("consolidate")
     said = phase.said.get("chair") if phase and bench.kind(minutes) and minutes.status == "complete" else None
     return said.said if said else ""
 
 
 def verbose(minutes: Minutes, show: str = "") -> str:
-    """The whole deliberation in the protocol's layout; `show="transcript"` adds prompts, retries and absences."""
+    """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
     if bench.nothing_asked(minutes):
         return answer(minutes)
     protocol = minutes.plan.get("protocol", "")
@@ -53,7 +53,7 @@ def verbose(minutes: Minutes, show: str = "") -> str:
 
 
 def document(minutes: Minutes) -> str:
-    """The report file: judges have their own; else question, facts, what is missing, the answer, every statement in full."""
+    """Render the report file: question, facts, degradation, the answer and every statement; judges have their own layouts."""
     return judged.document(minutes) if bench.kind(minutes) else fill("document", _context(minutes))
 
 
@@ -65,11 +65,11 @@ def _context(minutes: Minutes) -> Json:
         "seats": minutes.planned,
         "helpers": list(minutes.seats.values())[len(minutes.planned) :],
         "degraded": degraded_lines(minutes),
-        "spoken": partial(_spoken, minutes),
-        "spoken_as": partial(spoken_as, minutes),
-        "others": partial(_others, minutes),
-        "polled": partial(_polled, minutes),
-        "explored": partial(_explored, minutes),
+        "statement": partial(_spoken, minutes),
+        "speaker": partial(spoken_as, minutes),
+        "other_seats": partial(_others, minutes),
+        "asked_seats": partial(_polled, minutes),
+        "explorer_reports": partial(_explored, minutes),
         "leader": triage.get("leader"),
         "reason": triage.get("reason") or "none given",
         "skipped": _skipped_attack(minutes),
@@ -77,7 +77,7 @@ def _context(minutes: Minutes) -> Json:
         "confidence": minutes.verdict.get("confidence"),
         "final": _final(minutes),
         "rounds": _rounds(minutes),
-        "ranked": ranked(minutes),
+        "ranking": ranked(minutes),
         "facts": _facts(minutes),
     }
 
@@ -89,7 +89,7 @@ def _triage(minutes: Minutes) -> Json:
 
 
 def _skipped_attack(minutes: Minutes) -> str:
-    """Why no attack was held, if none was."""
+    """Return why there was no attack phase; empty if there was one."""
     if "attack" in minutes.phases:
         return ""
     note = next((note for note in minutes.notes if note.what == "attack skipped"), None)
@@ -107,15 +107,15 @@ def _final(minutes: Minutes) -> str:
 
 
 def _spoken(minutes: Minutes, phase: str, name: str) -> str:
-    """What the seat said in the phase, or in its place why it did not."""
-    held = minutes.phases.get(phase)
-    if held and name in held.said:
-        return whole(clean(unblind(held.said[name].said, held.labels.get(name, {})))).strip()
-    if held and name in held.absent:
-        return f"_Absent: {why(held.absent[name])}._"
-    if held and name in held.asked:
+    """Return the statement of a seat in a phase, or why there is none."""
+    record = minutes.phases.get(phase)
+    if record and name in record.said:
+        return whole(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
+    if record and name in record.absent:
+        return f"_Absent: {why(record.absent[name])}._"
+    if record and name in record.asked:
         return "_No answer: the run stopped first._"
-    return _silence(minutes, name, bool(held))
+    return _silence(minutes, name, bool(record))
 
 
 def _silence(minutes: Minutes, name: str, held: bool) -> str:
@@ -126,31 +126,28 @@ def _silence(minutes: Minutes, name: str, held: bool) -> str:
 
 
 def _others(minutes: Minutes, name: str) -> str:
-    """Whose drafts the seat had read when it improved its own."""
+    """Format the seats whose drafts this seat read before it improved its own."""
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
     return " & ".join(label(seat.name) for seat in minutes.planned if seat.name in drafts and seat.name != name)
 
 
 def _polled(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
-    """Who was asked, in the order of speaking; judges, who are asked at once, in seating order."""
+    """Return the asked seats in speaking order; judges, who are asked at once, in seating order."""
     place = {seat.name: n for n, seat in enumerate(minutes.everyone)}
     return sorted(phase.asked, key=lambda name: place[name]) if bench.kind(minutes) else phase.asked
 
 
 def _explored(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
-    """What a judge's explorers wrote up for it before its first statement."""
+    """Return the reports of a judge's explorers, for its first round."""
     first = bench.first_round(minutes)
     if not bench.kind(minutes) or first is None or first.name != phase:
         return []
     last = {said.seat: said.said for said in minutes.statements}
-    return [
-        (seat.name, whole(clean(last.get(seat.name) or "_It wrote nothing up._")).strip())
-        for seat in minutes.helpers(name)
-    ]
+    return [(seat.name, whole(clean(last.get(seat.name) or "_No report._")).strip()) for seat in minutes.helpers(name)]
 
 
 def _rounds(minutes: Minutes) -> list[PhaseMinutes]:
-    """The phases to show one by one; the last one is not, where it is the chair's and its words are the answer."""
+    """Return the phases to show; without the last phase if it is the chair's, because its statement is the answer."""
     phases = minutes.rounds
     chair = minutes.chair.name if minutes.chair else None
     if phases and minutes.status == "complete" and phases[-1].asked == [chair]:
@@ -159,7 +156,7 @@ def _rounds(minutes: Minutes) -> list[PhaseMinutes]:
 
 
 def _facts(minutes: Minutes) -> list[tuple[str, str]]:
-    """The table at the head of the report file."""
+    """Return the rows of the table at the top of the report file."""
     value = report(minutes)
     calls, tokens = value["calls"], value["tokens"]
     convened = datetime.fromtimestamp(minutes.started, UTC)

@@ -1,4 +1,4 @@
-"""A run folded to a Mermaid flow chart: its phases in order, the seats that spoke in each."""
+"""A run as a Mermaid flow chart: its phases in order, with the seats asked in each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STYLES = (
 
 
 def mermaid(minutes: Minutes) -> str:
-    """Question, phases and answer from left to right; a phase that was planned and not held is dashed."""
+    """Render question, phases and answer from left to right; a planned phase that was not held is dashed."""
     names = _phases(minutes)
     lines = ["flowchart LR", '    question(["question"])']
     for name in names:
@@ -25,15 +25,15 @@ def mermaid(minutes: Minutes) -> str:
 
 
 def _phases(minutes: Minutes) -> list[str]:
-    """The plan's phases in its order, then any that only the run knows; what a seat does apart is none of them."""
+    """Return the planned phases, then any others of the run, without phases private to a seat."""
     plan = [phase["name"] for phase in minutes.plan.get("phases", [])]
     return [name for name in dict.fromkeys([*plan, *minutes.phases]) if not minutes.is_apart(name)]
 
 
 def _phase(minutes: Minutes, name: str) -> list[str]:
-    held = minutes.phases.get(name)
-    title = name if held else f"{name}, not held{_because(minutes, name)}"
-    seats = _seats(minutes, held) if held else [f'        {_id(name)}_none["nobody is asked"]:::absent']
+    phase = minutes.phases.get(name)
+    title = name if phase else f"{name}, not held{_because(minutes, name)}"
+    seats = _seats(minutes, phase) if phase else [f'        {_id(name)}_none["no seat asked"]:::absent']
     return [f'    subgraph {_id(name)}["{_text(title)}"]', *seats, "    end"]
 
 
@@ -55,15 +55,15 @@ def _box(minutes: Minutes, phase: PhaseMinutes, seat: str) -> str:
 
 
 def _arrows(minutes: Minutes, names: list[str]) -> list[str]:
-    """From stop to stop; a phase that was not held hangs off the last one by a dotted line."""
-    arrows, here = [], "question"
+    """Connect the phases in order; a phase that was not held gets a dotted line."""
+    arrows, last = [], "question"
     for name in names:
         if name not in minutes.phases:
-            arrows.append(f"    {here} -.-> {_id(name)}")
+            arrows.append(f"    {last} -.-> {_id(name)}")
             continue
-        arrows.append(f"    {here} --> {_id(name)}")
-        here = _id(name)
-    return [*arrows, f"    {here} --> answer"]
+        arrows.append(f"    {last} --> {_id(name)}")
+        last = _id(name)
+    return [*arrows, f"    {last} --> answer"]
 
 
 def _id(name: str) -> str:

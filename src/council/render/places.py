@@ -1,4 +1,4 @@
-"""What the machine-readable reports share: how grave a finding is to them, and where it stands."""
+"""Helpers shared by the machine-readable reports: severity levels and locations of findings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 
 from council.types import OK_STATES, Json
 
-LINE = re.compile(r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE)  # a file and a line of it, as models write them
+LINE = re.compile(r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE)  # a file and a line number, in the forms models write
 
 
 def place(finding: Json) -> tuple[str, int] | None:
-    """The file and line of a finding, only where they were found in the packet."""
+    """Return file and line of a finding if they were found in the packet, else None."""
     path, _, line = str(finding["location"]).rpartition(":")
     return (path, int(line)) if finding["verified"] and path and line.isascii() and line.isdigit() else None
 
 
 def is_loud(finding: Json, errors: bool) -> bool:
-    """A model's word stops nobody's build unless it was asked to: `errors` makes a critical finding an error."""
+    """Return whether a finding has the level error: only a critical one, and only with `errors`."""
     return errors and finding["severity"] == "critical"
 
 
@@ -25,14 +25,14 @@ def found_by(finding: Json) -> str:
 
 
 def absent(report: Json) -> list[Json]:
-    """The seats that gave no verdict and ended in no good state, with the reason of the last absence."""
-    why = {row["seat"]: row["reason"] for row in report["degraded"] if row["seat"]}
+    """Return the seats without a verdict that failed, with the reason of their last absence."""
+    reasons = {row["seat"]: row["reason"] for row in report["degraded"] if row["seat"]}
     lost = [seat for seat in report["seats"] if seat["state"] not in OK_STATES and not seat["verdict"]]
-    return [{"name": seat["name"], "state": seat["state"], "reason": why.get(seat["name"], "")} for seat in lost]
+    return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
 
 
 def where(finding: Json) -> str:
-    """Where it stands and what it rests on; a line that the packet does not have is called so."""
+    """Format location and reference of a finding, marking a line that the packet does not contain."""
     location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
     parts = [f"{location}{doubt(finding)}" if location else ""]
     if ref not in ("", location, "No reference"):
@@ -41,7 +41,7 @@ def where(finding: Json) -> str:
 
 
 def doubt(finding: Json) -> str:
-    """What to say behind a place that names a line, where nobody has found it."""
+    """Return the caveat after a location whose line was not verified; else empty."""
     if finding["verified"] or not LINE.search(str(finding["location"] or finding["ref"])):
         return ""
     return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"

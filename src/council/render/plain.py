@@ -1,4 +1,4 @@
-"""Progress off a terminal: one plain line per event, no colour, a sign of life every 30 seconds."""
+"""Progress without a terminal: one plain line per event, and a heartbeat every 30 seconds."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from council.minutes import Minutes, SeatMinutes
 from council.render.clean import one_line
 from council.render.terminal import count, megabytes, ruling
 
-QUIET = 30.0  # seconds without a line until a heartbeat is due
+QUIET = 30.0  # write a heartbeat after this many seconds without output
 
 
 class PlainView:
-    """Writes a line for each event it hears. `now` in `tick` runs on the clock of the entries."""
+    """Write one line per event. `now` in `tick` uses the clock of the entries."""
 
     def __init__(self, stream: TextIO) -> None:
         self.minutes = Minutes()
         self._stream = stream
         self._quiet_since: float | None = None
-        self._fetched = -1  # tenths of the fetch that were already told
-        self._told: set[str] = set()  # what is said once only
-        self._held: list[str] | None = None  # lines that wait until somebody else has spoken
+        self._fetched = -1  # tenths of the download already reported
+        self._told: set[str] = set()  # messages that are written only once
+        self._held: list[str] | None = None  # lines held back during a prompt to the user
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
-        """Fold what happened before this process took the run up, and say so in one line."""
+        """Apply earlier entries of a resumed run and write a one-line summary."""
         for entry in entries:
             self.minutes.hear(entry)
         absent = len(self.minutes.absences)
         missing = f" and {count(absent, 'absence')}" if absent else ""
-        self._line(f"taken up again: {count(len(self.minutes.statements), 'statement')}{missing} stand in the ledger")
+        self._line(f"resuming: {count(len(self.minutes.statements), 'statement')}{missing} in the ledger")
 
     def hear(self, entry: Entry) -> None:
         self.minutes.hear(entry)
@@ -44,7 +44,7 @@ class PlainView:
         self.heartbeat(now)
 
     def heartbeat(self, now: float) -> None:
-        """A line, if none was written for 30 seconds."""
+        """Write a line if none was written for 30 seconds."""
         if self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= QUIET:
@@ -53,7 +53,7 @@ class PlainView:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Say nothing, while somebody is spoken to; then all of it."""
+        """Hold back the lines during a prompt to the user, then write them."""
         self._held = []
         try:
             yield
@@ -65,23 +65,23 @@ class PlainView:
         self._stream.flush()
 
     def tenth(self, done: int, total: int) -> bool:
-        """Whether a fetch has come another tenth of its way."""
+        """Return whether a download has reached another tenth."""
         tenths = done * 10 // total if total else 0
-        news, self._fetched = tenths != self._fetched, tenths
-        return news
+        changed, self._fetched = tenths != self._fetched, tenths
+        return changed
 
     def news(self, what: str) -> bool:
-        """Whether this was not told before."""
-        told, self._told = what in self._told, {*self._told, what}
-        return not told
+        """Return whether this message was not written before."""
+        seen, self._told = what in self._told, {*self._told, what}
+        return not seen
 
     def place(self, key: str, seat: str) -> str:
-        """`draft alpha`: where an event that carries only a key belongs."""
+        """Format phase and seat of an event that has only a key: `draft alpha`."""
         asked = self.minutes.prompts.get(key)
         return self.spot(asked.phase, seat) if asked else seat
 
     def spot(self, phase: str, seat: str) -> str:
-        """`draft alpha`; what a seat or its helper does apart stands behind it: `judge judge-1 > explorer-2 look-1`."""
+        """Format phase and seat: `draft alpha`, or `judge judge-1 > explorer-2 look-1` for a private phase."""
         if not self.minutes.is_apart(phase):
             return f"{phase} {seat}"
         host = self.minutes.host(seat) or seat
@@ -103,7 +103,7 @@ class PlainView:
 
 def _still(minutes: Minutes, now: float) -> str:
     busy = [_busy(seat, now) for seat in minutes.everyone if seat.state in ("asked", "writing")]
-    return f"still at work: {', '.join(busy)}" if busy else "still at work"
+    return f"still working: {', '.join(busy)}" if busy else "still working"
 
 
 def _busy(seat: SeatMinutes, now: float) -> str:
@@ -139,16 +139,16 @@ def _asked(view: PlainView, event: ev.Asked) -> str:
 
 
 def _attempted(view: PlainView, event: ev.Attempted) -> str:
-    if not event.why:  # the first one: the line before said so
+    if not event.why:  # first attempt: the line before reported it
         return ""
     return f"{view.place(event.key, event.seat)} attempt {event.n} on {event.member}: {event.why}"
 
 
 def _faulted(view: PlainView, event: ev.Faulted) -> str:
     if event.kind == "auth" and not view.news(f"auth {event.member.partition(':')[0]}"):
-        return ""  # one key, one message
-    told = f"{view.place(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
-    return told if event.wait is None else f"{told}; next try in {event.wait:.1f}s"
+        return ""  # several seats may share the key
+    line = f"{view.place(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
+    return line if event.wait is None else f"{line}; next try in {event.wait:.1f}s"
 
 
 def _stated(view: PlainView, event: ev.Stated) -> str:
@@ -173,14 +173,14 @@ def _looked_up(view: PlainView, event: ev.LookedUp) -> str:
 
 
 def _wanted(what: str) -> str:
-    """What an explorer asked for, as a person would say it; anything else as it stands."""
+    """Format the look-up of an explorer; return any other text unchanged."""
     try:
         wanted = json.loads(what)
         files = [f"{one['path']}:{one['from']}-{one['to']}" if one["to"] else one["path"] for one in wanted["files"]]
-        said = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
+        parts = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
     except (ValueError, TypeError, LookupError):
         return one_line(what, 160)
-    return one_line(", ".join(map(str, said)), 160)
+    return one_line(", ".join(map(str, parts)), 160)
 
 
 def _noted(view: PlainView, event: ev.Noted) -> str:

@@ -1,4 +1,4 @@
-"""Statements that count with a reservation: their seat was not shown all, was cut off, or was asked in a plainer way."""
+"""Caveats of statements that count: the prompt was cut, the answer was truncated, or parameters were dropped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from council.minutes import Minutes, Said
 from council.render.labels import unblind
 from council.types import WORDS_OF
 
-HOLE = "coverage_hole"  # the word a gate looks for (rules/gate.py): the judges were not shown all of it
+HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class Receipt:
     phase: str
     state: str  # coverage_hole | cut | truncated | dropped
     reason: str
-    line: str  # the sentence above the answer; empty where another says it
+    line: str  # the sentence above the answer; empty if another line covers it
 
 
 def receipts(minutes: Minutes) -> list[Receipt]:
-    """Each once for a seat, at the first phase in which it happened; in seating order."""
+    """Return each caveat once per seat, with the first phase in which it happened, in seating order."""
     names = [seat.name for seat in [*minutes.planned, *([minutes.chair] if minutes.chair else [])]]
     judging = minutes.plan.get("task") == "validate"
     found: dict[tuple[str, str, str], Receipt] = {}
@@ -36,14 +36,12 @@ def receipts(minutes: Minutes) -> list[Receipt]:
 def _of(said: Said, judging: bool, labels: Mapping[str, str]) -> Iterator[Receipt]:
     unseen = [cut for cut in said.cut if judging and not cut.startswith(WORDS_OF)]
     for cut in unseen:
-        yield Receipt(
-            said.seat, said.phase, HOLE, f"{cut}: too long for {said.served_by}, which spoke as {said.seat}", ""
-        )
+        yield Receipt(said.seat, said.phase, HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", "")
     if rest := [cut for cut in said.cut if cut not in unseen]:
         reason = unblind(f"cut to fit {said.served_by}: {', '.join(rest)}", labels)
-        yield Receipt(said.seat, said.phase, "cut", reason, f"{said.seat} was not shown all of it: {reason}.")
+        yield Receipt(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
     if said.state == "truncated":
-        reason = "cut off at its length limit, but whole as a reply: it counts with confidence LOW"
+        reason = "cut off at its length limit, but complete as a reply: it counts with confidence LOW"
         yield Receipt(said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated).")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"

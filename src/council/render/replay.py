@@ -1,4 +1,4 @@
-"""A past run as if it happened now: the pieces of each statement are made anew from its text and duration."""
+"""Replay of a past run: stream pieces are rebuilt from the text and duration of each statement."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from operator import attrgetter
 from council import events as ev
 from council.events import Entry
 
-PIECES = 40  # at most so many pieces a statement
+PIECES = 40  # per statement
 
 
 def replayed(entries: Sequence[Entry]) -> list[Entry]:
-    """Every entry in the order of its time, with the pieces of each statement before it."""
+    """Return the entries in time order, with rebuilt deltas before each statement."""
     pieces = [piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _pieces(entry, entry.event)]
     return sorted([*entries, *pieces], key=attrgetter("at"))
 

@@ -1,4 +1,4 @@
-"""The report object `council.report/1`: a pure function of the minutes, the same bytes each time."""
+"""The report object `council.report/1`, a pure function of the minutes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTS = (
 
 
 def report(minutes: Minutes) -> Json:
-    """What a run with `--json` prints when it ends, whatever its status."""
+    """Build the report object that `--json` prints, for any status."""
     plan, verdict = minutes.plan, minutes.verdict
     value = {
         "schema": "council.report/1",
@@ -53,15 +53,15 @@ def report(minutes: Minutes) -> Json:
 
 
 def dump(value: Json) -> bytes:
-    """The bytes of a report: stable, readable, one object and a newline."""
+    """Return the bytes of a report: one indented JSON object and a newline."""
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def answer_text(minutes: Minutes) -> str:
-    """The answer; of a run that was killed before it had one, how far it came."""
+    """Return the answer; for a run that was killed before it had one, how far it got."""
     if minutes.status == "running" and minutes.heard:
         where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
-        return f"No answer yet: the run stopped in {where}, with {minutes.heard} of {asked(minutes)} seats heard."
+        return f"No answer yet: the run stopped in {where}, after {minutes.heard} of {asked(minutes)} seats answered."
     return str(minutes.verdict.get("answer") or "")
 
 
@@ -87,7 +87,7 @@ def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
 
 
 def _in_a_word(confidence: Any) -> Any:
-    """Seats that give a number from 0 to 1 are reported in the words of all others."""
+    """Convert a numeric confidence (0 to 1) to HIGH, MEDIUM or LOW."""
     if not isinstance(confidence, int | float):
         return confidence
     return "HIGH" if confidence >= 0.75 else "MEDIUM" if confidence >= 0.4 else "LOW"
@@ -98,7 +98,7 @@ def _last_reply(minutes: Minutes, name: str) -> Json:
 
 
 def _file(minutes: Minutes, name: str) -> str | None:
-    """Where the seat's analysis stands: that of its last round."""
+    """Return the path of the seat's analysis of its last round."""
     return next((path for key, path in reversed(minutes.files.items()) if key.rpartition("/")[2] == name), None)
 
 
@@ -107,7 +107,7 @@ def _said_by(minutes: Minutes, name: str) -> list[Said]:
 
 
 def _ranking(minutes: Minutes) -> Json:
-    """The table, the agreement and the ballots of a ranking, by seat; who was shown what as which stands in the ledger."""
+    """Return table, agreement and ballots of a ranking, by seat; empty for other protocols."""
     details = minutes.verdict.get("details") or {}
     if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
         return {}
@@ -120,7 +120,7 @@ def _quorum(minutes: Minutes) -> Json:
 
 
 def _cost(minutes: Minutes) -> Json:
-    """What the provider counted, and what it may have counted: the sum is an estimate where any of it is."""
+    """Return the billed cost plus the maximum of open requests; `estimated` if any part of it is."""
     unpriced = _unpriced(minutes, minutes.everyone)
     usd = None if unpriced else round(minutes.usd + minutes.in_doubt(), 9)
     estimated = any(seat.estimated for seat in minutes.everyone) or minutes.in_doubt() > 0
@@ -129,14 +129,14 @@ def _cost(minutes: Minutes) -> Json:
 
 
 def _unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
-    """The members that may have sent a bill we cannot read: what is unknown is never 0."""
+    """Return the members that may have billed at an unknown price; an unknown cost is never 0."""
     used = {member for seat in seats for member in _may_bill(minutes, seat)} - minutes.priced
     return sorted(member for member in used if _family(minutes, member) not in FREE)
 
 
 def _may_bill(minutes: Minutes, seat: SeatMinutes) -> set[str]:
-    own = [said for said in _said_by(minutes, seat.name) if not minutes.is_taken_over(said)]
-    served = {said.served_by for said in own if said.served_by}
+    new = [said for said in _said_by(minutes, seat.name) if not minutes.is_taken_over(said)]
+    served = {said.served_by for said in new if said.served_by}
     faulted = {
         trouble.member
         for trouble in minutes.troubles

@@ -1,4 +1,4 @@
-"""The findings as SARIF 2.1.0, for code scanning."""
+"""Findings as SARIF 2.1.0, for code scanning."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from council.types import Json
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT = "councilFinding/v1"
-WHOLE = "."  # code scanning refuses a result without a location; this one names the tree and no line
+WHOLE = "."  # code scanning rejects a result without a location; this is the repository root
 
 
 def render(report: Json, *, errors: bool = False) -> str:
-    """One run with a rule per category; a level above warning only with `errors`."""
+    """Render one run with a rule per category; `errors` allows levels above warning."""
     rules = sorted({_rule(finding) for finding in report["findings"]})
     run = {
         "tool": {"driver": {"name": "Council", "rules": [_described(rule) for rule in rules]}},
@@ -38,14 +38,14 @@ def _described(rule: str) -> Json:
 
 
 def _invocation(report: Json) -> Json:
-    told = [
+    notifications = [
         {
             "level": "warning",
             "message": {"text": _text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
         }
         for seat in absent(report)
     ]
-    return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": told}
+    return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
 def _result(finding: Json, rules: list[str], errors: bool) -> Json:
@@ -82,9 +82,9 @@ def _message(finding: Json) -> str:
 
 
 def _text(text: str) -> str:
-    """Plain: no link and no placeholder of SARIF's own can be written by a model."""
+    """Escape SARIF links and placeholders in model text."""
     unlinked = re.sub(r"(?<!\\)\[(?=[^\]\n]*\]\()", r"\\[", clean(text))
-    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no words"
+    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no text"
 
 
 def _where(finding: Json) -> Json:

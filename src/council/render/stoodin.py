@@ -1,4 +1,4 @@
-"""Seats that another member than the requested one spoke for, and what had become of that one."""
+"""Seats served by a fallback member, and the failure of the requested one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from council.events import Attempted
 from council.minutes import Minutes, Said
 
-FALLBACK = "fallback: "  # how the calling loop explains an attempt on another member
+FALLBACK = "fallback: "  # start of `Attempted.why` for an attempt on another member
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +15,17 @@ class StoodIn:
     seat: str
     phase: str
     requested: str
-    state: str  # what the requested member's failure is called; empty if nobody wrote it down
+    state: str  # failure state of the requested member; empty if it was not recorded
     served_by: str
 
     @property
     def why(self) -> str:
         failed = f"which {self.state}" if self.state.startswith("failed") else f"which was {self.state or 'absent'}"
-        return f"asked {self.requested}, {failed}: {self.served_by} took its place"
+        return f"requested {self.requested}, {failed}: {self.served_by} answered instead"
 
 
 def stood_in(minutes: Minutes) -> list[StoodIn]:
-    """Once for each seat and stand-in, at the first phase in which it happened; in seating order."""
+    """Return each fallback once per seat and member, with the first phase in which it happened, in seating order."""
     names = [seat.name for seat in [*minutes.planned, *([minutes.chair] if minutes.chair else [])]]
     found: dict[tuple[str, str], StoodIn] = {}
     for said in minutes.statements:
@@ -44,5 +44,5 @@ def _requested(minutes: Minutes, said: Said) -> str:
 
 def _state(minutes: Minutes, said: Said, requested: str) -> str:
     begin = f"{FALLBACK}{requested} "
-    words = [one.why for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
-    return next((why.removeprefix(begin) for why in words if why.startswith(begin)), "")
+    reasons = [one.why for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
+    return next((why.removeprefix(begin) for why in reasons if why.startswith(begin)), "")

@@ -1,4 +1,4 @@
-"""What the terminal says before a run is paid for and after it ended, and the words both views share."""
+"""Lines printed before and after a run, and formatting helpers shared by both progress views."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from council.money import shown
 from council.render.clean import clean_json, one_line
 from council.types import Json
 
-COMPACT_FROM = 5  # from this many seats on, they share lines
+COMPACT_FROM = 5  # from this many seats on, seats with the same member share a line
 
 
 def before(plan: Json) -> list[str]:
-    """The lines printed before anything is spent."""
+    """Return the lines printed before anything is spent."""
     plan = clean_json(plan)
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
@@ -29,7 +29,7 @@ def before(plan: Json) -> list[str]:
 
 
 def after(report: Json) -> list[str]:
-    """The lines printed when a run has ended: where the report is, what it took, how to go on."""
+    """Return the lines printed after a run: report path, calls and cost, next command."""
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
@@ -43,19 +43,19 @@ def after(report: Json) -> list[str]:
 
 
 def cost_words(cost: Json) -> str:
-    """What a run cost, in words; a price nobody knows is never shown as nothing."""
+    """Format the cost of a run; an unknown price is never shown as no cost."""
     if cost["usd"] is None:
         return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
-    said = [
+    remarks = [
         *([f"of {shown(cost['cap'])}"] if cost.get("cap") is not None else []),
         *(["partly estimated"] if cost["estimated"] else []),
     ]
-    more = f" ({', '.join(said)})" if said else ""
+    more = f" ({', '.join(remarks)})" if remarks else ""
     return f"cost {shown(cost['usd'])}{more}" if cost["usd"] else "no cost"
 
 
 def forked(minutes: Minutes) -> str:
-    """Of which run it is a fork, and how much was taken from there; nothing for a run of its own."""
+    """Format the run this one is a fork of and the number of copied statements; empty if it is no fork."""
     fork = minutes.plan.get("fork")
     if not fork:
         return ""
@@ -68,7 +68,7 @@ def count(n: int, word: str) -> str:
 
 
 def ruling(reply: Json | None) -> str:
-    """`WARN MEDIUM 2 findings`: what a judge found, instead of how long it spoke; nothing for any other reply."""
+    """Format the reply of a judge as `WARN MEDIUM 2 findings`; empty for any other reply."""
     if not reply or not {"verdict", "findings"} <= reply.keys():
         return ""
     return " ".join(
@@ -77,7 +77,7 @@ def ruling(reply: Json | None) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0:41`, as on a stopwatch."""
+    """Format seconds as `0:41`."""
     return f"{int(max(0.0, seconds)) // 60}:{int(max(0.0, seconds)) % 60:02d}"
 
 
@@ -123,7 +123,7 @@ def _packet(packet: Json) -> list[str]:
 
 
 def packet_line(packet: Json) -> str:
-    """The receipt of what leaves the machine, in one line; empty where there is nothing to speak of."""
+    """Format the size of the packet that is sent, in one line; empty if it has no content."""
     skipped = packet.get("skipped") or []
     if not packet.get("files") and not skipped and not packet.get("bytes"):
         return ""
@@ -139,9 +139,9 @@ def _size(size: int) -> str:
 
 
 def _price(plan: Json) -> list[str]:
-    """`cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; nothing where nobody sends a bill."""
+    """Format `cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; no line if the run is free."""
     cost, cap, unpriced = plan.get("cost") or {}, plan.get("cap"), plan.get("unpriced") or []
     amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost.get("worst") else {}
-    said = [f"{name} {shown(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()]
+    known = [f"{name} {shown(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()]
     unknown = [f"unknown ({', '.join(unpriced)} unpriced)"] if unpriced else []
-    return [f"cost {' · '.join([*unknown, *said])}"] if unknown or said else []
+    return [f"cost {' · '.join([*unknown, *known])}"] if unknown or known else []

@@ -1,4 +1,4 @@
-"""A verdict on standard output: one line that says it, one for each finding, what is disputed, the next step."""
+"""A verdict for standard output: the verdict, the findings, the disputes and the next step."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from council.render.states import at_rest
 from council.render.terminal import count
 from council.types import Json
 
-KINDS = 13  # columns of the first word: "significant" and two spaces
-PLACES = 44  # columns a place may take before it pushes its own line along
+KINDS = 13  # width of the first column: "significant" and two spaces
+PLACES = 44  # maximum width of the location column; longer locations shift their line
 
 
 def verdict_text(minutes: Minutes) -> str:
-    """The whole of it, ready to print."""
+    """Render the verdict."""
     return "\n\n".join("\n".join(part) for part in _parts(minutes) if part) + "\n"
 
 
@@ -29,13 +29,13 @@ def _parts(minutes: Minutes) -> list[list[str]]:
 
 
 def _remarks(minutes: Minutes) -> list[str]:
-    converged = "The judges disagreed in R1 and are of one mind in R2: check for anchoring."
-    told = [line.replace("**", "") for line in bench.remarks(minutes)]
-    return [*told, *([converged] if bench.details(minutes).get("converged") else [])]
+    converged = "The judges disagreed in R1 and agree in R2: check for anchoring."
+    remarks = [line.replace("**", "") for line in bench.remarks(minutes)]
+    return [*remarks, *([converged] if bench.details(minutes).get("converged") else [])]
 
 
 def _head(minutes: Minutes) -> str:
-    """`DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`, `WARN  2 of 2 judges · confidence MEDIUM`."""
+    """Format the first line: `WARN  2 of 2 judges · confidence MEDIUM`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
     verdict = minutes.verdict.get("verdict") if minutes.status == "complete" else None
     confidence = minutes.verdict.get("confidence")
     heard = f"{minutes.heard} of {asked(minutes)}"
@@ -82,7 +82,7 @@ def _disputes(minutes: Minutes) -> list[str]:
 
 
 def _sides(minutes: Minutes, row: Json) -> list[str]:
-    """By judge; between families one side each, with the reasons of those who hold it."""
+    """Format the positions by judge; for a DISAGREE one per family, with the reasons of its judges."""
     if not _is_split(minutes):
         return [one_line(f"{one['seat']} {one['verdict']}: {one['why']}", 300) for one in row["positions"]]
     ruled = bench.details(minutes).get("families") or {}
@@ -107,9 +107,9 @@ def _next(minutes: Minutes) -> list[str]:
     if minutes.status != "complete":
         written = count(len(bench.replies(minutes)), "opinion")
         return [f"{'next step':<{KINDS}}council resume {minutes.run} ({written} so far)"]
-    said = one_line(clean(minutes.verdict.get("answer") or ""), 2_000)
-    yours = "the families disagree, and the decision is yours; the gravest finding: " if _is_split(minutes) else ""
-    return [f"{'next step':<{KINDS}}{yours}{said}"] if said else []
+    answer = one_line(clean(minutes.verdict.get("answer") or ""), 2_000)
+    yours = "the families disagree, and the decision is yours; the most severe finding: " if _is_split(minutes) else ""
+    return [f"{'next step':<{KINDS}}{yours}{answer}"] if answer else []
 
 
 def _is_split(minutes: Minutes) -> bool:

@@ -26,7 +26,7 @@ def test_an_absent_advisor_is_asked_again_in_the_next_round_and_its_absence_is_r
     assert words_in(third) == keys("r1", seats=ADVISORS[:2]) | keys("r2")
     referee = table.prompt("referee/referee")
     assert "Skeptic was absent from this round." in referee
-    assert "skeptic did not answer in r1" in text_of(table, report) and "it spoke later" in text_of(table, report)
+    assert "skeptic did not answer in r1" in text_of(table, report) and "it answered later" in text_of(table, report)
 
 
 @pytest.mark.behaviour("10-advisors-absent")

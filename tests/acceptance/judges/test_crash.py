@@ -177,7 +177,7 @@ def test_an_interrupt_leaves_an_incomplete_report_and_resume_completes_it(
     assert (stopped["status"], stopped["verdict"]) == ("incomplete", None)
     text = (court.folder / stopped["report_path"]).read_text(encoding="utf-8")
     assert "INCOMPLETE" in text.partition("\n")[0]
-    assert f"`council resume {run}` goes on from here" in text
+    assert f"`council resume {run}` continues from here" in text
     assert ("The signature is never checked." in text) == (kind != "brainstorm")
     assert council("gate", run).code == 3
     gate.release()

@@ -73,7 +73,7 @@ def test_an_unfounded_flip_is_flagged_weak_and_convergence_asks_to_check_for_anc
         "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
         in text
     )
-    assert "**Convergence:** the judges disagreed in R1 and are of one mind in R2." in text
+    assert "**Convergence:** the judges disagreed in R1 and agree in R2." in text
     heads = [
         "### Verdicts",
         "### Verdict Shifts (R1 -> R2)",

@@ -76,7 +76,7 @@ def test_an_explorer_that_hangs_is_left_behind_after_its_own_time(
     assert (done.code, report["verdict"], report["quorum"]["ok"]) == (0, "PASS", 2)
     assert [(row["seat"], row["state"]) for row in report["degraded"]] == [("judge-2-explorer-1", "timed_out")]
     assert "assessed judge-2-2" in court.request("judge/judge-2").prompt
-    assert "judge-2 goes on without it" in (court.folder / report["report_path"]).read_text()
+    assert "judge-2 continues without it" in (court.folder / report["report_path"]).read_text()
 
 
 @pytest.mark.behaviour("002-environment-variables")

@@ -261,9 +261,7 @@ def test_pass_with_a_critical_finding_is_kept_and_flagged_and_never_guessed(shop
     assert (report["verdict"], [seat["verdict"] for seat in report["seats"]]) == ("PASS", ["PASS"] * 3)
     assert [row["severity"] for row in report["findings"]] == ["critical"]
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert (
-        "**judge-2** said PASS and listed a critical finding: inconsistent, both are kept as they were given." in text
-    )
+    assert "**judge-2** said PASS and listed a critical finding: inconsistent, both are kept." in text
     assert council("gate", "--fail-on", "critical").code == 10
 
 
