@@ -343,7 +343,7 @@ async def test_an_effect_is_a_step_of_the_ledger_and_not_done_again(
 @pytest.mark.parametrize("kind", ["look", "search"])
 async def test_an_effect_without_a_port_says_what_is_missing(store: SqliteStore, folder: Path, kind: str) -> None:
     council = (await sit(store, folder)).council
-    with pytest.raises(EngineError, match=f"nothing to {kind} in: give it a packet or a search provider"):
+    with pytest.raises(EngineError, match=f"no \"{kind}\" effect: configure a packet or a search provider"):
         async with council.phase("r1"):
             await (council.look(ALPHA, {}) if kind == "look" else council.search(["tabs"]))
 

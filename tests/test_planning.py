@@ -135,7 +135,7 @@ async def forgets_a_variable(council: Council) -> Verdict:
 @pytest.mark.parametrize(
     ("function", "error", "words"),
     [
-        (breaks, EngineError, 'the protocol "mine" broke in rehearsal, nothing was spent: '),
+        (breaks, EngineError, 'the protocol "mine" failed in rehearsal, nothing was spent: '),
         (asks_outside, EngineError, "outside any phase"),
         (asks_twice, EngineError, 'the key "draft/chair"'),
         (asks_for_nothing_there, PromptError, 'there is no prompt "mine/no-such-prompt.md"'),
@@ -236,6 +236,6 @@ async def test_a_bare_verb_means_the_changes_in_the_work_tree(word: str) -> None
 
 async def test_a_bare_verb_without_changes_is_refused() -> None:
     convener = Convener(Path.cwd(), {})
-    with pytest.raises(UsageError, match="nothing has changed here"):
+    with pytest.raises(UsageError, match="the work tree has no changes"):
         await convener.plan(["review"])
     await convener.close()

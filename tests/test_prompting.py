@@ -62,7 +62,7 @@ def test_a_folder_of_ones_own_comes_before_the_shipped_one(folder: Path) -> None
 
 
 def test_a_missing_prompt_is_named_with_the_place_that_was_searched(folder: Path) -> None:
-    with pytest.raises(PromptError, match=rf'there is no prompt "t/say.md" in "{re.escape(str(folder))}": write it'):
+    with pytest.raises(PromptError, match=rf'there is no prompt "t/say.md" in "{re.escape(str(folder))}": add it'):
         words_for(folder)
 
 
@@ -83,7 +83,7 @@ def test_a_prompt_tells_what_it_needs(folder: Path) -> None:
 def test_a_variable_nobody_gives_is_named_whichever_member_sits(folder: Path, small: bool) -> None:
     write(folder, "t/say", "{% if 1 > 2 %}{{ drfats }}{% endif %}")
     with pytest.raises(
-        PromptError, match=r'"say\.md" needs "drfats", which the protocol does not give it: pass drfats=…'
+        PromptError, match=r'"say\.md" needs "drfats", which the protocol does not pass: pass drfats=…'
     ):
         words_for(folder, replace(ALPHA, small=small))
 

@@ -34,7 +34,7 @@ def test_the_protocol_and_its_options_are_those_of_the_earlier_run(table: Table,
     table.provider.answer = None
     first = council("--json", "--rounds", "2", "--flow", "debate", QUESTION).json["run"]
     plan = council("--continue", first, "--dry-run", "--json", NEXT).json
-    assert (plan["protocol"], plan["why"]) == ("advisors", f"as in {first}, which it continues")
+    assert (plan["protocol"], plan["why"]) == ("advisors", f"same as {first}, which it continues")
     assert (plan["options"]["rounds"], plan["options"]["flow"]) == (2, "debate")
     assert plan["packet"]["files"] == [f"council {first}"]
     assert f"continues {first}: its question and answer are in the packet" in council("--continue", first, "--dry-run", NEXT).out  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Term
     for run in (waiting, failed, "r2222"):
         refused = council("--continue", run, NEXT)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert f"run {failed} has no answer to go on from yet" in council("--continue", failed, NEXT).err
+    assert f"run {failed} has no answer to continue from yet" in council("--continue", failed, NEXT).err
 
 
 def test_a_chain_of_questions_shows_the_last_answer_alone(table: Table, council: Terminal) -> None:

@@ -159,7 +159,7 @@ def test_a_member_that_comes_too_late_to_be_asked_is_told_of(table: Table, counc
     ("flags", "line"),
     [
         (("--from", "attack"), 'has no phase "attack" to fork from: it has draft, improve, synthesise'),
-        (("--seat", "delta=sim:m1"), '--seat sets "delta", and nobody of that name sits in this run: it seats alpha, beta, gamma, chair'),
+        (("--seat", "delta=sim:m1"), '--seat sets "delta", but this run has no such seat: its seats are alpha, beta, gamma, chair'),
         (("--seat", "beta=nobody:m1"), 'unknown provider "nobody" in "nobody:m1"'),
         (("--seat", "beta"), "--seat takes NAME=MEMBER"),
     ],

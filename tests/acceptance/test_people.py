@@ -217,7 +217,7 @@ def test_a_detached_run_waits_for_a_person_whom_any_door_may_answer_for(detached
     with pytest.raises(UsageError, match=r"it leaves open verdict \(STAND, MODIFIED, REJECTED\)"):
         answer(run, "attack/beta", "I do not like it.")
     assert answer(run, "attack/beta", "It can STAND, if somebody pays.")
-    with pytest.raises(UsageError, match="nobody is asked"):
+    with pytest.raises(UsageError, match="has no open question"):
         answer(run, "attack/beta", "Again.")
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")

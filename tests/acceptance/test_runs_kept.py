@@ -144,7 +144,7 @@ def test_a_run_that_an_unfinished_fork_takes_answers_from_is_kept(table: Table, 
     fork = table.runs()[1]
     kept = council("runs", "rm", run)
     assert kept.code == 2
-    assert f"the unfinished fork {fork} takes answers from it" in kept.out
+    assert f"the unfinished fork {fork} uses its answers" in kept.out
     assert council("resume", fork).code == 0
     assert council("runs", "rm", run).code == 0
     assert council("runs", "fsck").code == 0

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from council.convene import Convener
-from council.convene.working import Worker, call
+from council.convene.summoning import call
+from council.convene.working import Worker
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
 from tests.acceptance.workers import gone, killed, workers
 from tests.fake_provider import FakeProvider, Reply

@@ -168,7 +168,7 @@ def test_nobody_sits_whom_the_owner_has_not_configured(house: Site, member: str)
 def test_a_seat_can_be_given_to_a_member_that_is_configured(house: Site) -> None:
     told = house.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert told["seats"][1]["model"] == "scripted:"
-    assert "nobody of that name" in house.refused(
+    assert "no protocol has such a seat" in house.refused(
         "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
     )
 
@@ -207,7 +207,7 @@ def test_under_a_cap_nobody_sits_whose_price_nobody_knows(tmp_path: Path) -> Non
     site = Site(folder, environment(tmp_path), max_cost=1)
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]
-        assert "nobody knows what" in site.refused("/api/runs", {"question": QUESTION})
+        assert "no price for" in site.refused("/api/runs", {"question": QUESTION})
     finally:
         site.close()
 
