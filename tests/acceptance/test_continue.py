@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
-from tests.acceptance.test_worker import queued
+from tests.acceptance.test_worker import queue_run
 from tests.fake_provider import Reply
 
 NEXT = "And what about the restores?"
@@ -91,7 +91,7 @@ def test_a_review_can_be_continued(table: Table, council: Terminal) -> None:
 
 @pytest.mark.behaviour("50-continue")
 def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Terminal) -> None:
-    waiting = queued()
+    waiting = queue_run()
     table.provider.always("*", Reply(status=401))
     table.provider.answer = None
     failed = council("--json", "--protocol", "triad", QUESTION).json["run"]

@@ -11,7 +11,7 @@ import pytest
 
 from council.convene import Convener
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
-from tests.acceptance.test_worker import finished, in_order, queued, status, with_convener
+from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
 from tests.fake_provider import Gate, Reply
 
 ARGS = ("--protocol", "collaborative")
@@ -40,7 +40,7 @@ def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answe
     assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
     gate.wait(count=3)
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
 
 
 @pytest.mark.behaviour("50-detach")
@@ -65,7 +65,7 @@ def test_a_dry_run_queues_nothing(table: Table, council: Terminal) -> None:
 
 @pytest.mark.behaviour("50-runs-queued")
 def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council: Terminal) -> None:
-    run = queued()
+    run = queue_run()
     assert f"{run}  " in council("runs").out and "queued      collaborative" in council("runs").out
     assert council("runs").out.rstrip().endswith("(detached)")
     assert [(row["run"], row["status"], row["detached"]) for row in council("runs", "--json").json] == [(run, "queued", True)]  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council
     assert shown.out.rstrip().endswith(f"watch: council watch {run}")
     assert council("report", run).code == 0
     assert council("report", run, "--json").json["status"] == "incomplete"
-    in_order(council)
+    check_store(council)
     assert council("cancel", run).code == 0
 
 
@@ -84,9 +84,9 @@ def test_a_started_detached_run_is_listed_as_running(detached: Table, council: T
     run, gate = start_and_hold(detached, council)
     assert "running     collaborative" in council("runs").out
     assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
-    in_order(council)
+    check_store(council)
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
 
 
 # Watch
@@ -150,7 +150,7 @@ def test_stopping_watch_does_not_stop_the_run(detached: Table, council: Terminal
     assert left.out == ""
     assert status(detached, run) == "running"
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
     assert council("report", run, "--json").json["calls"] == {"made": 7, "replayed": 0, "in_doubt": 0}
 
 
@@ -205,29 +205,29 @@ def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, cou
     assert (watched.code, watched.json["status"]) == (130, "incomplete")
     assert {row["state"] for row in watched.json["degraded"]} >= {"cancelled"}
     assert "cancelled before the last step" in council("report", run).out
-    in_order(council)
+    check_store(council)
     gate.release()
     resumed = council("resume", run, "--json")
     assert (resumed.code, resumed.json["status"]) == (0, "complete")
     assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-cancel")
 def test_a_cancelled_queued_run_is_never_started(detached: Table, council: Terminal) -> None:
-    run = queued()
+    run = queue_run()
     cancelled = council("cancel", run, "--json")
     assert cancelled.json == {"run": run, "status": "incomplete", "cancelled": True}
     watched = council("watch", run)
     assert (watched.code, detached.provider.log) == (130, [])
     assert council("cancel", run).out == f"run {run} has ended already (incomplete): nothing was stopped\n"
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-cancel")
 def test_a_cancel_at_the_moment_of_starting_takes_effect(table: Table, council: Terminal) -> None:
     gate = table.hold("draft")
-    run = queued()
+    run = queue_run()
 
     async def cancel_and_resume(convener: Convener) -> str:
         await convener.store.write(run, [("cancel", ())])  # requested, but not closed yet
@@ -235,7 +235,7 @@ def test_a_cancel_at_the_moment_of_starting_takes_effect(table: Table, council: 
 
     assert with_convener(cancel_and_resume) == "cancelled"
     gate.release()
-    in_order(council)
+    check_store(council)
     assert council("resume", run, "--json").json["status"] == "complete"
 
 
@@ -249,7 +249,7 @@ def test_a_run_in_another_terminal_can_be_cancelled(table: Table, council: Termi
     assert ended(there).code == 130
     assert status(table, run) == "incomplete"
     gate.release()
-    in_order(council)
+    check_store(council)
 
 
 def test_a_finished_run_cannot_be_cancelled(table: Table, council: Terminal) -> None:
@@ -267,7 +267,7 @@ def test_a_queued_run_with_a_missing_folder_can_be_cancelled(
     place.mkdir()
     monkeypatch.chdir(place)
     monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "council.toml"))
-    run = queued()
+    run = queue_run()
     monkeypatch.chdir(table.folder)
     if lost == "folder":
         shutil.rmtree(place)
@@ -275,7 +275,7 @@ def test_a_queued_run_with_a_missing_folder_can_be_cancelled(
         monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "other.toml"))
         (table.folder / "other.toml").write_text("timeout = 9\n")
     assert council("cancel", run, "--json").json["status"] == "incomplete"
-    in_order(council)
+    check_store(council)
 
 
 # Resume in the background
@@ -295,7 +295,7 @@ def test_an_interrupted_run_is_resumed_in_the_background(detached: Table, counci
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
     assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-resume-detached")
@@ -307,7 +307,7 @@ def test_flags_of_resume_apply_in_the_background(detached: Table, council: Termi
     assert council("resume", "--detach", run, "--max-cost", "100").code == 0
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["cost"]["cap"]) == (0, 100)
-    in_order(council)
+    check_store(council)
 
 
 def test_a_complete_run_is_not_resumed_in_the_background(table: Table, council: Terminal) -> None:
@@ -323,4 +323,4 @@ def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: 
     assert (refused.code, refused.err.count("\n")) == (1, 1)
     assert f"run {run} is at work in another process: `council watch {run}` waits for it" in refused.err
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill, mark
-from tests.acceptance.test_worker import queued
+from tests.acceptance.test_worker import queue_run
 
 
 def convened(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
@@ -119,7 +119,7 @@ def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Termin
     there = table.process("--protocol", "triad", QUESTION)
     gate.wait(count=3)
     (run,) = table.runs()
-    waiting = queued()
+    waiting = queue_run()
     kept = council("runs", "rm", run, waiting)
     assert kept.code == 2
     assert f"kept {run}: run {run} is at work in another process" in kept.out
