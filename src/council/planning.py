@@ -320,7 +320,7 @@ def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
             reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one per explorer
         elif reply and not agree and (known := _reply_named(name)):
             reply = known.differing(reply, n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="stand-in")
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
 
     return carry_out
 

@@ -51,7 +51,7 @@ def test_detach_with_json_prints_only_the_run(detached: Table, council: Terminal
 
 
 @pytest.mark.behaviour("50-detach")
-@pytest.mark.parametrize("flags", [("--seat", "alpha=nobody:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
+@pytest.mark.parametrize("flags", [("--seat", "alpha=nope:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
 def test_an_invalid_run_is_refused_before_it_is_queued(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
     refused = council("--detach", *flags, QUESTION)
     assert (refused.code, refused.err.count("\n")) == (2, 1)

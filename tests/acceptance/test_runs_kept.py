@@ -124,7 +124,8 @@ def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Termin
     assert kept.code == 2
     assert f"kept {run}: run {run} is at work in another process" in kept.out
     assert (
-        f"kept {waiting}: run {waiting} is queued, so it was not removed: `council cancel {waiting}` first" in kept.out
+        f"kept {waiting}: run {waiting} is queued, so it was not removed: run `council cancel {waiting}` first"
+        in kept.out
     )
     gate.release()
     assert ended(there).code == 0

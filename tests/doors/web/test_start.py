@@ -230,7 +230,7 @@ def test_a_start_is_queued_at_once_and_held_by_the_worker(house: Site) -> None:
 
 @pytest.mark.behaviour("50-web-start")
 @pytest.mark.parametrize(("wish", "line"), [
-    ({"question": ""}, "nothing"), ({}, "nothing"), ({"question": "   "}, "nothing"), ({"question": QUESTION, "root": "other"}, "no root"),
+    ({"question": ""}, "no question was given"), ({}, "no question was given"), ({"question": "   "}, "no question was given"), ({"question": QUESTION, "root": "other"}, "no root"),
     ({"question": QUESTION, "protocol": "general"}, "not enabled"), ({"question": "validate -"}, "standard input"),
 ])  # fmt: skip
 def test_what_cannot_be_convened_is_refused_and_leaves_no_run(house: Site, wish: Json, line: str) -> None:
