@@ -1,4 +1,4 @@
-"""The verbs a protocol has. Every effect is a ledger step: found there, it is replayed; not found, done and then written."""
+"""The verbs of a protocol. Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from council.types import (
 from council.waiting import Grace, together
 
 T = TypeVar("T")
-NO_MONEY = "skipped(budget)"  # ends the run, and is asked again when it is taken up
-Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: what is wanted → what was found
+NO_MONEY = "skipped(budget)"  # ends the run; the step is asked again on resume
+Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a seat, besides by whom and after what."""
+    """Arguments of one `ask`, without the seat and the conversation."""
 
     prompt: str
     reply: type[Reply] | None
@@ -54,7 +54,7 @@ class Request:
 
 
 class Council:
-    """One council at work. A protocol gets one and speaks only through it."""
+    """Interface of a running protocol to its seats, its ledger and its material."""
 
     def __init__(
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
@@ -65,16 +65,16 @@ class Council:
         self.roster = roster
         self.question = question
         self.quorum = quorum
-        self.grace = grace  # seconds that a seat without a word is waited for when the others of a poll are done
-        self.effort = effort  # how hard reasoning members are asked to think
+        self.grace = grace  # seconds to wait for a seat without output after the rest of a poll finished
+        self.effort = effort  # reasoning effort of members that support it
         self.ledger = ledger
         self.prompts = prompts
         self.carry_out = carry_out
         self.context = dict(context or {})
         self.effects = dict(effects or {})
-        self.limits = dict(limits or {})  # seconds, by what they are for: "explorer", "r2"
+        self.limits = dict(limits or {})  # timeouts in seconds: "explorer", "r2"
         self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
-        self.stances: dict[str, str] = {}  # what seats declared where their reply has a verdict
+        self.stances: dict[str, str] = {}  # the verdict in each seat's latest reply, where it has one
         self._out: dict[str, Absence] = {}
         self._path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
@@ -86,19 +86,19 @@ class Council:
 
     @property
     def packet(self) -> Packet:
-        """The material that goes with the question; an empty one if there is none."""
+        """Return the material sent with the question; empty if there is none."""
         packet: Packet = self.context.get("packet") or Packet()
         return packet
 
     @property
     def chair(self) -> Seat:
         if self.roster.chair is None:
-            raise EngineError("this protocol asks its chair, but its table gives it none: add one to its entry")
+            raise EngineError("this protocol asks its chair, but its Protocol entry has none: set chair=Seat(…)")
         return self.roster.chair
 
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[None]:
-        """Names the phase and prefixes its keys. What is absent when it ends stays absent when it is replayed."""
+        """Name the phase and prefix its keys. Seats absent at its end stay absent on replay."""
         path, phases, absences = self._path, self._phases, self._absences
         self._path, self._absences = (*path, name), {}
         self._phases = (*phases, "/".join(self._path))
@@ -107,7 +107,7 @@ class Council:
             yield
             await self.ledger.end_phase(self._phases[-1], self._absences)
         except BaseException:
-            absences.update(self._absences)  # kept with the phase around this one, if that one ends all the same
+            absences.update(self._absences)  # the enclosing phase stores them if it still ends normally
             raise
         finally:
             self._path, self._phases, self._absences = path, phases, absences
@@ -116,7 +116,7 @@ class Council:
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         after: Statement[Any] | None = None, timeout: float | None = None, **given: Any,
     ) -> Statement[Any]:  # fmt: skip
-        """One seat. `after` continues that seat's conversation. Raises if it is absent: nobody else is asked."""
+        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer."""
         heard = await self._one(seat, Request(prompt, reply, choices or {}, timeout, given), after)
         if isinstance(heard, Statement):
             return heard
@@ -129,7 +129,7 @@ class Council:
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **given: Any,
     ) -> Round[Any]:  # fmt: skip
-        """All at once. A failing seat is absent while quorum holds."""
+        """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
         request = Request(prompt, reply, choices or {}, timeout, given)
         watches = [Watch() for _ in seats]
@@ -144,7 +144,7 @@ class Council:
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         timeout: float | None = None, **given: Any,
     ) -> Round[Any]:  # fmt: skip
-        """In turn; each template gets `heard`, the statements before its own."""
+        """Ask the seats one after another; each template gets `heard`, the earlier statements."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
@@ -157,12 +157,13 @@ class Council:
     async def gather(
         self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
     ) -> list[T | Absence]:
-        """Each seat runs `act` with a council of its own, whose keys carry the seat: nobody waits for another's.
+        """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
 
-        What `act` returns, in seating order; a seat that fell silent in its own act is an Absence there."""
+        Return the results in seating order; a seat that failed to answer in its `act` is an Absence.
+        """
         came = await together([self._acted(self._apart(seat), seat, act) for seat in seats])
         for one in came:
-            if isinstance(one, BudgetSpent):  # only now: those who were under way are paid for, and have been heard
+            if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
                 raise one
         return [one for one in came if not isinstance(one, BudgetSpent)]
 
@@ -180,36 +181,36 @@ class Council:
             return absence
 
     async def look(self, seat: Seat, wanted: Json) -> list[Json]:
-        """Read-only look-ups through the packet gate."""
+        """Return the results of read-only look-ups through the packet gate."""
         return await self._effect("look", seat.name, wanted)
 
     async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
-        """What was found, in rows, each with a title, an address and a snippet; or `why` a query came to nothing."""
+        """Return search results with title, address and snippet; a failed query has a row with `why`."""
         return await self._effect("search", "search", {"queries": list(queries), "freshness": freshness})
 
     def note(self, what: str, why: str) -> None:
-        """Say what was decided, and why."""
+        """Record a decision of the protocol and its reason."""
         self.ledger.tell_once(ev.Noted(what, why))
 
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
-        """In an order of the reader's own, the same whenever the run is resumed."""
-        seed = self.prompts.seed
-        order = [hmac.new(seed, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
+        """Return the items in an order specific to the reader, and stable when the run is resumed."""
+        key = self.prompts.seed
+        order = [hmac.new(key, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
         return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
 
     def labelled(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
-        """Statements under labels of the reader's own, in an order of its own; the ledger keeps whose they are."""
+        """Return the statements under anonymous labels, shuffled for this reader. The ledger records the real seats."""
         shown = dict(zip(labels(len(items)), self.shuffled(items, reader), strict=True))
         whose = {label: one.seat.name for label, one in shown.items()}
         self.ledger.tell_once(ev.Labelled(self._phase, reader.name, whose))
         return shown
 
-    # How a seat is heard
+    # Steps
 
     @property
     def _phase(self) -> str:
         if not self._phases:
-            raise EngineError("a step was asked for outside any phase: put it under `async with council.phase(…)`")
+            raise EngineError("a step was started outside any phase: put it inside `async with council.phase(…)`")
         return self._phases[-1]
 
     async def _one(
@@ -235,9 +236,7 @@ class Council:
         known = {"question": self.question, **self.context, **request.given}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
         schema = replies.schema_of(reply, choices, small=seat.small) if reply else None
-        tokens = (
-            None if schema and seat.small else rendered.max_tokens
-        )  # a grammar ends a small member's reply by itself
+        tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         name = reply.__name__ if reply else ""
         ask = Ask(
             key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, effort=self.effort,
@@ -321,7 +320,7 @@ class Council:
         return round_
 
     def _apart(self, seat: Seat) -> Council:
-        """A council for one seat: the same run, the same record, keys of its own."""
+        """Return a Council for one seat of this run, with the seat in its keys."""
         council = Council(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
             context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum, grace=self.grace,
@@ -344,7 +343,7 @@ class Council:
     async def _do_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
         if kind not in self.effects:
             raise EngineError(
-                f'this council has nothing to {kind} in: give it a packet or a search provider, or leave out "{kind}"'
+                f'this council has no "{kind}" effect: configure a packet or a search provider, or do not call "{kind}"'
             )
         what = json.dumps(wanted, ensure_ascii=False)
         self.ledger.begin(key, print_)
@@ -358,5 +357,5 @@ class Council:
 
 
 def _is_found(row: Json) -> bool:
-    """Whether something came back, and not a reason why nothing did."""
+    """Return whether a row is a result, not the reason for an empty one."""
     return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))

@@ -1,4 +1,4 @@
-"""How a deliberation ends: with a verdict, or with what can still be said when it was cut short."""
+"""Run endings: the verdict, or a digest of the positions if the run stopped early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING = Verdict("")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a deliberation ended, before it is written down."""
+    """Status and verdict of a run, before they are stored."""
 
     status: str
     verdict: Verdict
@@ -28,7 +28,7 @@ class Ending:
 
 
 async def deliberate(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
-    """Run the protocol to its end, or to what can still be said when too few are left."""
+    """Run the protocol. Return a digest as its ending if the budget, the chair or the quorum is lost."""
     try:
         verdict = await protocol.load()(council, **options)
     except BudgetSpent as spent:
@@ -54,7 +54,7 @@ def cancelled(council: Council) -> Ending:
 
 
 def _cut_short(council: Council, cause: str, stopped: str, reason: str, so_far: Verdict = NOTHING) -> Ending:
-    """Never one seat's raw text as the answer: a digest of all of them, told apart from an answer; then what rules made out."""
+    """Return an ending with a digest of all positions, then the partial verdict. One seat's text is never the answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     positions, stances = (_in_order(council, said) for said in (council.positions, council.stances))
@@ -64,18 +64,18 @@ def _cut_short(council: Council, cause: str, stopped: str, reason: str, so_far: 
 
 
 def _in_order(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:
-    """In seating order, not in that of arrival, which is chance."""
+    """Sort by seating order, because the order of arrival is random."""
     place = {seat.name: n for n, seat in enumerate(council.members)}
     return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
 
 
 async def until(work: asyncio.Future[Ending], stop: Stop, recalled: asyncio.Future[None]) -> Ending | None:
-    """What the work came to, or None if it was stopped or recalled first."""
+    """Return the ending of the work, or None if it was stopped or cancelled first."""
     tasks: set[asyncio.Future[Any]] = {work, recalled, asyncio.ensure_future(stop.wait())}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
     finally:
-        for task in tasks:  # one that is done stays as it is
+        for task in tasks:  # no effect on finished tasks
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
-"""Words and flags → what is meant. Pure, but for asking whether a path exists.
+"""Parse words and flags into an Intent. Its only I/O is checking whether paths exist.
 
-The word lists stand in data/triggers.toml, the owners of flags in data/flags.json.
+The word lists are in data/triggers.toml, the owners of flags in data/flags.json.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
 from functools import cache
 from importlib.resources import files
 from itertools import combinations
@@ -20,13 +21,24 @@ from typing import Any, NamedTuple
 from council.errors import UsageError
 from council.rules.words import GAP, as_pattern, finder, masked
 
-JUDGING = ("judges", "quick")  # the protocols whose task is read off a verb; all others are asked
+JUDGING = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
 REVISIONS = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
+
+
+class ChosenBy(Enum):
+    """What selected the protocol."""
+
+    FLAG = "flag"  # --protocol, or a flag of one protocol
+    PREFIX = "prefix"
+    VERB = "verb"
+    TARGET = "target"
+    TRIGGER = "trigger"
+    DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the user meant, before anything is seated or spent. `why` leaves out the protocol's name."""
+    """Parsed request, before seating. `why` does not repeat the protocol's name."""
 
     task: str  # ask | validate | brainstorm | research
     protocol: str
@@ -36,17 +48,19 @@ class Intent:
     verbose: bool
     domain: str  # code | architecture | writing | research | general
     options: dict[str, Any]
+    chosen_by: ChosenBy = ChosenBy.FLAG
 
 
 class Choice(NamedTuple):
     protocol: str
     why: str
+    by: ChosenBy
 
 
 class Verb(NamedTuple):
     task: str
     said: str
-    rest: str  # the words after a leading verb; all of them, if it does not lead
+    rest: str  # the words after a leading verb, or all words
     leads: bool
 
 
@@ -59,7 +73,7 @@ def read_intent(
     folder: Path,
     known: Collection[str],
 ) -> Intent:
-    """Read the words and the protocol-owned flags that were given. Raises UsageError and nothing else."""
+    """Parse the words and the flags of protocols. Raise UsageError only."""
     text, shown = _without_verbose(" ".join(words).strip())
     prefixed, text = _without_prefix(text)
     text, shown_after_prefix = _without_verbose(text)
@@ -72,7 +86,7 @@ def read_intent(
         verb = _verb_within(text)
     choice = choice or (None if asked else _by_task(verb, text, paths)) or _by_trigger(text)
     task = _task(choice.protocol, verb, flags)
-    question = rest if verb and verb.said == task and verb.leads else text  # the verb itself is grammar, not question
+    question = rest if verb and verb.said == task and verb.leads else text  # a leading verb is not part of the question
     if not question:
         raise UsageError(_nothing_asked(verb))
     return Intent(
@@ -84,16 +98,17 @@ def read_intent(
         verbose=verbose or shown or shown_after_prefix,
         domain=domain_of(text),
         options=dict(flags),
+        chosen_by=choice.by,
     )
 
 
 def focus_line(domain: str, seat: str) -> str:
-    """What a seat of the dual modes looks at first in this domain; "" when there is nothing special to look at."""
+    """Return the focus of a seat of the dual modes in this domain, or ""."""
     return str(_data()["focus"].get(domain, {}).get(seat, ""))
 
 
 def domain_of(text: str) -> str:
-    """The domain of a question; a concrete piece of code decides for code, whatever else is said."""
+    """Return the domain of a question. Any code artefact in it means "code"."""
     domains = _data()["domains"]
     if any(re.search(artefact, text) for artefact in domains["artefacts"]):
         return "code"
@@ -103,7 +118,7 @@ def domain_of(text: str) -> str:
     return "general"
 
 
-# Who chose: an explicit name, a flag, a verb, a trigger word, or nobody.
+# The choice of a protocol: by name, flag, verb, target, trigger word, or default.
 
 
 def _explicit(protocol: str | None, prefixed: Choice | None, known: Collection[str]) -> Choice | None:
@@ -116,9 +131,9 @@ def _explicit(protocol: str | None, prefixed: Choice | None, known: Collection[s
         )
     if prefixed and prefixed.protocol != name:
         raise UsageError(
-            f"--protocol chose {name} and {prefixed.why} {prefixed.protocol}: a run follows one protocol, drop one"
+            f"--protocol chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
         )
-    return Choice(name, "--protocol")
+    return Choice(name, "--protocol", ChosenBy.FLAG)
 
 
 def _by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:
@@ -130,11 +145,11 @@ def _by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | Non
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
                 f"{_flag(one)} belongs to {owners[one][0]} and {_flag(other)} to {owners[other][0]}: "
-                "a run follows one protocol, drop one of the two flags"
+                "a run uses one protocol, drop one of the two flags"
             )
-    # The flag with the fewest owners decides: --preset beside a flag of general is general's.
+    # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
-    return Choice(owners[decisive][0], _flag(decisive)) if decisive else None
+    return Choice(owners[decisive][0], _flag(decisive), ChosenBy.FLAG) if decisive else None
 
 
 def _refuse_flags_of_others(owners: Mapping[str, Sequence[str]], explicit: Choice) -> None:
@@ -146,7 +161,7 @@ def _refuse_flags_of_others(owners: Mapping[str, Sequence[str]], explicit: Choic
 
 
 def _owners_of(name: str, explicit: Choice | None) -> tuple[str, ...]:
-    """Who owns a flag. One that nobody lists may be an own protocol's; its options will tell."""
+    """Return the protocols that own a flag. An unlisted flag may belong to an explicitly named third-party protocol."""
     table = _owners()
     if name in table:
         return table[name]
@@ -159,10 +174,10 @@ def _owners_of(name: str, explicit: Choice | None) -> tuple[str, ...]:
 
 def _by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choice | None:
     if verb and verb.leads:
-        return Choice("judges", f'the verb "{verb.said}"')
+        return Choice("judges", f'the verb "{verb.said}"', ChosenBy.VERB)
     if lone := _lone_target(text, paths):
-        return Choice("judges", f'the target "{lone}"')
-    return Choice("judges", f'the verb "{verb.said}" and the target "{paths[0]}"') if verb else None
+        return Choice("judges", f'the target "{lone}"', ChosenBy.TARGET)
+    return Choice("judges", f'the verb "{verb.said}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
 
 
 def _by_trigger(text: str) -> Choice:
@@ -170,8 +185,8 @@ def _by_trigger(text: str) -> Choice:
         lists = _data()["protocols"][protocol]
         words = tuple(form for word, forms in lists["words"].items() for form in (word, *forms))
         if found := finder(words).search(masked(text, lists["exceptions"])):
-            return Choice(protocol, _the_words(found.group()))
-    return Choice("collaborative", "the default")
+            return Choice(protocol, _the_words(found.group()), ChosenBy.TRIGGER)
+    return Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
 def _the_words(found: str) -> str:
@@ -189,7 +204,7 @@ def _task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
     return verb.task if verb else "validate"
 
 
-# What is grammar and not question: verbose phrases, a deciding prefix, the word `ask`.
+# Words that are not part of the question: verbose phrases, a protocol prefix, the word `ask`.
 
 
 def _without_verbose(text: str) -> tuple[str, bool]:
@@ -212,17 +227,17 @@ def _verbose_span(text: str) -> tuple[int, int] | None:
 
 
 def _stands_apart(text: str, start: int, end: int) -> bool:
-    """At an edge of the words, or set off from them on both sides; see triggers.toml."""
+    """Return whether a span is at an edge of the text or set off by punctuation on both sides; see triggers.toml."""
     before, after = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
     if text[:start].endswith("-") or text[end : end + 1] in ("=", "-"):
-        return False  # a flag or a setting that the sentence speaks of
+        return False  # the sentence mentions a flag or a setting
     if not before.strip() or not after.strip():
         return True
     return before[-1] in ",;:.!?([\n–—" and after[0] in ",;:.)]\n–—"
 
 
 def _cut(text: str, start: int, end: int) -> str:
-    """Take a span out with the punctuation that set it off, and join what is left as one would have written it."""
+    """Remove a span with its surrounding punctuation, and join the rest with natural punctuation."""
     left, right = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
     if left.endswith("(") and right.startswith(")"):
         left, right = left[:-1], right[1:]
@@ -238,19 +253,19 @@ def _cut(text: str, start: int, end: int) -> str:
 def _without_prefix(text: str) -> tuple[Choice | None, str]:
     for prefix, protocol in _data()["prefixes"].items():
         if found := re.match(rf"{as_pattern(prefix)}\s*:\s*", text, re.IGNORECASE):
-            return Choice(protocol, f'the prefix "{prefix}:"'), text[found.end() :].strip()
+            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), text[found.end() :].strip()
     return None, text
 
 
 def _without_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
-    """`ask` is grammar when it is an argument of its own; inside a quoted sentence it is a word like any other."""
+    """Remove a leading `ask` that is a separate argument; inside a quoted sentence it is part of the question."""
     first, _, rest = text.partition(" ")
     return (True, rest.strip()) if first == "ask" and "ask" in words else (False, text)
 
 
 def _nothing_asked(verb: Verb | None) -> str:
     example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
-    return f"no question was given, so there is nothing to convene on: say what you want to know, as in {example}"
+    return f"no question was given: add one, for example {example}"
 
 
 # Verbs of the judges.
@@ -279,11 +294,11 @@ def _find_verb(text: str) -> re.Match[str] | None:
 
 def _verb(found: re.Match[str], rest: str, *, leads: bool) -> Verb | None:
     said = re.sub(GAP, " ", found.group().lower())
-    task = _tasks().get(said)  # none for letters that only match in any case, such as a dotless i
+    task = _tasks().get(said)  # None for letters that match only case-insensitively, such as a dotless i
     return Verb(task, said, rest, leads) if task else None
 
 
-# Targets, as written.
+# Targets, as the user wrote them.
 
 
 def _target(task: str, words: Sequence[str], rest: str, paths: Sequence[str]) -> str | None:
@@ -295,7 +310,7 @@ def _target(task: str, words: Sequence[str], rest: str, paths: Sequence[str]) ->
 
 
 def _lone_target(text: str, paths: Sequence[str]) -> str | None:
-    """The target, when the words are that and nothing else."""
+    """Return the target if the text consists of nothing else."""
     if text == "-" or (REVISIONS.fullmatch(text) and not paths):
         return text
     if paths and " ".join(paths) == " ".join(text.split()):
@@ -313,21 +328,21 @@ def _named_target(rest: str) -> str | None:
 
 
 def _revisions(rest: str) -> str | None:
-    """A range such as main..HEAD, first or last of the words; in the middle two dots are more likely a pause."""
+    """Return a range such as main..HEAD at the start or end; elsewhere two dots are probably punctuation."""
     edges = (rest.split() or [""])[:: max(1, len(rest.split()) - 1)]
     return next((edge for edge in edges if REVISIONS.fullmatch(edge)), None)
 
 
 def _paths(words: Sequence[str], rest: str, folder: Path) -> list[str]:
     if _exists(rest, folder):
-        return [rest]  # alone, even a bare word or a name with blanks is a path
+        return [rest]  # alone, even a plain word or a name with spaces is a path
     tokens = [token for word in words for token in ([word] if _exists(word, folder) else word.split())]
     found = (_path_within(token, folder) for token in tokens)
     return list(dict.fromkeys(path for path in found if path))
 
 
 def _path_within(token: str, folder: Path) -> str | None:
-    """A path among other words must look like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
+    """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
     bare = token if _exists(token, folder) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
     if not re.search(r"\w", bare) or not _exists(bare, folder):
         return None
@@ -350,7 +365,7 @@ def _exists(path: str, folder: Path) -> bool:
         return False
 
 
-# The data, and how it is spoken of.
+# Data files and message parts.
 
 
 @cache

@@ -1,4 +1,4 @@
-"""From what is meant to a plan. A protocol is rehearsed with stand-ins, so that its plan cannot lie and no prompt can fail later."""
+"""Plans: seat an intent and rehearse its protocol with fake answers, which yields exact call counts and checks every prompt."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
 
 NO_PACKET = Packet()
-SMALL_PACKET = 1500  # tokens of material that a small member is shown
-WEIGHTY = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # what a single judge is not enough for
+SMALL_PACKET = 1500  # tokens of material for small members
+WEIGHTY = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be done, by whom, and why; nothing has been spent."""
+    """Seats, phases, calls and estimated cost of a run that has not started."""
 
     protocol: Protocol
     why: str
@@ -52,23 +52,23 @@ class Plan:
     verbose: bool = False
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()  # what the report has to say above the answer
-    refusal: str = ""  # why it can be looked at and not be run
-    effort: str | None = None  # how hard reasoning members are asked to think
-    cost: Json | None = None  # low, expected and worst, in dollars; None where a price is unknown
-    unpriced: tuple[str, ...] = ()  # whose
-    cap: float | None = None  # what it may cost
-    given: Json = field(default_factory=dict)  # the options as they were said, for whoever asks on
+    notices: tuple[str, ...] = ()  # shown above the answer in the report
+    refusal: str = ""  # why the plan can be shown but not run
+    effort: str | None = None  # reasoning effort of members that support it
+    cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
+    unpriced: tuple[str, ...] = ()  # members without a price
+    cap: float | None = None  # maximum cost in dollars
+    given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
 
     def ready(self) -> None:
-        """Refuse what can be looked at and not be run, before anything is said or spent."""
+        """Raise if the plan cannot be run, before any request is sent."""
         self.protocol.load()
         if self.refusal:
             raise SearchNotEnabled(self.refusal)
 
     def as_json(self) -> Json:
-        """The object `council.plan/1`."""
+        """Return the object `council.plan/1`."""
         return {
             "schema": "council.plan/1", "task": self.question.task, "protocol": self.protocol.name, "why": self.why,
             "question": self.question.text, "target": self.question.target, "options": self.options,
@@ -80,7 +80,7 @@ class Plan:
         }  # fmt: skip
 
     def setup(self) -> Json:
-        """What another process needs to take the run up again."""
+        """Return the setup that another process needs to resume the run."""
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
             "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
@@ -105,7 +105,7 @@ def roster_from(setup: Json) -> Roster:
 
 
 def packet_from(setup: Json) -> Packet:
-    """The packet as it was sent: a resumed run does not read a file again."""
+    """Return the packet as it was sent; a resumed run does not read files again."""
     kept = setup["packet"]
     files = tuple(PacketFile(**file) for file in kept["files"])
     skipped = tuple(Skipped(**item) for item in kept["skipped"])
@@ -114,20 +114,20 @@ def packet_from(setup: Json) -> Packet:
 
 
 def _seat_from(value: Json) -> Seat:
-    """Also of a run that an older version wrote down, whose seats had other fields."""
+    """Return a stored seat, ignoring the fields of older versions."""
     known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
     return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
 
 
 def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET, today: str = "2026-01-01") -> Json:
-    """What every prompt may speak of besides the question and the seat."""
+    """Return the variables of every prompt besides the question and the seat."""
     focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
     return {"focus": focus, "packet": packet, "today": today}
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What was said about the packet: flags, and what came in on standard input."""
+    """Material options: flags and standard input."""
 
     spec: str | None = None
     decisions: tuple[str, ...] = ()
@@ -136,9 +136,9 @@ class Material:
     match: bool = True
     redact: bool = False
     skip_secrets: bool = False
-    selection: Selection | None = None  # what was chosen already, in place of what the words name
-    targets: tuple[str, ...] = ()  # paths of the folder, in place of what the words name
-    earlier: tuple[str, str] | None = None  # an earlier run: its name and its question and answer
+    selection: Selection | None = None  # files already selected, instead of targets in the words
+    targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
+    earlier: tuple[str, str] | None = None  # name and text of an earlier run
 
 
 async def make_plan(
@@ -166,18 +166,16 @@ async def make_plan(
 
 
 def _strangers(roster: Roster, settings: Settings) -> list[str]:
-    """Seats set by hand that this council does not have: without effect here; refused, if no council has them."""
+    """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
     names = [seat.name for seat in roster.seats]
     set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
     for seat in set_here:
         if seat not in (*names, *protocols.every_seat()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f'--seat sets "{seat}", and nobody of that name sits in any council: the seats of this one are {known}'
+                f'--seat sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
             )
-    return [
-        f"--seat {seat} has no effect here: this council has no such seat" for seat in set_here if seat not in names
-    ]
+    return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 
 
 def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
@@ -189,7 +187,7 @@ def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
 
 
 def _packed(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
-    """A small member's window is small: the packet is cut to it, and every cut is told."""
+    """Build the packet, truncated if a member is small; each cut is reported."""
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
     return build(
@@ -201,11 +199,11 @@ def _packed(question: Question, roster: Roster, folder: Path, material: Material
 def _too_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
     quick = protocol.name == "quick" or options.get("quick")
     said = WEIGHTY.search(f"{question.text} {question.target or ''}") if quick else None
-    return [f'"{said[0]}" asks for more than one judge\'s first look: leave out --quick'] if said else []
+    return [f'"{said[0]}" needs more than one judge: drop --quick'] if said else []
 
 
 def _about(packet: Packet) -> list[str]:
-    matched = [f"taken as a target: {match}" for match in packet.matched]
+    matched = [f"used as target: {match}" for match in packet.matched]
     masked = [f"{packet.masked} secrets masked"] if packet.masked else []
     return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
 
@@ -234,7 +232,7 @@ def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
     )
 
 
-# The phases, the least and the most calls, and what is asked on the shorter and on the longer way.
+# The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
 Rehearsed = tuple[tuple[Json, ...], tuple[int, int], tuple[Call, ...], tuple[Call, ...]]
 _KNOWN: dict[tuple[object, ...], Rehearsed] = {}
 MOST_KNOWN = 256
@@ -243,7 +241,7 @@ MOST_KNOWN = 256
 async def _rehearsed(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
 ) -> Rehearsed:
-    """Both ways a protocol can go. The words of a question change nothing in that, so councils of one kind share it."""
+    """Rehearse with agreeing and with disagreeing seats. The result does not depend on the question's text, so it is cached."""
     key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
     if packet.empty and key in _KNOWN:
         return _KNOWN[key]
@@ -258,7 +256,7 @@ async def _rehearsed(
 
 
 def sent(plan: Plan) -> Json:
-    """The packet exactly as the first seat is shown it; the others get the same with their own lens at its end."""
+    """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
     schema = OUTPUT_SCHEMA if plan.question.task == "validate" else None
     return dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
 
@@ -267,9 +265,10 @@ async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = NO_PACKET, *, agree: bool,
     calls: list[Call] | None = None,
 ) -> list[Entry]:  # fmt: skip
-    """Run the whole protocol with stand-ins that answer yes (or no) to everything. Costs nothing, renders every prompt.
+    """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
-    `calls` gets what was asked."""
+    Append each call to `calls`.
+    """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
     answer = stand_in(agree, options.get("explorers") or 1)
@@ -287,13 +286,13 @@ async def rehearse(
         verdict = await protocol.load()(council, **options)
         if not isinstance(verdict, Verdict):
             raise EngineError(
-                f'the protocol "{protocol.name}" returned {type(verdict).__name__}, not a Verdict: nothing was spent'
+                f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
             )
     except CouncilError:
         raise
     except Exception as error:
         raise EngineError(
-            f'the protocol "{protocol.name}" broke in rehearsal, nothing was spent: {type(error).__name__}: {error}'
+            f'the protocol "{protocol.name}" failed in rehearsal, nothing was spent: {type(error).__name__}: {error}'
         ) from error
     return record.entries
 
@@ -309,30 +308,31 @@ async def _finds_one(wanted: Json) -> list[Json]:
 
 
 def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
+    """Return a function that answers each step with a valid fake reply."""
     asked: Counter[str] = Counter()
 
     async def carry_out(step: Step) -> Outcome:
         name, schema = step.ask.schema_name, step.ask.schema
         n, asked[name] = asked[name], asked[name] + 1
-        await asyncio.sleep(0)  # so that those who are asked at once are seen to be
+        await asyncio.sleep(0)  # let parallel asks start before the first answer
         reply = instance(schema, agree) if schema else None
         if name == SubQuestions.__name__:
-            reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one for each that will be sent out
+            reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one per explorer
         elif reply and not agree and (known := _reply_named(name)):
             reply = known.differing(reply, n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="stand-in")
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
 
     return carry_out
 
 
 def _reply_named(name: str) -> type[Reply] | None:
-    """One of ours by its name; a newcomer's own reply is answered by its schema alone."""
+    """Return a built-in reply type by its name; replies of third-party protocols are generated from their schema alone."""
     found = getattr(replies, name, None)
     return found if isinstance(found, type) and issubclass(found, Reply) else None
 
 
 def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """What each phase asked, and whether at once: two were asked before one had answered."""
+    """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
     asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
     seats = {event.seat for event in asked}
     phases: dict[str, Json] = {}
@@ -350,6 +350,6 @@ def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
 
 
 def _common(phase: str, seats: set[str]) -> str:
-    """A phase that each seat goes through on its own, under the name they share: judge/judge-2/explore is judge/explore."""
+    """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
     first, *rest = phase.split("/")
     return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])

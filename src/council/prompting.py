@@ -1,7 +1,7 @@
-"""Prompts are files: load one, tell what it needs, render it. A file has TOML front matter and a Jinja2 body.
+"""Prompt files: load, check and render them. A file has TOML front matter and a Jinja2 body.
 
-Front matter: `role` (who the seat is, one sentence), `ask` (what is wanted, one sentence), `words` (about how many),
-`material` (expressions that give what a small member is shown), `tokens` (a cap on the answer). `role` and `ask` are templates.
+Front matter: `role` (one sentence about the seat), `ask` (one sentence about the task), `words` (approximate answer length),
+`material` (expressions for the material of small members), `tokens` (maximum answer tokens). `role` and `ask` are templates.
 The body is the full prompt; a small member gets the compact template instead, filled from the front matter.
 """
 
@@ -33,12 +33,12 @@ KNOWN_FRONT: dict[str, tuple[type, str]] = {
     "tokens": (int, "a whole number"),
     "material": (list, "a list of expressions"),
 }
-CONTEXT_ENDS = "\n  }"  # how it does in the packet's JSON; a text in it holds no line end of its own
+CONTEXT_ENDS = "\n  }"  # in the packet's JSON, where strings contain no raw line ends
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
-SMALL_QUOTE = 90  # words of another's statement that a small member is shown
-SMALL_MATERIAL = 1200  # words of all statements together
-TOKENS_PER_WORD = 2.0  # generous: a small member that rambles is cut here
+SMALL_QUOTE = 90  # words per quoted statement for a small member
+SMALL_MATERIAL = 1200  # words of all quoted statements together
+TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
 _jinja = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
@@ -51,7 +51,7 @@ _jinja = jinja2.Environment(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One file, parsed and compiled once."""
+    """Parsed and compiled prompt file."""
 
     path: Path
     body: jinja2.Template
@@ -69,32 +69,32 @@ class Rendered:
     temperature: float | None = None
     max_tokens: int | None = None
     words: int | None = None
-    shared: int = 0  # characters of the first user message that every seat is shown alike
+    shared: int = 0  # leading characters of the first user message that are the same for every seat
 
 
 class Prompts:
-    """The prompts of one run: where to look, and the seed that fences are made of."""
+    """Prompts of one run: the folders to search, and the key of its fence marks."""
 
     def __init__(self, seed: str, folders: Sequence[Path] = ()) -> None:
         self.seed = seed.encode()
         self.folders = (*folders, SHIPPED)
 
     def find(self, name: str, seat: Seat) -> Prompt:
-        """`phase.<seat>.md` if there is one, else `phase.md`."""
+        """Return `phase.<seat>.md` if it exists, else `phase.md`."""
         for file in (f"{name}.{seat.name}.md", f"{name}.md"):
             for folder in self.folders:
                 if (folder / file).is_file():
                     return load(folder / file)
         places = " or ".join(f'"{folder}"' for folder in self.folders[:-1]) or "the package"
-        raise PromptError(f'there is no prompt "{name}.md" in {places}: write it, or correct the name in the protocol')
+        raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
 
     def render(self, name: str, seat: Seat, given: Mapping[str, Any], before: Iterable[Message] = ()) -> Rendered:
-        """The exact messages for a seat; `before` is the conversation that is being continued."""
+        """Render the exact messages for a seat; `before` is the conversation to continue."""
         prompt = self.find(name, seat)
         if missing := sorted(prompt.needs - given.keys() - {"seat", "role", "packet"} - _jinja.globals.keys()):
             raise PromptError(
-                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not give it: '
-                f'pass {missing[0]}=… where "{name}" is asked, or correct the name in the file'
+                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not pass: '
+                f'pass {missing[0]}=… to the call that uses "{name}", or correct the name in the file'
             )
         try:
             return self._render(prompt, seat, {**given, "seat": seat, "quote": self.quote}, tuple(before))
@@ -114,14 +114,14 @@ class Prompts:
         return Rendered(messages, None, prompt.tokens, given["words"], self._shared(messages))
 
     def _shared(self, messages: tuple[Message, ...]) -> int:
-        """Up to the end of the packet's context: what differs between seats stands behind it."""
+        """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""
         first = next(message["content"] for message in messages if message["role"] == "user")
         start = first.find(f"<<<Packet {self.mark('packet')}\n")
         end = first.find(CONTEXT_ENDS, start) if start >= 0 else -1
         return end + len(CONTEXT_ENDS) if end >= 0 else 0
 
     def _dossier(self, seat: Seat, given: dict[str, Any]) -> str:
-        """The packet in its fence. What differs between seats stands at its end, so that vendors' caches hit the rest."""
+        """Render the packet in its fence. Parts that differ between seats come last, so that vendors can cache the rest."""
         packet: Packet = given["packet"]
         if packet.empty:
             return ""
@@ -134,25 +134,25 @@ class Prompts:
         pieces = [piece for expression in prompt.material for piece in _pieces(expression(**given))]
         room = min(SMALL_QUOTE, SMALL_MATERIAL // max(1, len(pieces)))
         material = [(label, _shorten(text, room)) for label, text in pieces]
-        given = {**given, "packet": Packet() if before else given["packet"]}  # it was shown in the turn before
+        given = {**given, "packet": Packet() if before else given["packet"]}  # the previous turn has it
         user = _part("compact.md").render(given, ask=prompt.ask.render(given), words=words, material=material)
         system = {"role": "system", "content": given["role"]}
         messages = (*(before or [system]), {"role": "user", "content": user.strip()})
         return Rendered(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words)
 
     def repair(self, said: str, words: str) -> tuple[Message, Message]:
-        """The turn that asks for the same reply in the right form."""
+        """Return the messages that ask for the same reply in the required format."""
         user = _part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
 
     def shortened(self, messages: tuple[Message, ...], cuts: Sequence[str]) -> tuple[Message, ...]:
-        """Messages that something was cut out of, with a last word about what it was."""
+        """Append a note about the cuts to the last message."""
         last = messages[-1]
         told = _part("cut.md").render(cuts=self.quote(cuts, "Cut")).strip()
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
-        """Another's words inside a fence that nobody outside this run could have written."""
+        """Quote another seat's text inside a fence whose mark cannot be forged from outside the run."""
         if isinstance(what, Statement):
             name, text, mark = label or what.seat.label, what.said, self.mark(what.key)
         else:
@@ -205,7 +205,7 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
-    """The packet as a seat is shown it: lines numbered, so that places can be named; its lens only where it judges."""
+    """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging tasks."""
     numbered = replace(packet, files=tuple(PacketFile(file.path, _numbered(file.content)) for file in packet.files))
     judging = question.task != "ask"
     lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
@@ -217,7 +217,7 @@ def _numbered(content: str) -> str:
 
 
 def _pieces(value: Any) -> list[tuple[str, str]]:
-    """Whatever an expression gave, as labelled texts. A mapping that is no round has labels of its own."""
+    """Return the value of a material expression as labelled texts. A mapping other than a Round provides its labels."""
     if isinstance(value, Statement):
         return [(value.seat.label, visible(value.said))]
     if isinstance(value, Round):
@@ -235,7 +235,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Without the characters a reader cannot see but a model can: format, tag and control characters."""
+    """Remove characters that a model reads but a person cannot see: format, tag and control characters."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cn"))
 
 

@@ -1,4 +1,4 @@
-"""Waiting for several at once; where a grace is given, not for ever for those who have not said a word."""
+"""Parallel waiting with an optional grace period for seats that have no output yet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """How long the silent are waited for once everybody else is done, and enough of them have answered."""
+    """Time limit for seats without output, once enough of the other seats have answered."""
 
     seconds: float
-    watches: Sequence[Watch]  # one for each who is asked, in their order
+    watches: Sequence[Watch]  # one per task, in the same order
     enough: int
 
     async def keep(self, tasks: Sequence[asyncio.Future[Any]]) -> None:
-        """Returns when all are done, or one has failed; those who stay silent too long are left behind."""
+        """Return when all tasks are done or one has failed. Drop the seats without output after the grace period."""
         watch = dict(zip(tasks, self.watches, strict=True))
         pending = set(tasks)
         while pending:
@@ -43,7 +43,7 @@ def _speaking(watch: dict[asyncio.Future[Any], Watch], pending: set[asyncio.Futu
 
 
 async def together(asked: Sequence[Coroutine[Any, Any, T]], grace: Grace | None = None) -> list[T]:
-    """All at once; the first error stops the rest and is the one that is raised."""
+    """Run all coroutines in parallel. Raise the first error and cancel the rest."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in asked]
     try:
         if grace:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Table, Terminal, until
-from tests.acceptance.workers import swept, workers
+from tests.acceptance.workers import kill_remaining_workers, workers
 from tests.fake_provider import FakeProvider
 
 
@@ -34,4 +34,4 @@ def detached(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     try:
         until(lambda: not workers(data), "the worker went away when it was idle")
     finally:
-        assert not swept(data)
+        assert not kill_remaining_workers(data)

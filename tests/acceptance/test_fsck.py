@@ -37,10 +37,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         sql("UPDATE runs SET report = replace(report, 'MODIFIED', 'SURVIVED')"),
         "the report rebuilt from the ledger is not the one that was kept",
     ),
-    "a changed verdict": (changed_verdict, "the verdict recomputed from the statements is not the one that was kept"),
+    "a changed verdict": (changed_verdict, "the verdict recomputed from the statements differs from the stored one"),
     "a changed ruling": (
         sql("UPDATE results SET body = replace(body, 'MODIFIED', 'SURVIVED') WHERE key = 'verdict/chair'"),
-        "the verdict recomputed from the statements is not the one that was kept",
+        "the verdict recomputed from the statements differs from the stored one",
     ),
     "an intent is gone": (
         sql("DELETE FROM intents WHERE key = 'attack/gamma'"), 'the result "attack/gamma" has no intent with an answer'

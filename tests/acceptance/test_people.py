@@ -16,7 +16,7 @@ from council.convene import Convener
 from council.errors import UsageError
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, die_at, mark, until
 from tests.acceptance.test_crash_everywhere import processes
-from tests.acceptance.test_worker import in_order, queued, status
+from tests.acceptance.test_worker import check_store, queue_run, status
 from tests.acceptance.typist import Typist
 from tests.fake_provider import Reply
 
@@ -74,7 +74,7 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
     (seat,) = (seat for seat in report["seats"] if seat["name"] == "beta")
     assert (seat["model"], seat["vendor"], seat["served_by"], seat["state"]) == ("human", "human", "human", "ok")
     assert seat["cost"] == 0
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-typed")
@@ -108,7 +108,7 @@ def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) 
         "case": "Mine counts them.", "verdict": "MODIFIED",
     }  # fmt: skip
     assert "beta-1" in table.prompt("verdict/chair")
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-abstains")
@@ -122,7 +122,7 @@ def test_a_person_may_abstain_and_is_absent_with_that_reason(table: Table, counc
     assert done.code == 0, done.err
     assert "beta did not answer in draft: it declined to answer (refused): the person abstained" in done.out
     assert council("report", "--json").json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-terminal")
@@ -160,7 +160,7 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     assert done.code == 130
     assert "Traceback" not in done.err
     assert asks() == []
-    in_order(council)
+    check_store(council)
     again = Typist(table.folder, "resume")
     again.sees("a single - abstains.")
     again.types("All of it.", ".")
@@ -196,7 +196,7 @@ def test_forks_and_resumed_runs_are_rejected_without_a_terminal(table: Table, co
     run = council("--json", "--protocol", "triad", QUESTION).json["run"]
     table.provider.forget()
     assert table.council("fork", run, *HUMAN).code == 2
-    waiting = queued("triad")
+    waiting = queue_run("triad")
     assert (table.provider.log, len(table.runs())) == ([], 2)
     council("cancel", waiting)
 
@@ -217,14 +217,14 @@ def test_a_detached_run_waits_for_an_answer_from_any_interface(detached: Table, 
     with pytest.raises(UsageError, match=r"missing: verdict \(STAND, MODIFIED, REJECTED\)"):
         answer(run, "attack/beta", "I do not like it.")
     assert answer(run, "attack/beta", "It can STAND, if it is paid for.")
-    with pytest.raises(UsageError, match="nobody is asked"):
+    with pytest.raises(UsageError, match="has no open question"):
         answer(run, "attack/beta", "Again.")
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
     said = json.loads(detached.rows("SELECT body FROM results WHERE key = 'attack/beta'")[0][0])["text"]
     assert json.loads(said) == {"issues": [], "case": "It can STAND, if it is paid for.", "verdict": "STAND"}
     assert asks() == []
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-typed")
@@ -242,7 +242,7 @@ def test_an_invalid_answer_is_asked_for_again_with_the_reason(detached: Table, c
     assert answer(run, "verdict/chair", json.dumps(ruling | {"outcome": "SURVIVED"}))
     watched = council("watch", run, "--json")
     assert (watched.json["outcome"], watched.json["chair"]["state"]) == ("SURVIVED", "ok_repaired")
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-watch")
@@ -256,7 +256,7 @@ def test_watching_a_detached_run_at_a_terminal_asks_the_person_there(detached: T
     assert done.code == 0, done.err
     assert mark("chair", "merge") in done.out
     assert "From afar." in detached.prompt("merge/chair")
-    in_order(council)
+    check_store(council)
 
 
 def test_a_question_answered_elsewhere_is_withdrawn(table: Table) -> None:
@@ -281,7 +281,7 @@ def test_a_resumed_run_keeps_the_answers_of_the_person(table: Table, council: Te
     typist.sees("Your answer, field by field.")
     os.killpg(typist.process.pid, signal.SIGKILL)
     typist.ended()
-    in_order(council)
+    check_store(council)
     again = Typist(table.folder, "resume")
     shown = again.sees("Your answer, field by field.")
     assert "My only draft" in shown  # part of the prompt of the attacker, not asked for again
@@ -291,7 +291,7 @@ def test_a_resumed_run_keeps_the_answers_of_the_person(table: Table, council: Te
     done = again.ended()
     assert done.code == 0, done.err
     assert table.rows("SELECT count(*) FROM intents WHERE key = 'draft/beta'") == [(1,)]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-human-resumed")
@@ -314,7 +314,7 @@ def test_an_answer_given_just_before_a_crash_is_not_asked_for_again(
     minutes = _with(lambda convener: convener.resume(None, lambda entry: None))
     assert minutes.status == "complete"
     assert "Said once." in table.prompt("merge/chair")
-    in_order(council)
+    check_store(council)
 
 
 # Timeouts
@@ -324,11 +324,11 @@ def test_an_answer_given_just_before_a_crash_is_not_asked_for_again(
 def test_a_person_has_a_separate_timeout(table: Table, council: Terminal) -> None:
     table.configure(more="[human]\ntimeout = 0.2\n")
     configure_human_beta(table)
-    run = queued("triad")
+    run = queue_run("triad")
     minutes = _with(lambda convener: convener.resume(run, lambda entry: None))
     assert [(missed.seat, missed.state, missed.reason) for missed in minutes.absences] == [("beta", "timed_out", "no answer within 0.2 s")]  # fmt: skip
     assert asks() == []
-    in_order(council)
+    check_store(council)
 
 
 def configure_human_beta(table: Table) -> None:
@@ -370,4 +370,4 @@ def test_a_closed_terminal_leaves_a_run_that_can_be_resumed(table: Table, counci
     assert typist.ended().code == 130
     (run,) = table.runs()
     assert status(table, run) == "incomplete"
-    in_order(council)
+    check_store(council)

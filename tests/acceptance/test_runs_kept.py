@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill, mark
-from tests.acceptance.test_worker import queued
+from tests.acceptance.test_worker import queue_run
 
 
 def convened(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
@@ -119,12 +119,13 @@ def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Termin
     there = table.process("--protocol", "triad", QUESTION)
     gate.wait(count=3)
     (run,) = table.runs()
-    waiting = queued()
+    waiting = queue_run()
     kept = council("runs", "rm", run, waiting)
     assert kept.code == 2
     assert f"kept {run}: run {run} is at work in another process" in kept.out
     assert (
-        f"kept {waiting}: run {waiting} is queued, so it was not removed: `council cancel {waiting}` first" in kept.out
+        f"kept {waiting}: run {waiting} is queued, so it was not removed: run `council cancel {waiting}` first"
+        in kept.out
     )
     gate.release()
     assert ended(there).code == 0
@@ -144,7 +145,7 @@ def test_a_run_that_an_unfinished_fork_takes_answers_from_is_kept(table: Table, 
     fork = table.runs()[1]
     kept = council("runs", "rm", run)
     assert kept.code == 2
-    assert f"the unfinished fork {fork} takes answers from it" in kept.out
+    assert f"the unfinished fork {fork} uses its answers" in kept.out
     assert council("resume", fork).code == 0
     assert council("runs", "rm", run).code == 0
     assert council("runs", "fsck").code == 0

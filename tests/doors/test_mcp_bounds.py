@@ -288,7 +288,7 @@ async def test_an_unpriced_member_under_the_owners_cap_is_refused_unless_the_own
     put("council.toml", PRICED.partition("[prices")[0])
     async with door(max_cost=1.0) as client:
         line = await refused(client, "council_start", question=QUESTION)
-    assert 'nobody knows what "sim:m1" costs' in line
+    assert 'no price for "sim:m1"' in line
 
 
 def test_of_several_caps_the_least_holds() -> None:

@@ -1,4 +1,4 @@
-"""The composition root: plan, run, resume, replay. Members, the store and the protocols meet here and nowhere else."""
+"""Composition root for runs: plan, run, resume, fork, cancel, audit. Only this package connects members, store and protocols."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from council.council import Council
 from council.endings import Ending, Stop, cancelled, deliberate, interrupted, until
 from council.errors import CouncilError, EngineError, RunOwned, UsageError
 from council.events import Entry
-from council.intent import Intent, read_intent
+from council.intent import ChosenBy, Intent, read_intent
 from council.ledger import Inheritance, Ledger, Listener, NullStore
 from council.members.base import Member
 from council.members.registry import Members
@@ -49,7 +49,7 @@ from council.settings_keyring import with_kept
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, sound
 
-ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # nothing that is misread
+ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 VERBS = ("validate", "brainstorm", "research")
 WORK_TREE = "the changes in the work tree"
 KEPT_FLAGS = (
@@ -59,12 +59,12 @@ KEPT_FLAGS = (
     "grace",
     "no_resend",
     "profile",
-)  # what a resumed run goes on with
-HEARTBEAT = 0.5  # seconds between two looks whether somebody cancelled the run
+)  # stored with a run, so that a resumed run uses them again
+HEARTBEAT = 0.5  # seconds between checks for a cancel request
 
 
 class Convener(Records):
-    """Everything one process needs to convene councils in one folder."""
+    """Start, resume and inspect the runs of one folder."""
 
     def __init__(
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
@@ -76,7 +76,7 @@ class Convener(Records):
         self._sit_in(self.folder)
 
     def _sit_in(self, folder: Path) -> None:
-        """Take over the settings of a folder: its own, or that of a run which was convened elsewhere."""
+        """Load the settings and members of a folder: the current one, or the folder of a stored run."""
         self.folder = folder
         self.equipment = Equipment(folder, self.env, self._flags, self._config, self._own)
 
@@ -89,7 +89,7 @@ class Convener(Records):
         return self.equipment.members
 
     def open(self) -> SqliteStore:
-        """Find out whether a run and its report can be kept, before anything is said or spent."""
+        """Open the store and check that the report folder is writable, before any request is sent."""
         store = self.store
         filing.open_folder(self.folder, self.settings.report_dir)
         return store
@@ -101,11 +101,11 @@ class Convener(Records):
     # Money
 
     def price(self, name: str) -> Price | None:
-        """What a member charges; None if nobody knows."""
+        """Return a member's price, or None if it is unknown."""
         return self.equipment.price(name)
 
     def window(self, name: str) -> int | None:
-        """How many tokens a member can be told at once; None if nobody knows."""
+        """Return a member's context window in tokens, or None if it is unknown."""
         return self.equipment.window(name)
 
     @property
@@ -113,11 +113,11 @@ class Convener(Records):
         return self.equipment.caps
 
     async def spending(self, since: str) -> Json:
-        """What all runs cost from that day on, summed; the object `council.spend/1`."""
+        """Return the cost of all runs since a day, as the object `council.spend/1`."""
         return summed(await self.store.spending(since), since, today(time.time()), self.caps.day)
 
     def _as_before(self, setup: Json) -> None:
-        """What was said when the run began holds, unless something else is said now."""
+        """Restore the flags stored with a run; flags given now take precedence."""
         for flag in (*KEPT_FLAGS, "effort"):
             if self._flags.get(flag) is None:
                 self._flags[flag] = setup.get(flag)
@@ -125,10 +125,10 @@ class Convener(Records):
             self._config = Path(setup["config"])
 
     def _take_over(self, record: Record) -> None:
-        """Sit where a run was convened, with what was said there."""
+        """Switch to the folder and the flags of a stored run."""
         if not Path(record.folder).is_dir():
             raise UsageError(
-                f'the folder "{record.folder}" of run {record.run} is gone: put it back to go on with the run'
+                f'the folder "{record.folder}" of run {record.run} no longer exists: restore it to continue the run'
             )
         self._as_before(record.setup)
         self._sit_in(Path(record.folder))
@@ -146,13 +146,13 @@ class Convener(Records):
         strict: bool = False,
         after: str | None = None,
     ) -> Plan:
-        """What would be done; `after` is an earlier run that this one continues."""
+        """Return the plan for a question; `after` is an earlier run to continue from."""
         words = [sound(word) for word in words]
         if not [word for word in words if word not in VERBS]:
             words, material = self._inferred(words, material or Material())
         known = protocols.known()
         options = dict(flags or {})
-        own = protocol in known and protocols.find(str(protocol)).options is not None  # names them as it likes
+        own = protocol in known and protocols.find(str(protocol)).options is not None  # its option names are its own
         given = {} if own else options
         intent = read_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
         material = material or Material()
@@ -173,12 +173,12 @@ class Convener(Records):
         return replace(plan, warnings=(*lent_keys(self.settings, self.env), *plan.warnings), continues=after or "")
 
     def _inferred(self, words: list[str], material: Material) -> tuple[list[str], Material]:
-        """Nothing was named: with changes in the work tree those are meant, else nothing can be."""
+        """Use the changes in the work tree as the material, or raise UsageError if there are none."""
         if material.base is not None or material.stdin is not None:
             return [*(words or ["validate"]), "what changed"], material
         if not changed(self.folder):
             raise UsageError(
-                'nothing was asked, and nothing has changed here: council "your question" convenes a council, council --help tells the rest'
+                'no question was given and the work tree has no changes: run council "your question", or see council --help'
             )
         selection = replace(work_tree(self.folder), target=WORK_TREE)
         return [*(words or ["validate"]), WORK_TREE], replace(material, selection=selection)
@@ -186,7 +186,7 @@ class Convener(Records):
     # A run
 
     async def run(self, plan: Plan, listen: Listener, *, stop: Stop | None = None) -> Minutes:
-        """Convene the council of a plan. Events go to `listen`; `stop` interrupts it and leaves it resumable."""
+        """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         plan.ready()
         self.equipment.refuse_unpriced(plan.roster)
         store = self.open()
@@ -194,7 +194,7 @@ class Convener(Records):
         return await self._begin(store, self._record(plan), plan.as_json(), listen, stop)
 
     async def enqueue(self, plan: Plan) -> str:
-        """Write the run down and leave it to the worker, which `council.doors.worker` calls."""
+        """Store the run as queued, for the worker to start."""
         plan.ready()
         self.equipment.refuse_unpriced(plan.roster)
         return await self._enqueued(self._record(plan), plan.as_json())
@@ -206,7 +206,7 @@ class Convener(Records):
         return record.run
 
     async def requeue(self, run: str) -> str:
-        """Leave an unfinished run to the worker, which resumes it; what is said now holds there too."""
+        """Queue an unfinished run for the worker. The flags given now are stored with it."""
         run = await self.named(run)
         with self.store.own(run):
             record = await self.store.load(run)
@@ -216,7 +216,7 @@ class Convener(Records):
         return run
 
     async def lacking(self, run: str) -> list[str]:
-        """The variables of keys that a run needs and that are not set here."""
+        """Return the API key variables that a run needs and that are not set."""
         record = await self.store.load(await self.named(run))
         self._take_over(record)
         return self.equipment.lacking(roster_from(record.setup))
@@ -225,9 +225,10 @@ class Convener(Records):
         self, run: str, listen: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
         before: Callable[[Json], None] = lambda plan: None, stop: Stop | None = None,
     ) -> Minutes:  # fmt: skip
-        """A run of its own that takes everything before a phase from another, and after it whatever is asked in the same words.
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged.
 
-        `before` gets the plan before anything is sent."""
+        `before` gets the plan before any request is sent.
+        """
         record, plan = await self._forked(run, phase, seats or {})
         store, roster = self.open(), roster_from(record.setup)
         before(plan)
@@ -235,7 +236,7 @@ class Convener(Records):
         return await self._begin(store, record, plan, listen, stop)
 
     async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
-        """A fork that is left to the worker."""
+        """Queue a fork for the worker."""
         record, plan = await self._forked(run, phase, seats or {})
         return await self._enqueued(record, plan)
 
@@ -274,7 +275,7 @@ class Convener(Records):
         stop: Stop | None = None,
         resend: bool = True,
     ) -> Minutes:
-        """Take a run up where it stopped: what was answered is not asked again. `catch_up` gets what happened before."""
+        """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.named(run) if run else await self.newest_unfinished()
         with self.store.own(run):
             record = await self.store.load(run)
@@ -287,19 +288,19 @@ class Convener(Records):
             await self._make_ready(roster_from(record.setup), listen)
             catch_up(list(record.entries))
             ledger = Ledger(self.store, record, listen, wash=washed, parent=await self._parent(record))
-            if len(record.entries) == 1:  # nobody has worked on it before
+            if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.tell_safely(ev.Resumed(run, self.caps.run), ("reopen", ()))
             return await self._work(ledger, stop)
 
     async def _parent(self, record: Record) -> Inheritance | None:
-        """What a fork may take over from the run it was forked off."""
+        """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
         fork = record.setup.get("fork")
         return inheritance(await self.store.load(fork["run"]), fork["from"]) if fork else None
 
     def _again(self, record: Record) -> Minutes:
-        """A finished run is shown again; its report is written again if it was deleted, or a crash left it out."""
+        """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
         minutes = Minutes.fold(record.entries)
         minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
         path = Path(record.folder) / minutes.report_path
@@ -308,12 +309,12 @@ class Convener(Records):
         return minutes
 
     async def cancel(self, run: str) -> bool:
-        """Ask whoever works on a run to stop. Whether there was anything to stop."""
+        """Request the cancellation of a run. Return False if it had already ended."""
         run = await self.named(run)
         if (await self.store.standing(run))[0] not in OPEN:
             return False
         await self.store.write(run, [("cancel", ())])
-        with suppress(RunOwned), self.store.own(run):  # nobody works on it: it is closed here
+        with suppress(RunOwned), self.store.own(run):  # no process owns it, so close it here
             record = await self.store.load(run)
             if record.status in OPEN:
                 await self._close_cancelled(record)
@@ -324,7 +325,7 @@ class Convener(Records):
             self._take_over(record)
             ledger = Ledger(self.store, record, wash=washed)
             await self._close(ledger, cancelled(self._council(ledger)))
-        except UsageError as error:  # its folder or its settings are gone; it ends all the same
+        except UsageError as error:  # its folder or its settings no longer exist, but it must still end
             await give_up(self.store, record, f"cancelled; {error}", "cancelled")
 
     async def _work(self, ledger: Ledger, stop: Stop | None) -> Minutes:
@@ -340,7 +341,7 @@ class Convener(Records):
         return await self._close(ledger, ending or (interrupted if recalled.cancelled() else cancelled)(council))
 
     async def _recalled(self, run: str) -> None:
-        """Returns when somebody has cancelled the run."""
+        """Return when a cancel request has been stored for the run."""
         while True:
             if await self.store.is_cancelled(run):
                 return
@@ -359,7 +360,7 @@ class Convener(Records):
         )  # fmt: skip
 
     async def _make_ready(self, roster: Roster, listen: Listener) -> None:
-        """Fetch and start what the members need, before the run exists and anything can be lost."""
+        """Download and start whatever the members need, before the run is stored."""
 
         def progress(what: str, done: int, total: int) -> None:
             listen(Entry(0, time.time(), ev.Fetching(what, done, total)))
@@ -379,12 +380,12 @@ class Convener(Records):
         file_report(record, minutes)
         return minutes
 
-    # Looking back
+    # Audit
 
     async def audit(self, run: str) -> list[str]:
-        """What is wrong with a run's record; nothing, if all is well."""
+        """Return the problems found in a run's record; an empty list if there are none."""
         record = await self.store.load(await self.named(run))
-        ours = record.setup.get("version") == _version()  # another version words its reports in another way
+        ours = record.setup.get("version") == _version()  # other versions format reports differently
         kept = record.report
         problems = audit(record, lambda entries: dump(report(Minutes.fold(entries))).decode() if ours else kept)
         if ours and record.status == "complete":
@@ -392,7 +393,7 @@ class Convener(Records):
         return problems
 
     async def _verdict_again(self, record: Record) -> list[str]:
-        """The protocol run once more over the ledger alone must come to the verdict that was kept."""
+        """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
         kept = json.dumps(Minutes.fold(record.entries).verdict)
         ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
         try:
@@ -402,10 +403,10 @@ class Convener(Records):
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         again = json.dumps(clear_of_secrets(asdict(ending.verdict)))
-        return [] if again == kept else ["the verdict recomputed from the statements is not the one that was kept"]
+        return [] if again == kept else ["the verdict recomputed from the statements differs from the stored one"]
 
     def rosters(self, name: str | None = None) -> list[Json]:
-        """The rosters that have a name, or the one that is asked for, with where each comes from."""
+        """Describe all named rosters, or only `name`, each with its source."""
         return described(Where(self.settings, self.env, self.folder), name)
 
 
@@ -418,7 +419,7 @@ def _run_row(record: Record) -> tuple[object, ...]:
 
 
 def _day(at: float) -> str:
-    """The day of a run, which stays its day however often it is resumed."""
+    """Return the UTC date of a run. Resuming does not change it."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
@@ -426,14 +427,14 @@ def _day(at: float) -> str:
 def _version() -> str:
     try:
         return version("council")
-    except PackageNotFoundError:  # run from its sources, not installed
+    except PackageNotFoundError:  # run from source, not installed
         return "unknown"
 
 
 def _is_bare(words: Sequence[str], intent: Intent) -> bool:
-    """One word that only says what to do, and nothing to do it to: `council review`."""
-    return len(" ".join(words).split()) == 1 and intent.target is None and intent.why.startswith("the verb")
+    """Return whether the words are a single verb without a target: `council review`."""
+    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
 
 
 async def _refuse(step: Step) -> Outcome:
-    raise EngineError(f'the run is complete, but the ledger holds no result for the step "{step.ask.key}"')
+    raise EngineError(f'the run is complete, but its ledger has no result for the step "{step.ask.key}"')

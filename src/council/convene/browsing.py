@@ -1,4 +1,4 @@
-"""What a door may show of a folder: names inside it that could be named as material, and no others."""
+"""Folder listings for the web and MCP interfaces: only names that may be used as material."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from council.packet.names import denied, is_private, shown
 from council.packet.reading import inside
 from council.types import Json
 
-MOST = 10_000  # names in one folder
+MOST = 10_000  # per folder
 
 
 def listed(root: Path, path: str) -> list[Json]:
-    """The folders, then the files of a folder below the root. Links count as what they lead to, if that is inside too."""
+    """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
     root = root.resolve()
     place = _folder(root, path)
     rows = [row for entry in _entries(place, path) if (row := _row(root, place / entry))]
@@ -27,9 +27,9 @@ def _folder(root: Path, path: str) -> Path:
     name = inside(root, path or ".")
     place = _leads_to(root, root / name)
     if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
-        raise UsageError(f'"{shown(path)[:200]}" is not shown here: name a folder inside this root')
+        raise UsageError(f'"{shown(path)[:200]}" cannot be listed: choose a folder inside this root')
     if not place.is_dir():
-        raise UsageError(f'"{shown(path)[:200]}" is no folder: name one that is there')
+        raise UsageError(f'"{shown(path)[:200]}" is not a folder: choose an existing folder')
     return root / name
 
 
@@ -39,15 +39,15 @@ def _entries(place: Path, path: str) -> Iterator[str]:
             for n, entry in enumerate(entries):
                 if n == MOST:
                     raise UsageError(
-                        f'"{shown(path)[:200] or "."}" holds more than {MOST:,} names: name a folder below it'
+                        f'"{shown(path)[:200] or "."}" has more than {MOST:,} entries: choose a folder below it'
                     )
                 yield entry.name
     except OSError as error:
-        raise UsageError(f'"{shown(path)[:200]}" cannot be read ({error.strerror}): name another folder') from None
+        raise UsageError(f'"{shown(path)[:200]}" cannot be read ({error.strerror}): choose another folder') from None
 
 
 def _row(root: Path, place: Path) -> Json | None:
-    """What is told of a name; nothing of one that must not leave, leads out, or is neither file nor folder."""
+    """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
     target = _leads_to(root, place)
     if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_sayable(place.name):
         return None
@@ -63,7 +63,7 @@ def _row(root: Path, place: Path) -> Json | None:
 
 
 def _leads_to(root: Path, place: Path) -> Path | None:
-    """Where a path ends, links followed; None if that is outside, or nowhere."""
+    """Resolve a path with its symlinks. Return None if it does not exist or leads outside the root."""
     try:
         target = place.resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
@@ -72,13 +72,13 @@ def _leads_to(root: Path, place: Path) -> Path | None:
 
 
 def _is_hidden(root: Path, place: Path) -> bool:
-    """Of a folder its name says nothing; one of whose files none may leave is not shown either."""
+    """Return whether an entry is private, or is a folder in which every file would be denied."""
     name = place.relative_to(root).as_posix()
     return is_private(name) or denied(f"{name}/any" if place.is_dir() else name)
 
 
 def _is_sayable(name: str) -> bool:
-    """A name that is no UTF-8 could be shown, but not be named again."""
+    """Return whether a name is valid UTF-8; any other name could not be sent back by a client."""
     try:
         name.encode()
     except UnicodeEncodeError:

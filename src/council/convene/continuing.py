@@ -1,4 +1,4 @@
-"""Asking on: a new run that is shown the question and the answer of an earlier one."""
+"""Follow-up runs: the packet of a new run includes the question and the answer of an earlier one."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from council.errors import UsageError
-from council.intent import Intent
+from council.intent import ChosenBy, Intent
 from council.minutes import Minutes
 from council.record import Record
 from council.render.report import answer_text
 
-DEFAULT = "the default"  # why a protocol was taken that nobody chose
-
 
 def earlier(record: Record) -> tuple[str, str]:
-    """The name and the text under which an earlier run stands in the packet of the next."""
+    """Return the name and the text with which an earlier run is added to the next packet."""
     minutes = Minutes.fold(record.entries)
     answer = answer_text(minutes).strip()
     if minutes.status == "running" or not answer:
         raise UsageError(
-            f"run {record.run} has no answer to go on from yet: `council resume {record.run}` comes to one"
+            f"run {record.run} has no answer to continue from yet: finish it with `council resume {record.run}`"
         )
     ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
     state = "" if minutes.status == "complete" else f"{minutes.status}, "
@@ -29,11 +27,11 @@ def earlier(record: Record) -> tuple[str, str]:
 
 
 def going_on(intent: Intent, record: Record, known: Collection[str]) -> Intent:
-    """The same kind of council as before, unless words or flags chose another."""
+    """Use the protocol of the earlier run, unless words or flags chose another."""
     setup = record.setup
-    if intent.why != DEFAULT or setup["protocol"] not in known:
+    if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
         return intent
     return replace(
         intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
-        why=f"as in {record.run}, which it continues",
+        why=f"same as {record.run}, which it continues",
     )  # fmt: skip

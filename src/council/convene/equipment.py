@@ -1,4 +1,4 @@
-"""What a council works with in one folder: its settings, its members, their prices and gates, what it can look up and search."""
+"""Settings, members, prices, concurrency limits, look-ups and search of the runs in one folder."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from council.settings import cache_folder, is_reasoning, load_settings, split_me
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
 
-PROCESSES = 4  # of one command-line agent at once
-LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # clocks of their own, by their variables
+PROCESSES = 4  # at once, of one command-line agent
+LIMITS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # the variable of each timeout
 
 
 class Equipment:
+    """Everything a run needs from its folder and its environment."""
+
     def __init__(
         self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
         own: Iterable[Member] = (),
@@ -46,15 +48,15 @@ class Equipment:
     # Money
 
     def price(self, name: str) -> Price | None:
-        """What a member charges; None if nobody knows."""
+        """Return a member's price, or None if it is unknown."""
         listed = price_of(name, self.settings)
         try:
             return FREE if listed is None and self.members(name).free else listed
-        except ConfigError:  # nobody can sit under that name, as will be said where somebody should
+        except ConfigError:  # an invalid member name; seating reports it
             return None
 
     def window(self, name: str) -> int | None:
-        """How many tokens a member can be told at once; None if nobody knows."""
+        """Return a member's context window in tokens, or None if it is unknown."""
         return window_of(name, self.settings)
 
     @property
@@ -62,16 +64,16 @@ class Equipment:
         return Caps(self.settings.budget.get("max_cost"), self.settings.budget.get("max_cost_per_day"))
 
     def refuse_unpriced(self, roster: Roster) -> None:
-        """A cap cannot be kept where a price is unknown."""
+        """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.everybody if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
             raise UsageError(
-                f'nobody knows what "{unknown[0]}" costs, so the budget could not be kept and nothing was started: '
-                f'tell its price in [prices."{unknown[0]}"], or pass --allow-unpriced'
+                f'no price for "{unknown[0]}", so the budget cannot be enforced: '
+                f'set [prices."{unknown[0]}"] or pass --allow-unpriced'
             )
 
     def lacking(self, roster: Roster) -> list[str]:
-        """The variables of keys that somebody who sits needs and that are not set; whoever stands in may be without."""
+        """Return the unset API key variables of the seated members; fallbacks are not checked."""
         seats = (*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers)
         kinds = {split_member(seat.member)[0] for seat in seats}
         wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
@@ -88,9 +90,9 @@ class Equipment:
 
     def _gate(self, member: str) -> Gate:
         kind, name = split_member(member)
-        if kind == "cli":  # each call is a process of its own, and none of them is small
+        if kind == "cli":  # each call starts a separate, heavy process
             return gate_of(f"cli:{name.partition(':')[0]}", PROCESSES, lends=False)
-        if kind == "local":  # one loaded model for all runs: whoever waits for it is on no clock
+        if kind == "local":  # all runs share one loaded model; waiting for it does not count as call time
             return gate_of(member, getattr(self.members(member), "seats", PROCESSES))
         provider = self.settings.providers.get(kind)
         return (
@@ -105,7 +107,7 @@ class Equipment:
     def limits(self) -> dict[str, float]:
         return {kind: float(self.settings.variables[name]) for kind, name in LIMITS.items()}
 
-    # Looking and searching
+    # Look-ups and search
 
     def effects(self, setup: Json, folder: Path) -> dict[str, Effect]:
         meant = setup["options"].get("search")
@@ -115,7 +117,7 @@ class Equipment:
     def _searching(self, meant: str, folder: Path) -> Effect:
         async def searched(wanted: Json) -> list[Json]:
             found = finder(meant, self.settings, self.env, folder, admitting(searched_folder(meant, folder)))
-            queries = [scrub(query) for query in wanted["queries"]]  # they leave the machine too
+            queries = [scrub(query) for query in wanted["queries"]]  # queries leave the machine too
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
             try:
                 return await research(found, queries, most=most, freshness=freshness)

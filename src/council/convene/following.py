@@ -1,4 +1,4 @@
-"""Following a run that another process works on: what is new since the last look."""
+"""Poll-based following of a run that another process executes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from council import events as ev
 from council.events import Entry
 
-PATIENCE = 20  # looks at a run without an owner until it is taken for dead
+PATIENCE = 20  # polls without an owner before a run counts as dead
 
 
 @dataclass(slots=True)
 class Seen:
-    """How far a follower has come."""
+    """Position of one follower in a run."""
 
     seq: int = 0
-    streamed: dict[str, int] = field(default_factory=dict)  # characters of what streams, by key
+    streamed: dict[str, int] = field(default_factory=dict)  # characters already yielded of each unfinished statement
     orphaned: int = 0
 
     def news(self, entries: Sequence[Entry], live: Mapping[str, str]) -> Iterator[Entry]:
-        """Events that are kept, and what has been added to statements under way."""
+        """Yield the stored events, then the new text of unfinished statements."""
         for entry in entries:
             self.seq = entry.seq
             if isinstance(entry.event, (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Attempted)):
@@ -34,6 +34,6 @@ class Seen:
                 yield Entry(0, time.time(), ev.Delta(key, key.rpartition("/")[2], text[had:]))
 
     def is_orphan(self, owned: bool, status: str) -> bool:
-        """Whether nobody has worked on a run for a while that somebody had begun."""
+        """Return whether a started run has had no owner for too many polls."""
         self.orphaned = 0 if owned or status == "queued" else self.orphaned + 1
         return self.orphaned > PATIENCE

@@ -1,4 +1,4 @@
-"""A fork: a run that takes everything before a phase from another, and sits other members from there on."""
+"""Forks: new runs that reuse another run's answers up to a phase and may use other members after it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from council.settings import quoted
 from council.types import Json, Roster, Seat
 
 CHAIRS = ("chair", "referee")
-EARLIER = ": fork from an earlier phase."  # how a warning about one fork ends, which a fork of it does not take over
+EARLIER = ": fork from an earlier phase."  # marks warnings that a fork of the fork drops
 
 
 def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipment: Equipment) -> tuple[Json, Json]:
-    """The setup and the plan of a fork from that phase on (from the first, if none is named)."""
+    """Return the setup and the plan of a fork from a phase on; the default is the first phase."""
     phases = phases_of(parent)
     if not phases:
-        raise UsageError(f"run {parent.run} has not begun, so nothing can be taken from it: ask anew, or wait for it")
+        raise UsageError(f"run {parent.run} has not started, so it cannot be forked: wait for it, or start a new run")
     start = phase or phases[0]
     if start not in phases:
         raise UsageError(f"run {parent.run} has no phase {quoted(start)} to fork from: it has {', '.join(phases)}")
@@ -47,7 +47,7 @@ def forked(parent: Record, phase: str | None, seats: Mapping[str, str], equipmen
 
 
 def _others(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:
-    """The seats on which another member sat in phases before the fork, here or in what that was a fork of."""
+    """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own fork."""
     sat = {seat.name: seat.member for seat in _everyone(roster_from(parent.setup))}
     earlier = (parent.setup.get("fork") or {}).get("others", {})
     return {
@@ -58,7 +58,7 @@ def _others(parent: Record, now: Roster, before: list[str]) -> dict[str, list[st
 
 
 def _idle(parent: Record, now: Roster, after: list[str]) -> list[str]:
-    """Other members on seats that had nothing more to say from the fork on, as far as the whole run tells."""
+    """Warn about changed seats that the complete parent run never asked from the fork on."""
     heard = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
     busy = {event.seat for event in heard if event.phase.partition("/")[0] in after}
     sat = {seat.name: seat.member for seat in _everyone(roster_from(parent.setup))}
@@ -75,7 +75,7 @@ def _everyone(roster: Roster) -> list[Seat]:
 
 
 def _renewed(plan: Json, before: Roster, now: Roster) -> Json:
-    """What the plan says of seats that share a family, as they sit now."""
+    """Recompute the plan's notices about seats that share a vendor."""
     stale = lenses([(seat.name, seat.vendor) for seat in before.seats])
     spread = protocols.find(plan["protocol"]).spread
     fresh = lenses([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
@@ -92,7 +92,7 @@ def inheritance(parent: Record, phase: str) -> Inheritance:
 
 
 def phases_of(record: Record) -> list[str]:
-    """The phases of a run in the order they began; those within others are part of them."""
+    """Return the top-level phases of a run in starting order."""
     begun = [entry.event.phase for entry in record.entries if isinstance(entry.event, ev.PhaseStarted)]
     return list(dict.fromkeys(phase.partition("/")[0] for phase in begun))
 
@@ -107,7 +107,7 @@ def _reseated(roster: Roster, seats: Mapping[str, str], equipment: Equipment) ->
     for name in seats:
         if name not in (*names, *(CHAIRS if roster.chair else ())):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
-            raise UsageError(f"--seat sets {quoted(name)}, and nobody of that name sits in this run: it seats {known}")
+            raise UsageError(f"--seat sets {quoted(name)}, but this run has no such seat: its seats are {known}")
     chair = next((seats[name] for name in CHAIRS if name in seats), None)
     return replace(
         roster,

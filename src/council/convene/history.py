@@ -1,4 +1,4 @@
-"""The runs of the past as any door lists them, and what of one run may be looked at: its requests, its packet."""
+"""History queries: the list of runs, and the requests and the packet of one run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from council.replies import OUTPUT_SCHEMA
 from council.store.sqlite import SqliteStore
 from council.types import Json
 
-ALL = 1_000_000  # how many may run at once is not known, but few do
+ALL = 1_000_000  # effectively no limit: few runs are open at once
 
 
 async def history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
-    """{runs, more}: those that fit, the unfinished first. `stopped` is a run that nobody works on and that never ended."""
+    """Return {runs, more}, unfinished runs first. A `stopped` run has no owner and never ended."""
     status = wanted.get("status")
     kept = dict(wanted) | ({"status": "running"} if status == "stopped" else {})
     rows = await store.history(kept, before, ALL if status in ("running", "stopped") else limit + 1)
@@ -34,7 +34,7 @@ def _standing(store: SqliteStore, row: Json) -> Json:
 
 
 def attempts_of(record: Record, only: str = "") -> list[Json]:
-    """Every request of a run, or of one step, as the text of its bytes, and what came of it. Secrets are masked."""
+    """Return every request of a run, or of one step, with its result. Secrets are masked."""
     told = {(one.key, one.n): one for one in _attempted(record)}
     return [
         _attempt(key, attempt, told.get((key, attempt.n)))
@@ -56,7 +56,7 @@ def _attempt(key: str, attempt: Attempt, told: ev.Attempted | None) -> Json:
 
 
 def packet_of(record: Record) -> Json:
-    """The receipt of what left the machine, and the dossier as the first seat was shown it."""
+    """Return the receipt of the material sent, and the dossier of the first seat."""
     packet, question = packet_from(record.setup), question_from(record.setup)
     schema = OUTPUT_SCHEMA if question.task == "validate" else None
     shown = dossier(packet, question, roster_from(record.setup).seats[0], schema)

@@ -1,4 +1,4 @@
-"""People at the table: a question lies in the store until somebody answers it, at whichever door."""
+"""Human members: their questions are stored until a person answers through any interface."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from council.members.human import HUMAN
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Outcome, Step
 
-LOOK = 0.2  # seconds between two looks whether somebody has answered
+LOOK = 0.2  # seconds between checks for an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The questions of one run. What was answered before a crash is not asked again."""
+    """Stored questions of one run. An answer given before a crash is reused."""
 
     store: SqliteStore
     run: str
@@ -36,7 +36,7 @@ class Desk:
 
 
 def patient(carry_out: CarryOut) -> CarryOut:
-    """A person has the time that was set for people, whatever a phase allows its members."""
+    """Wrap `carry_out` so that phase timeouts do not apply to people; [human] timeout does."""
 
     async def carried_out(step: Step) -> Outcome:
         return await carry_out(replace(step, timeout=None) if step.chain[0] == HUMAN else step)

@@ -1,4 +1,4 @@
-"""What the store knows of runs, and what may be done with them without convening: found, followed, answered, taken out."""
+"""Operations on stored runs: find, read, follow, export, remove, and answer for people."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from council.settings import data_folder, quoted
 from council.store.sqlite import SqliteStore
 from council.types import Json
 
-FOLLOW = 0.1  # seconds between two looks at a run that another process works on
+FOLLOW = 0.1  # seconds between polls of a run that another process executes
 OPEN = ("queued", "running")
 
 
 class Records:
-    """The runs of one user, as any process sees them."""
+    """Stored runs of one user."""
 
     def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
         self.folder, self.env = folder, env
@@ -40,28 +40,28 @@ class Records:
             self._store.close()
             self._store = None
 
-    # Found
+    # Find
 
     async def named(self, run: str) -> str:
-        """The run of that name, or the only one whose name begins so."""
+        """Return the run with this id, or the only run whose id starts with it."""
         names = await self.store.names(run)
         return names[0] if run not in names and len(names) == 1 else run
 
     async def newest(self) -> str:
-        """The newest run of this folder."""
+        """Return the newest run of this folder."""
         for run in await self.store.runs():
             if run["folder"] == str(self.folder):
                 return str(run["id"])
-        raise UnknownRun('there is no run of this folder yet: `council "…"` makes one')
+        raise UnknownRun('this folder has no runs yet: start one with `council "…"`')
 
     async def newest_unfinished(self) -> str:
         run = await self.store.newest_unfinished(str(self.folder))
         if run is None:
-            raise UnknownRun("there is no unfinished run of this folder: `council runs` lists all of them")
+            raise UnknownRun("this folder has no unfinished run: `council runs` lists all runs")
         return run
 
     async def runs(self) -> list[Json]:
-        """Every run, the unfinished first, then the newest. `running`: somebody works on it now."""
+        """Return every run, unfinished first, then newest first. `running` means that a process owns it now."""
         rows = [
             run | {"running": run["status"] == "running" and self.store.owned(run["id"])}
             for run in await self.store.runs()
@@ -69,7 +69,7 @@ class Records:
         return sorted(rows, key=lambda run: run["status"] == "complete")
 
     async def search(self, words: Sequence[str]) -> list[Json]:
-        """The runs in whose question, statements and answer all of the words stand."""
+        """Return the runs whose question, statements and answer contain all of the words."""
         found = set(await self.store.search(words))
         return [run for run in await self.runs() if run["id"] in found]
 
@@ -82,7 +82,7 @@ class Records:
         return Minutes.fold(await self.entries(run))
 
     async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
-        """The events of a run that any process works on: those that are kept, then those to come, to its end."""
+        """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
         run, seen = await self.named(run), Seen(since)
         while True:
             entries, live, status = await self.store.since(run, seen.seq)
@@ -93,55 +93,60 @@ class Records:
             await asyncio.sleep(FOLLOW)
 
     async def standing(self, run: str) -> Json:
-        """How a run stands now: `run`, `status`, whether it is `detached` and whether somebody `owned` it this moment."""
+        """Return the `run`, its `status`, whether it is `detached` and whether a process has it `owned` now."""
         run = await self.named(run)
         status, detached = await self.store.standing(run)
         return {"run": run, "status": status, "detached": detached, "owned": self.store.owned(run)}
 
     async def is_verbose(self, run: str) -> bool:
-        """Whether every statement was asked for, by a flag or by words."""
+        """Return whether the run was started with verbose output."""
         return bool((await self.store.load(await self.named(run))).setup.get("verbose"))
 
     async def exported(self, run: str) -> Json:
-        """All that is kept of a run, as one object; requests as base64."""
+        """Return everything stored about a run as one object; request bodies are base64."""
         return as_export(await self.store.load(await self.named(run)))
 
     async def remove(self, run: str) -> str:
-        """Take a run out of the store. Its report and what it cost stay."""
+        """Delete a run from the store. Its report file and its spending rows stay."""
         run = await self.named(run)
         with self.store.own(run):
             status, _ = await self.store.standing(run)
             if status == "queued":
-                raise UsageError(f"run {run} is queued, so it was not removed: `council cancel {run}` first")
+                raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
             if forks := await self.store.forks_of(run):
                 raise UsageError(
-                    f"run {run} was not removed, the unfinished fork {forks[0]} takes answers from it: "
-                    f"`council resume {forks[0]}` or `council runs rm {forks[0]}` first"
+                    f"run {run} was not removed, because the unfinished fork {forks[0]} uses its answers: "
+                    f"run `council resume {forks[0]}` or `council runs rm {forks[0]}` first"
                 )
             await self.store.remove(run)
         return run
 
-    # People at the table
+    # Human members
 
     async def open_asks(self, run: str | None = None) -> list[Json]:
-        """What people are asked now, of one run or of all: run, key, seat, prompt, schema, at, and the fields to fill in."""
+        """Return the open questions to people, of one run or of all, each with the fields to fill in."""
         rows = await self.store.open_asks(await self.named(run) if run else None)
         return [row | {"fields": fields(row["schema"])} for row in rows]
 
     async def answer(self, run: str, key: str, text: str) -> bool:
-        """A person's answer: words, or JSON where fields are asked for; nothing abstains. Whether it came in time."""
+        """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time."""
         run = await self.named(run)
         asked = [row for row in await self.store.open_asks(run) if row["key"] == key]
         if not asked:
-            raise UsageError(f"nobody is asked {quoted(key)} in run {run} now: it was answered, or the run has ended")
+            raise UsageError(f"run {run} has no open question {quoted(key)}: it was answered, or the run has ended")
         return await self.store.answer(run, key, filled(asked[0]["schema"], text))
 
 
 def as_export(record: Record) -> Json:
-    whole = {name: getattr(record, name) for name in ("run", "name", "folder", "created", "seed", "status", "setup")}
     return {
         "schema": "council.run/1",
-        **whole,
+        "run": record.run,
+        "name": record.name,
+        "folder": record.folder,
+        "created": record.created,
+        "seed": record.seed,
+        "status": record.status,
+        "setup": record.setup,
         "report": record.report,
         "events": [entry.as_json() for entry in record.entries],
         "steps": record.steps,

@@ -1,4 +1,4 @@
-"""What is written down when a run ends: the report, each judge's analysis beside it, and the signals that name them."""
+"""Files and events at the end of a run: the report, each judge's analysis, and the vote events that name them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from council.types import Verdict
 
 
 async def give_up(store: Store, record: Record, reason: str, stopped: str = "") -> None:
-    """Close a run that cannot be worked on, with the reason; there may be no place left to file a report in."""
+    """Close a run that cannot be executed, without a report file: its folder may be missing."""
     ledger = Ledger(store, record, wash=washed)
     ending = ev.Closed(
         "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
@@ -31,7 +31,7 @@ async def give_up(store: Store, record: Record, reason: str, stopped: str = "") 
 
 
 def file_report(record: Record, minutes: Minutes) -> None:
-    """The report, and each judge's analysis beside it."""
+    """Write the report, and each judge's analysis beside it."""
     folder = Path(record.folder)
     by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
     for key, path in minutes.files.items():
@@ -40,7 +40,7 @@ def file_report(record: Record, minutes: Minutes) -> None:
 
 
 def tell_verdicts(ledger: Ledger, report_dir: str) -> None:
-    """A signal for each judge who gave a verdict: what it is, and where its analysis will stand."""
+    """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
     record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
     question = question_from(record.setup)
     folder = filing.open_folder(Path(record.folder), report_dir)
@@ -55,7 +55,7 @@ def tell_verdicts(ledger: Ledger, report_dir: str) -> None:
 
 
 def report_path(record: Record, report_dir: str) -> str:
-    """The name the report had before it was resumed, else a new one; as seen from the run's folder."""
+    """Return the report path relative to the run's folder: the earlier one of a resumed run, or a new one."""
     folder = filing.open_folder(Path(record.folder), report_dir)
     if known := _last_path(record.entries):
         return known

@@ -1,4 +1,4 @@
-"""Calling the local worker: tell the one that is there which run waits, or start one."""
+"""Client of the local worker: send it a queued run, and start it if it is not running."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from council.errors import CouncilError
 from council.settings import cache_folder, data_folder
 
 COMMAND = (sys.executable, "-m", "council", "worker")
-LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # the number under which a worker that was started finds its lock
+LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
 LONGEST = 8 << 20  # bytes of one message
-LOG = 1 << 20  # bytes from which on the log is begun anew
-STEP = 0.1  # seconds between two tries
-ENOUGH = 30.0  # seconds after which no worker is expected to come any more
+LOG = 1 << 20  # bytes; a larger log is truncated
+STEP = 0.1  # seconds between attempts
+ENOUGH = 30.0  # seconds to wait for a worker
 Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 async def call(run: str, env: Mapping[str, str]) -> None:
-    """See to it that a worker knows of a queued run, and has the environment it was queued in."""
+    """Send a queued run and its environment to the worker, starting the worker if needed."""
     env, end = at_home(env), time.monotonic() + ENOUGH
     while not await _told(run, env):
         with locked(data_folder(env)) as lock:
@@ -37,13 +37,13 @@ async def call(run: str, env: Mapping[str, str]) -> None:
                 start(env, lock)
         if time.monotonic() > end:
             raise CouncilError(
-                f'no worker could be called for run {run}, which stays queued (see "{_log(env)}"): `council watch {run}` tries again'
+                f'no worker could be started for run {run}, which stays queued (see "{_log(env)}"): retry with `council watch {run}`'
             )
         await asyncio.sleep(STEP)
 
 
 def at_home(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment with our folders written out, so that it means the same wherever it is read."""
+    """Return the environment with absolute data and cache folders, since the worker has another working directory."""
     folders = {"COUNCIL_DATA": data_folder(env), "COUNCIL_CACHE": cache_folder(env)}
     return {**env, **{name: str(folder.absolute()) for name, folder in folders.items()}}
 
@@ -57,7 +57,7 @@ async def _told(run: str, env: Mapping[str, str]) -> bool:
     try:
         if not _ours(writer.get_extra_info("socket")):
             raise CouncilError(
-                f'somebody else listens in "{data_folder(env)}", so nothing was told: set COUNCIL_DATA to a folder of your own'
+                f'another user listens in "{data_folder(env)}", so no keys were sent: set COUNCIL_DATA to a private folder'
             )
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
@@ -69,7 +69,7 @@ async def _told(run: str, env: Mapping[str, str]) -> bool:
 
 
 def _ours(peer: socket.socket) -> bool:
-    """Whether this user's own process is at the other end, as far as the system tells: keys are for nobody else."""
+    """Return whether the peer runs as this user; keys must not be sent to other users."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
@@ -77,7 +77,7 @@ def _ours(peer: socket.socket) -> bool:
 
 
 def start(env: Mapping[str, str], lock: int | None = None) -> None:
-    """A process of its own that outlives this one. It is given the lock, so that nobody starts a second one meanwhile."""
+    """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
     log = os.open(_log(env), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     try:
         if os.fstat(log).st_size > LOG:
@@ -88,7 +88,7 @@ def start(env: Mapping[str, str], lock: int | None = None) -> None:
         )  # fmt: skip
     finally:
         os.close(log)
-    threading.Thread(target=process.wait, daemon=True).start()  # so that it leaves nothing behind when it ends
+    threading.Thread(target=process.wait, daemon=True).start()  # reap it when it ends
 
 
 def _log(env: Mapping[str, str]) -> Path:
@@ -100,7 +100,7 @@ def _log(env: Mapping[str, str]) -> Path:
 
 @contextmanager
 def locked(folder: Path, given: int | None = None) -> Iterator[int | None]:
-    """The lock of the one worker there may be, new or as it was given; None if another has it. kill -9 gives it back."""
+    """Hold the lock of the single worker; yield None if another process has it. The system releases it after kill -9."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(folder / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600) if given is None else given
     try:
@@ -115,7 +115,7 @@ def locked(folder: Path, given: int | None = None) -> Iterator[int | None]:
 
 
 def lock_given(env: Mapping[str, str], folder: Path) -> int | None:
-    """The lock that whoever started this process took for it, if it did."""
+    """Return the lock inherited from the process that started this one, if any."""
     number = env.get(LOCK_VARIABLE, "")
     if not number.isdigit():
         return None
@@ -130,7 +130,7 @@ def lock_given(env: Mapping[str, str], folder: Path) -> int | None:
 
 @asynccontextmanager
 async def listening(folder: Path, hear: Hear) -> AsyncIterator[None]:
-    """Reachable by this user's processes, and by nobody else's."""
+    """Listen on the worker's socket, which only this user can open."""
     path = folder / "worker.sock"
     path.unlink(missing_ok=True)
     mask = os.umask(0o177)
@@ -148,7 +148,7 @@ async def listening(folder: Path, hear: Hear) -> AsyncIterator[None]:
 
 @contextmanager
 def _address(folder: Path) -> Iterator[str]:
-    """Of the socket. Seen through the open folder, because such addresses may only be short."""
+    """Yield the socket's address, through /proc/self/fd where possible, because socket paths have a length limit."""
     try:
         here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:

@@ -1,4 +1,4 @@
-"""What may be kept and shown: a secret that a member wrote down ends here. Prompts passed the gate before."""
+"""Redaction of secrets in events before they are stored or shown. Prompts are filtered earlier, in the packet gate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import Any
 from council import events as ev
 from council.packet import scrub
 
-FOREIGN = (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Noted, ev.LookedUp, ev.Closed)  # events that hold what others wrote
+FOREIGN = (
+    ev.Stated,
+    ev.WasAbsent,
+    ev.Faulted,
+    ev.Noted,
+    ev.LookedUp,
+    ev.Closed,
+)  # events with text from models or the web
 
 
 def clear_of_secrets(value: Any) -> Any:
+    """Mask secrets in every string of a JSON value."""
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):
@@ -19,7 +27,7 @@ def clear_of_secrets(value: Any) -> Any:
 
 
 def washed(event: ev.Event) -> ev.Event:
-    """Views and reports are made of events, so they are made of these."""
+    """Return the event with secrets masked. Views and reports are built from these events only."""
     if not isinstance(event, FOREIGN):
         return event
     return ev.from_payload(event.type, clear_of_secrets(ev.payload(event)))

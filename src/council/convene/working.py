@@ -1,7 +1,7 @@
-"""The local worker: one process that works on detached runs. It is called when one is queued, and goes when nothing is left.
+"""Local worker: one process that executes detached runs. It starts when a run is queued and exits when idle.
 
-A start is a row in the store, so nothing is lost whoever dies. Whoever queues a run tells the worker its environment over a
-socket that only this user can open: keys pass from process to process and never touch the disk.
+A queued run is a row in the store, so it survives crashes of any process. The client sends the run's environment over a
+socket that only this user can open, so keys are never written to disk.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from pathlib import Path
 
 from council.convene import Convener
 from council.convene.secretary import give_up
-from council.convene.summoning import LOCK_VARIABLE, call, listening, lock_given, locked, start
+from council.convene.summoning import LOCK_VARIABLE, listening, lock_given, locked
 from council.errors import CouncilError, RunOwned, UnknownRun
 from council.settings import data_folder
 from council.store.sqlite import SqliteStore
 
-__all__ = ["Worker", "call", "start"]
-
-LOOK = 0.2  # seconds between two looks at the queue
-IDLE = 10.0  # seconds without work after which it goes; IDLE_VARIABLE overrides
+LOOK = 0.2  # seconds between polls of the queue
+IDLE = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
 IDLE_VARIABLE = "COUNCIL_WORKER_IDLE"
-PATIENCE = 5.0  # seconds that a run without an environment of its own waits for whoever queued it
-KEPT = 16  # conveners kept open after their runs, so that a loaded model stays loaded for the next
+PATIENCE = 5.0  # seconds a queued run waits for its environment; then the worker's is used
+KEPT = 16  # conveners kept open after their runs, so that a loaded model can be reused
 
 
 class Worker:
+    """Executor of the queued runs of one data folder."""
+
     def __init__(self, env: Mapping[str, str], *, patience: float = PATIENCE) -> None:
         self.env = dict(env)
         self.folder = data_folder(env)
         self.store = SqliteStore(self.folder)
         self.patience = patience
         self.idle = _seconds(env.get(IDLE_VARIABLE), IDLE)
-        self._envs: dict[str, dict[str, str]] = {}  # by run, as whoever queued it sent them
-        self._seen: dict[str, float] = {}  # when a run was first seen in the queue
+        self._envs: dict[str, dict[str, str]] = {}  # by run, as the client sent them
+        self._seen: dict[str, float] = {}  # by run, when it was first seen in the queue
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._conveners: dict[str, Convener] = {}  # by run, the oldest first
-        self._left: set[str] = set()  # runs that this process cannot work on
+        self._left: set[str] = set()  # runs that this process cannot execute
         self._called = asyncio.Event()
         self._leaving = False
 
     async def serve(self) -> None:
-        """Work until nothing has been left to do for a while. Returns at once if another worker is there."""
+        """Execute runs until idle. Return at once if another worker is running."""
         given = lock_given(self.env, self.folder)
         self.env.pop(LOCK_VARIABLE, None)
         try:
@@ -56,14 +56,14 @@ class Worker:
                     async with listening(self.folder, self._hear):
                         await self._until_idle()
                 given = None
-                if self._leaving or not await self._waiting():  # what was queued while the lock was given back
+                if self._leaving or not await self._waiting():  # a run may be queued while the lock is released
                     return
         finally:
             await self._put_down()
             self.store.close()
 
     def leave(self) -> None:
-        """Go now; what is under way is left to the next one."""
+        """Stop now; unfinished runs return to the queue."""
         self._leaving = True
         self._called.set()
 
@@ -79,7 +79,7 @@ class Worker:
             self._called.clear()
 
     async def _put_down(self) -> None:
-        """What is under way is put back into the queue, and everything that was opened is closed."""
+        """Requeue the unfinished runs and close everything."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -93,12 +93,12 @@ class Worker:
     # Runs
 
     async def _waiting(self) -> list[str]:
-        """Every run that waits, that nobody works on and that this process could work on."""
+        """Return the queued runs that no process owns and that this process can execute."""
         waiting = [run for run in await self.store.waiting() if run not in self._left]
         return [run for run in waiting if run not in self._tasks and not self.store.owned(run)]
 
     async def _take_up(self) -> bool:
-        """Begin what is due. Whether there is anything to do or to wait for."""
+        """Start the runs that are due. Return whether any run is running or waiting."""
         self._tasks = {run: task for run, task in self._tasks.items() if not task.done()}
         waiting = await self._waiting()
         for run in waiting:
@@ -108,7 +108,7 @@ class Worker:
         return bool(self._tasks or waiting)
 
     def _is_due(self, run: str) -> bool:
-        """A row is seen before whoever wrote it has sent its environment."""
+        """Return whether a run has its environment, or has waited long enough for it."""
         return run in self._envs or time.monotonic() - self._seen.setdefault(run, time.monotonic()) >= self.patience
 
     async def _take(self, run: str) -> None:
@@ -118,12 +118,12 @@ class Worker:
             await self._close(run)
             convener = self._conveners[run] = Convener(Path(record.folder), env, store=self.store)
             if await convener.lacking(run):
-                self._left.add(run)  # it waits for somebody who has the keys: `council watch` sends them
+                self._left.add(run)  # keys are missing; `council watch` sends them
             else:
                 await convener.resume(run, lambda entry: None)
         except (RunOwned, UnknownRun):
             pass
-        except Exception as error:  # whatever it is, it must not be tried again for ever
+        except Exception as error:  # close the run on any error, or it would be retried forever
             self._left.add(run)
             reason = str(error) if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
             with suppress(CouncilError), self.store.own(run):
@@ -135,7 +135,7 @@ class Worker:
             await give_up(self.store, record, reason)
 
     async def _tidy(self) -> None:
-        """Close the oldest conveners, but none that is at work."""
+        """Close the oldest conveners that have no running task."""
         idle = [run for run in self._conveners if run not in self._tasks]
         for run in idle[: max(0, len(idle) - KEPT)]:
             await self._close(run)
@@ -146,7 +146,7 @@ class Worker:
             await known.close()
 
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One message: which run was queued, and the environment it was queued in."""
+        """Handle one message: the id of a queued run and its environment."""
         try:
             told = json.loads(await reader.readline())
             run, env = str(told["run"]), {str(name): str(value) for name, value in told["env"].items()}

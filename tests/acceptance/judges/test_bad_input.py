@@ -134,7 +134,7 @@ def test_without_a_repository_recent_staged_and_ranges_say_so(
         done = council("--json", *words)
         assert (done.code, done.json["error"].startswith(f'"{what}" needs a git repository')) == (2, True), words
     bare = council("--json")
-    assert (bare.code, "nothing has changed here" in bare.json["error"]) == (2, True)
+    assert (bare.code, "the work tree has no changes" in bare.json["error"]) == (2, True)
     assert council("validate", "notes.md", "--dry-run", "--json").json["packet"]["files"] == ["notes.md"]
 
 

@@ -17,11 +17,11 @@ AUDIT = ("judge-attacker", "judge-defender", "judge-compliance")
 SIX = (*(f"claude-judge-{n}" for n in (1, 2, 3)), *(f"codex-judge-{n}" for n in (1, 2, 3)))
 FOUR = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in (1, 2))
 AUTH, PLAN, API = (
-    "taken as a target: auth → src/auth/",
-    "taken as a target: plan → PLAN.md",
-    "taken as a target: api → src/api/",
+    "used as target: auth → src/auth/",
+    "used as target: plan → PLAN.md",
+    "used as target: api → src/api/",
 )
-ARCHITECTURE = "taken as a target: architecture → docs/ARCHITECTURE.md"
+ARCHITECTURE = "used as target: architecture → docs/ARCHITECTURE.md"
 SCALED = "3 judges per family scaled down to 2: at most 12 agents sit"
 
 
@@ -139,7 +139,7 @@ def test_every_example_line_plans_what_its_comment_says_quoted_or_not(court: Cou
 @pytest.mark.behaviour("issue-3-bare-council", "002-example-lines")
 def test_bare_council_and_a_bare_verb_take_the_changes_in_the_work_tree(court: Court, council: Terminal) -> None:
     nothing = council("--dry-run", "--json")
-    assert (nothing.code, "nothing has changed here" in nothing.json["error"]) == (2, True)
+    assert (nothing.code, "the work tree has no changes" in nothing.json["error"]) == (2, True)
     write(court.folder, {"src/app.py": "import os\n", "src/new.py": "x = 1\n"})
     for arguments, seats in (
         ([], TWO), (["validate"], TWO), (["--deep"], THREE),
@@ -296,7 +296,7 @@ def test_perspectives_raise_the_count_and_count_and_cap_lower_it(court: Court, c
 def test_quick_warns_where_one_judge_is_not_enough(court: Court, council: Terminal) -> None:
     for words in ("the security of src/app.py", "docs/ARCHITECTURE.md"):
         (warning,) = council("--quick", "validate", words, "--dry-run", "--json").json["warnings"]
-        assert "asks for more than one judge's first look: leave out --quick" in warning
+        assert "needs more than one judge: drop --quick" in warning
     assert council("--quick", "validate", "src/app.py", "--dry-run", "--json").json["warnings"] == []
     assert council("validate", "the security of src/app.py", "--dry-run", "--json").json["warnings"] == []
 

@@ -74,7 +74,7 @@ def test_a_fork_takes_what_was_said_before_for_free(served: Site, table: Table) 
 
 @pytest.mark.behaviour("50-web-fork")
 @pytest.mark.parametrize(("wish", "line"), [
-    ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "nobody of that name"),
+    ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "this run has no such seat"),
     ({"seats": {"beta": "scripted:/etc/passwd"}}, "not configured"), ({"seats": {"beta": "local:/etc/passwd"}}, "not configured"),
 ])  # fmt: skip
 def test_a_fork_that_cannot_be_is_refused(past: Site, wish: Json, line: str) -> None:
@@ -114,7 +114,7 @@ def test_a_person_is_asked_and_answers_on_the_page(site: Site) -> None:
     [ask] = site.get(f"/api/runs/{run}/asks")
     assert {"run", "key", "seat", "prompt", "schema", "at", "fields"} == set(ask)
     assert (ask["run"], ask["key"], ask["seat"]) == (run, "draft/gamma", "gamma")
-    assert "nobody is asked" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
+    assert "has no open question" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
     told = site.post(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Cold, if it can be read within a day."})
     assert told == {"run": run, "key": "draft/gamma", "taken": True}
     ended = site.ended(run)

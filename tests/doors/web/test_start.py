@@ -168,7 +168,7 @@ def test_nobody_sits_whom_the_owner_has_not_configured(house: Site, member: str)
 def test_a_seat_can_be_given_to_a_member_that_is_configured(house: Site) -> None:
     told = house.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert told["seats"][1]["model"] == "scripted:"
-    assert "nobody of that name" in house.refused(
+    assert "no protocol has such a seat" in house.refused(
         "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
     )
 
@@ -207,7 +207,7 @@ def test_under_a_cap_nobody_sits_whose_price_nobody_knows(tmp_path: Path) -> Non
     site = Site(folder, environment(tmp_path), max_cost=1)
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]
-        assert "nobody knows what" in site.refused("/api/runs", {"question": QUESTION})
+        assert "no price for" in site.refused("/api/runs", {"question": QUESTION})
     finally:
         site.close()
 
@@ -230,7 +230,7 @@ def test_a_start_is_queued_at_once_and_held_by_the_worker(house: Site) -> None:
 
 @pytest.mark.behaviour("50-web-start")
 @pytest.mark.parametrize(("wish", "line"), [
-    ({"question": ""}, "nothing"), ({}, "nothing"), ({"question": "   "}, "nothing"), ({"question": QUESTION, "root": "other"}, "no root"),
+    ({"question": ""}, "no question was given"), ({}, "no question was given"), ({"question": "   "}, "no question was given"), ({"question": QUESTION, "root": "other"}, "no root"),
     ({"question": QUESTION, "protocol": "general"}, "not enabled"), ({"question": "validate -"}, "standard input"),
 ])  # fmt: skip
 def test_what_cannot_be_convened_is_refused_and_leaves_no_run(house: Site, wish: Json, line: str) -> None:

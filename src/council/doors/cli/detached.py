@@ -13,7 +13,7 @@ import click
 from council import events as ev
 from council.convene import Convener
 from council.convene.records import OPEN
-from council.convene.working import call
+from council.convene.summoning import call
 from council.doors.cli.asking import agreed
 from council.doors.cli.drive import Drive, planned
 from council.doors.cli.given import Wish, print_json

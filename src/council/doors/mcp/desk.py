@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from council.convene import Convener, working
+from council.convene import Convener, summoning
 from council.doors import bounds
 from council.doors.bounds import Caps, Owner
 from council.doors.listing import row
@@ -46,7 +46,7 @@ class Desk:
         async with self._planned(given, guest) as (convener, plan):
             with anyio.CancelScope(shield=True):  # whoever leaves in between leaves no run that nobody takes up
                 run = await convener.enqueue(plan)
-                await working.call(run, convener.env)
+                await summoning.call(run, convener.env)
         return {"run": run}
 
     async def estimate(self, given: Estimated, guest: Guest) -> Json:

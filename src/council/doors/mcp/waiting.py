@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from council.convene import Convener, working
+from council.convene import Convener, summoning
 from council.doors.mcp.asking import Needed
 from council.doors.mcp.people import Person, question_from, words_from
 from council.doors.mcp.standing import line
@@ -69,7 +69,7 @@ class Wait:
         """A run that is the worker's, and that nobody has taken up, is taken up."""
         now = await self.keeper.standing(self.run)
         if now["detached"] and now["status"] in UNFINISHED and not now["owned"]:
-            await working.call(self.run, self.keeper.env)
+            await summoning.call(self.run, self.keeper.env)
 
     async def _keep_telling(self) -> None:
         while True:

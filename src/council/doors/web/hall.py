@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from council.convene import Convener
-from council.convene.working import call
+from council.convene.summoning import call
 from council.doors.bounds import Caps, Owner
 from council.doors.web.sse import Feeds
 from council.errors import CouncilError, UsageError
