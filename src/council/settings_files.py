@@ -48,9 +48,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
     try:
         tables: dict[str, Any] = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{path} is not valid TOML: {quoted(error)}; fix that line"
-        ) from None
+        raise ConfigError(f"{path} is not valid TOML: {quoted(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
     return _tool_table(tables.get("tool", {}), path)

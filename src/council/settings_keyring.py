@@ -17,8 +17,7 @@ from council.settings_keys import quoted
 
 SERVICE = "council"
 NOT_INSTALLED = (
-    "the keyring package is not installed: run `pip install 'council[keys]'`, "
-    "or set the key as an environment variable"
+    "the keyring package is not installed: run `pip install 'council[keys]'`, or set the key as an environment variable"
 )
 
 
@@ -60,9 +59,7 @@ def keep(name: str, key: str, env: Mapping[str, str]) -> None:
 
 def forget(name: str, env: Mapping[str, str]) -> None:
     if name not in kept(env):
-        raise UsageError(
-            f"no key is stored for {quoted(name)}: run `council keys` to list the stored keys"
-        )
+        raise UsageError(f"no key is stored for {quoted(name)}: run `council keys` to list the stored keys")
     ring = _keyring()
     try:
         if ring.get_password(SERVICE, name) is not None:
@@ -79,9 +76,7 @@ def _keyring() -> Any:
     except ImportError:
         raise UsageError(NOT_INSTALLED) from None
     if isinstance(keyring.get_keyring(), fail.Keyring):
-        raise UsageError(
-            "this system has no usable keyring: set the key as an environment variable instead"
-        )
+        raise UsageError("this system has no usable keyring: set the key as an environment variable instead")
     return keyring
 
 

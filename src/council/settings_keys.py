@@ -77,9 +77,7 @@ COUNT = Kind("a whole number from 1 to 1000", lambda value: _whole(value, 1, 100
 RESULTS = Kind("a whole number from 1 to 10", lambda value: _whole(value, 1, 10))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
 ADDRESS = Kind("a URL that begins with http:// or https:// and has a valid host and port", _address)
-VARIABLE = Kind(
-    "the NAME of an environment variable in capitals, not the key itself", _matches(_VARIABLE), secret=True
-)
+VARIABLE = Kind("the NAME of an environment variable in capitals, not the key itself", _matches(_VARIABLE), secret=True)
 
 SEAT: Mapping[str, Kind] = {"model": MEMBER, "fallback": MEMBERS}
 PROVIDER: Mapping[str, Kind] = {
@@ -180,9 +178,7 @@ def _named(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
         raise ConfigError(f"{where}: {quoted(dotted)} contains an invalid name: use letters, digits, - and _")
     if key in RESERVED.get(dotted.partition(".")[0], ()):
         other = "write [chair] for the chair" if key == "chair" else "choose another name"
-        raise ConfigError(
-            f"{where}: {quoted(dotted)} cannot be set because {quoted(key)} is a reserved name: {other}"
-        )
+        raise ConfigError(f"{where}: {quoted(dotted)} cannot be set because {quoted(key)} is a reserved name: {other}")
     return known["*"]
 
 
@@ -193,9 +189,7 @@ def _unknown(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Con
             "set an environment variable and put its name into api_key_env"
         )
     parent = dotted.removesuffix(key)
-    return ConfigError(
-        f"{where}: unknown key {quoted(dotted)}: did you mean {quoted(parent + nearest(key, known))}?"
-    )
+    return ConfigError(f"{where}: unknown key {quoted(dotted)}: did you mean {quoted(parent + nearest(key, known))}?")
 
 
 def nearest(word: str, known: Mapping[str, Any]) -> str:

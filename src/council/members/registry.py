@@ -71,9 +71,7 @@ class Members:
         for entry in entry_points(group="council.members"):
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
-        raise ConfigError(
-            f'unknown member "{name}": use provider:model, cli:…, pai:…, local:…, human or scripted:…'
-        )
+        raise ConfigError(f'unknown member "{name}": use provider:model, cli:…, pai:…, local:…, human or scripted:…')
 
     def _on_command(self, name: str) -> Member:
         agent = name.split(":")[1]

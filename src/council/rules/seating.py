@@ -16,7 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL = Candidate(reach.LOCAL, "local")
-LOCAL_ONLY = f"All seats use the embedded model {LOCAL.member}, which is a demonstration and too small for good answers."
+LOCAL_ONLY = (
+    f"All seats use the embedded model {LOCAL.member}, which is a demonstration and too small for good answers."
+)
 BETTER = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
     'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
