@@ -56,7 +56,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 @pytest.mark.behaviour("issue-5-keys")
 @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "anthropic"])
-def test_a_kept_key_is_used_where_the_environment_has_none(
+def test_stored_key_is_used_if_the_environment_has_none(
     name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     piped(monkeypatch, f"{KEY}\n")
@@ -67,7 +67,7 @@ def test_a_kept_key_is_used_where_the_environment_has_none(
 
 
 @pytest.mark.behaviour("issue-5-keys", "40-security-keys")
-def test_no_command_shows_a_key_and_no_file_holds_one(
+def test_key_is_neither_printed_nor_written_to_a_file(
     ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     piped(monkeypatch, KEY)
@@ -83,7 +83,7 @@ def test_no_command_shows_a_key_and_no_file_holds_one(
 
 
 @pytest.mark.behaviour("issue-5-keys")
-def test_a_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     piped(monkeypatch, KEY)
     run(["keys", "set", "OPENAI_API_KEY"])
     assert run(["keys", "rm", "OPENAI_API_KEY"]) == 0
@@ -102,7 +102,7 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(ring: Ring, capsy
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "one\nanother\n"])
-def test_what_cannot_be_a_key_is_not_kept(
+def test_invalid_key_is_not_stored(
     text: str, ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     piped(monkeypatch, text)
@@ -112,7 +112,7 @@ def test_what_cannot_be_a_key_is_not_kept(
 
 
 @pytest.mark.behaviour("issue-5-keys-none")
-def test_a_system_without_a_keyring_is_told_so(
+def test_missing_system_keyring_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = keyring.get_keyring()
@@ -126,7 +126,7 @@ def test_a_system_without_a_keyring_is_told_so(
 
 
 @pytest.mark.behaviour("issue-5-keys-none")
-def test_the_extra_that_is_not_installed_is_named(
+def test_missing_extra_is_named_in_the_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)  # as if it were not there
@@ -136,7 +136,7 @@ def test_the_extra_that_is_not_installed_is_named(
     assert run(["keys"]) == 0
 
 
-def test_a_locked_keyring_stops_nothing_and_the_doctor_says_so(
+def test_locked_keyring_is_ignored_and_reported_by_the_doctor(
     ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     piped(monkeypatch, KEY)

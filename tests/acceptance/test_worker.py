@@ -216,7 +216,7 @@ def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
     reason = {
         "folder": "is gone",
         "config": "there is no configuration file",
-        "provider": 'nobody can sit as "sim:alpha"',
+        "provider": 'unknown member "sim:alpha"',
     }[lost]
     watched = council("watch", run)
     assert watched.code == 1

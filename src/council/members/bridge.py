@@ -76,7 +76,7 @@ class BridgedMember:
             async with asyncio.timeout(self.first_byte) as clock, self.model:
                 return await self._heard(request, clock, pieces, hear)
         except TimeoutError:
-            raise Fault("stall", "timed out waiting for output", said="".join(pieces)) from None
+            raise Fault("stall", "timed out waiting for data", said="".join(pieces)) from None
         except Fault:
             raise
         except Exception as error:
