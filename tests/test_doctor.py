@@ -1,4 +1,4 @@
-"""The doctor: how far each member has come, what to do next, and what could cost a key."""
+"""The doctor: checks of each member, next steps, and warnings about leaked keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def steps(row: dict[str, Any]) -> list[bool | None]:
 
 
 def agents(folder: Path) -> dict[str, str]:
-    """A machine with three agents, two of them logged in, and no key."""
+    """Return the environment of a machine with three agents, two of them logged in, and no keys."""
     bench = Bench(folder, "behaves")
     for name in ("codex", "gemini"):
         (bench.bin / name).symlink_to(bench.bin / "claude")
@@ -51,7 +51,7 @@ async def rows(convener: Convener, **how: bool) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture
 async def seated(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeProvider]:
-    """One provider with a key, and two of its models at the table."""
+    """One provider with a key, and two of its models in seats."""
     monkeypatch.setenv("SIM_API_KEY", "k")
     configure(*sim(provider), "[models]", 'default = "sim:m1"', "[seats.beta]", 'model = "sim:m2"')
     yield provider
@@ -67,8 +67,8 @@ def test_doctor_reports_a_seat_whose_key_is_missing() -> None:
 
 @pytest.mark.behaviour("issue-5-doctor-steps")
 async def test_each_member_is_listed_with_its_four_checks(seated: FakeProvider, tmp_path: Path) -> None:
-    nobody = ['base_url = "http://127.0.0.1:9/v1"', "connect = 1"]
-    configure(*sim(seated), "[providers.keyless]", *nobody, 'api_key_env = "OTHER_API_KEY"', "[providers.gone]", *nobody,
+    closed = ['base_url = "http://127.0.0.1:9/v1"', "connect = 1"]
+    configure(*sim(seated), "[providers.keyless]", *closed, 'api_key_env = "OTHER_API_KEY"', "[providers.gone]", *closed,
               "[models]", 'default = "sim:m1"', 'other = "cli:claude"')  # fmt: skip
     found = await rows(Convener(env=agents(tmp_path) | {"SIM_API_KEY": "k"}))
     assert steps(found["sim:m1"]) == [True, True, True, True]
@@ -159,7 +159,7 @@ def test_command_prints_the_table_and_fails_if_a_member_does_not_answer(
     assert told["warnings"] == []
 
 
-# Keys that would go elsewhere
+# Keys sent to the wrong host
 
 
 THIEF = ["[providers.helper]", 'base_url = "https://models.example.net/v1"', 'api_key_env = "OPENAI_API_KEY"']

@@ -1,4 +1,4 @@
-"""Keys in the system's keyring: kept, used where the environment has none, never shown."""
+"""Keys in the system keyring: stored, used if the environment has none, never shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "sk-ant-kept-0123456789abcdef"
 
 
 class Ring(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
-    """A keyring of the real kind that holds its keys in this process, and can be locked."""
+    """In-memory keyring backend that can be locked."""
 
     priority = 1
 
@@ -56,9 +56,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 @pytest.mark.behaviour("issue-5-keys")
 @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "anthropic"])
-def test_stored_key_is_used_if_the_environment_has_none(
-    name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_key_is_used_if_the_environment_has_none(name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, f"{KEY}\n")
     assert run(["keys", "set", name]) == 0
     assert Convener().env["ANTHROPIC_API_KEY"] == KEY
@@ -90,7 +88,7 @@ def test_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys
     assert ring.held == {}
     assert "OPENAI_API_KEY" not in Convener().env
     assert run(["keys", "rm", "OPENAI_API_KEY"]) == 2
-    assert 'no key is kept for "OPENAI_API_KEY"' in capsys.readouterr().err
+    assert 'no key is stored for "OPENAI_API_KEY"' in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("40-security-keys")
@@ -122,14 +120,14 @@ def test_missing_system_keyring_is_reported(
         assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
     finally:
         keyring.set_keyring(before)
-    assert "this system has no keyring" in capsys.readouterr().err
+    assert "this system has no usable keyring" in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("issue-5-keys-none")
 def test_missing_extra_is_named_in_the_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)  # as if it were not there
+    monkeypatch.setitem(sys.modules, "keyring", None)  # simulate a missing package
     piped(monkeypatch, KEY)
     assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
     assert "pip install 'council[keys]'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""One precedence, every value with its origin, and a sentence for every mistake."""
+"""Settings: precedence, origins and validation errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
 
 class Desk:
-    """A project folder, a user's configuration folder and an environment, apart from the real ones."""
+    """Temporary project folder, user configuration folder and environment."""
 
     def __init__(self, root: Path) -> None:
         self.project = root / "project"
@@ -281,12 +281,12 @@ WRONG = [
     ("[seats.'a b']\nmodel = 'sim:m1'", "letters, digits"),
     ("[providers.sim]\nwire = 'grpc'", "one of openai, anthropic, google"),
     ("[providers.sim]\nbase_url = '127.0.0.1'", "begins with http"),
-    ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a port that can be"),
-    ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a port that can be"),
-    ("[providers.sim]\nbase_url = 'http://:8080/v1'", "with a host"),
-    ("[prices.'sim:m1']\ninput = '1.0'", 'is the text "1.0"'),
+    ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://:8080/v1'", "a valid host and port"),
+    ("[prices.'sim:m1']\ninput = '1.0'", 'is the string "1.0"'),
     ("[providers.sim]\nmax_connections = 0", "from 1 to 1000"),
-    ("[providers.local]", "already means something else"),
+    ("[providers.local]", "is a reserved name"),
     ("[providers.'*']", "letters, digits"),
     ("[rosters.b]\nseats = 3", "a list of tables"),
     ("[search]\nmax_results = 11", "from 1 to 10"),
@@ -307,7 +307,7 @@ def test_invalid_value_is_a_one_line_error(desk: Desk, text: str, words: str) ->
 
 def test_file_that_is_not_text_is_refused(desk: Desk) -> None:
     (desk.project / "council.toml").write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in desk.refusal()
+    assert "cannot read the configuration file" in desk.refusal()
 
 
 SECRETS = [

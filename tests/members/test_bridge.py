@@ -1,4 +1,4 @@
-"""The bridge through pydantic-ai: its answers on our seam, its failures in our table, its retries off."""
+"""The pydantic-ai bridge: answers, fault kinds and disabled retries."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ async def send(member: BridgedMember, pieces: list[str] | None = None, **ask: An
 
 @pytest.mark.behaviour("issue-5-bridge")
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
-async def test_bridge_streams_the_answer_and_reports_the_providers_usage(
-    wire: str, provider: FakeProvider
-) -> None:
+async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: str, provider: FakeProvider) -> None:
     member, pieces = bridged(provider, wire), []
     provider.script("m1", Reply(text="Tabs are better than spaces, by far."))
     answer = await send(member, pieces)
@@ -73,9 +71,7 @@ async def test_typed_reply_puts_the_schema_in_the_prompt_without_json_schema_sup
         assert "response_format" not in provider.log[-1].body
 
 
-async def test_bare_ask_omits_optional_parameters(
-    member: BridgedMember, provider: FakeProvider
-) -> None:
+async def test_bare_ask_omits_optional_parameters(member: BridgedMember, provider: FakeProvider) -> None:
     await send(member, temperature=0.3, max_tokens=99)
     await send(member, temperature=0.3, max_tokens=99, bare=True)
     full, bare = (seen.body for seen in provider.log)
@@ -152,9 +148,7 @@ async def test_closed_port_is_a_network_fault() -> None:
 
 
 @pytest.mark.parametrize(("finish", "word"), [("length", "length"), ("content_filter", "refused")])
-async def test_finish_reason_is_reported(
-    finish: str, word: str, member: BridgedMember, provider: FakeProvider
-) -> None:
+async def test_finish_reason_is_reported(finish: str, word: str, member: BridgedMember, provider: FakeProvider) -> None:
     provider.script("m1", Reply(text="Tabs are", finish=finish))
     assert (await send(member)).finish == word
 
@@ -165,9 +159,9 @@ async def test_retry_loop_decides_the_number_of_attempts(
 ) -> None:
     member.backoff = 0.0
     store = SqliteStore(tmp_path / "store")
-    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    store.post(RUN, [("run", ("a run", "here", 1.0, "42", "{}"))])
     provider.always("m1", Reply(status=500))
-    outcome = await call(Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {})), step("sim:m1"), member)
+    outcome = await call(Ledger(store, Record(RUN, "a run", "here", 1.0, "42", {})), step("sim:m1"), member)
     store.close()
     assert (outcome.state, len(provider.log)) == ("failed(server)", 3)
     assert "scripted 500" in outcome.reason
@@ -198,8 +192,8 @@ def test_pai_prefix_accepts_every_vendor_of_pydantic_ai() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pai:deepseek", "write it as pai:PROVIDER:MODEL"),
-        ("pai:nobody:m1", "cannot sit, pydantic-ai says"),
+        ("pai:deepseek", "write pai:PROVIDER:MODEL"),
+        ("pai:unknown:m1", "cannot be used, pydantic-ai reports"),
         ("pai:deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
     ],
 )

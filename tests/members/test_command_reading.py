@@ -1,4 +1,4 @@
-"""What the agents print, read: whole or in pieces of any size, as lines, as one object, or as plain text."""
+"""Parsing agent output: in chunks of any size, as JSON lines, as one object, or as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded model itself: it speaks, keeps to a schema, and stops when told to."""
+"""The embedded model: it answers, follows a schema and stops on request."""
 
 from __future__ import annotations
 
@@ -111,9 +111,7 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform != "linux", reason="waits on a pidfd")
 @pytest.mark.behaviour("local.stops-at-once")
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
-def test_stopped_council_leaves_no_process(
-    weights_cache: Path, how: signal.Signals, code: int
-) -> None:
+def test_stopped_council_leaves_no_process(weights_cache: Path, how: signal.Signals, code: int) -> None:
     council = subprocess.Popen(
         [sys.executable, "-c", PROCESS, str(weights_cache)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -129,7 +127,7 @@ def test_stopped_council_leaves_no_process(
 
 async def test_invalid_model_file_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\xff" * 500)
-    for name, said in (("broken", "could not be loaded"), ("absent", "cannot be read")):
+    for name, said in (("broken", "cannot load the model"), ("absent", "cannot read the model file")):
         member = LocalMember(f"local:{tmp_path}/{name}.gguf", cache=tmp_path)
         with pytest.raises(LocalModelError, match=said) as caught:
             await member.ready(lambda *step: None)
@@ -149,6 +147,6 @@ async def test_missing_llama_cpp_names_the_extra_to_install(tmp_path: Path, monk
 
 
 async def test_probe_does_not_load_the_model(tmp_path: Path, weights_cache: Path, member: LocalMember) -> None:
-    assert "is in place" in await LocalMember("local:smollm2", cache=weights_cache).probe()
-    with pytest.raises(LocalModelError, match="the first council fetches it"):
+    assert "is downloaded" in await LocalMember("local:smollm2", cache=weights_cache).probe()
+    with pytest.raises(LocalModelError, match="the first run downloads it"):
         await LocalMember("local:smollm2", cache=tmp_path).probe()

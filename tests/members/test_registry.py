@@ -1,4 +1,4 @@
-"""From a name and the settings to a member on its wire."""
+"""Members created from a name and the settings."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def seated(name: str, folder: Path) -> OnWire:
         ("ollama:llama3.2", OpenAIMember, "http://127.0.0.1:11434/v1/chat/completions"),
     ],
 )  # fmt: skip
-def test_each_provider_uses_its_wire(
-    tmp_path: Path, name: str, kind: type[OnWire], address: str
-) -> None:
+def test_each_provider_uses_its_wire(tmp_path: Path, name: str, kind: type[OnWire], address: str) -> None:
     member = seated(name, tmp_path)
     assert type(member) is kind
     assert member.endpoint.base_url + member.path == address

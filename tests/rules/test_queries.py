@@ -1,4 +1,4 @@
-"""What becomes of a query before it is searched, and what a question says about time."""
+"""Cleaning of queries, and detection of time-sensitive questions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_long_query_is_truncated_at_a_word() -> None:
 def test_stale_year_is_dropped_from_queries_about_current_facts(query: str, kept: str) -> None:
     assert tidied([query], NOW, 2026) == [kept]
     assert tidied([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
-    assert tidied([query], PLAIN, 2026) == [query], "nobody asked for what is current"
+    assert tidied([query], PLAIN, 2026) == [query], "the question does not ask for current facts"
 
 
 @pytest.mark.behaviour("30-stale-year")

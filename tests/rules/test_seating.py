@@ -1,4 +1,4 @@
-"""Who sits where, by table and by property."""
+"""Seat assignment, by examples and by properties."""
 
 from __future__ import annotations
 
@@ -148,13 +148,11 @@ def test_configured_seat_is_kept_and_other_seats_avoid_its_vendor() -> None:
 @pytest.mark.behaviour("00-members-missing-key-is-named")
 @pytest.mark.parametrize("env", [{}, {"ANTHROPIC_API_KEY": " "}])
 @pytest.mark.parametrize("how", ["seat", "chair", "everyone", "roster"])
-def test_configured_member_without_a_key_raises_with_the_variable(
-    env: dict[str, str], how: str
-) -> None:
+def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str, str], how: str) -> None:
     chosen = SeatSetting(CLAUDE)
     seats, chair = {"alpha": chosen} if how == "seat" else {}, chosen if how == "chair" else None
     settings = settings_with(env, seats=seats, chair=chair)
-    with pytest.raises(ConfigError, match=r'"anthropic:claude-opus-4.6" cannot sit.*set ANTHROPIC_API_KEY'):
+    with pytest.raises(ConfigError, match=r'no API key for "anthropic:claude-opus-4.6": set ANTHROPIC_API_KEY'):
         seat_council(
             NAMES, settings, env, spread=how != "everyone", everyone=CLAUDE if how == "everyone" else None,
             members={"beta": chosen} if how == "roster" else {},
@@ -165,8 +163,8 @@ def test_configured_fallback_without_a_key_is_only_advice() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
     seating = seat_council(NAMES, settings, {})
     assert seating.seats[0].fallbacks == (CLAUDE,)
-    (line,) = seating.advice  # but whoever counts on it hears of it
-    assert line.startswith(f'No fallback: "{CLAUDE}" cannot sit')
+    (line,) = seating.advice
+    assert line.startswith(f'Fallback unavailable: no API key for "{CLAUDE}"')
     assert "ANTHROPIC_API_KEY" in line
 
 
@@ -191,7 +189,7 @@ def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str
     assert [*members_of(seating), seating.chair.member] == ["ollama:qwen3"] * 4
     assert {place.fallbacks for place in (*seating.seats, seating.chair)} == {()}
     (notice,) = seating.notices
-    assert notice.startswith("alpha, beta and gamma share the family ollama: they are lenses on one model")
+    assert notice == "alpha, beta and gamma use the same vendor (ollama), so their agreement means less."
     assert seating.advice == ()
 
 
@@ -271,7 +269,7 @@ def test_seats_share_vendors_evenly() -> None:
 def test_seats_with_the_same_vendor_are_reported() -> None:
     env = keys("ao")
     (notice,) = seat_council(NAMES, settings_with(env), env).notices
-    assert notice.startswith("alpha and gamma share the family anthropic: they are lenses on one model")
+    assert notice == "alpha and gamma use the same vendor (anthropic), so their agreement means less."
 
 
 def test_three_vendors_give_no_notice() -> None:
@@ -287,7 +285,7 @@ def test_embedded_model_takes_all_seats_by_default_with_a_notice() -> None:
     }
     assert (
         seating.notices[0]
-        == "The council sits on the embedded model local:smollm2, which shows the machinery, not good judgement."
+        == "All seats use the embedded model local:smollm2, which is a demonstration and too small for good answers."
     )
 
 
@@ -370,7 +368,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 def test_unknown_provider_error_lists_supported_providers() -> None:
     with pytest.raises(ConfigError) as caught:
         vendor_of("foo:bar", settings_with({}, providers=("sim",)))
-    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human; add" in str(
+    assert "one of anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human, or add" in str(
         caught.value
     )
 
@@ -432,13 +430,13 @@ Council = tuple[str, dict[str, str], dict[str, str], tuple[str, ...]]
 
 def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     which, models, chosen, names = council
-    spoken_of = [member[0] for member in models.values() if member[0] in "ao"]
-    env = keys({*(which or spoken_of), *(member[0] for member in chosen.values() if member[0] in "aog")})
+    named = [member[0] for member in models.values() if member[0] in "ao"]
+    env = keys({*(which or named), *(member[0] for member in chosen.values() if member[0] in "aog")})
     seats = {name: SeatSetting(member) for name, member in chosen.items()}
     settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
     seating = seat_council(names, settings, env)
-    in_turn = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
-    by_name = {name: chosen[elder] for name, elder in in_turn.items() if elder in chosen}
+    defaults = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
+    by_name = {name: chosen[default] for name, default in defaults.items() if default in chosen}
     return seating, {candidate.vendor for candidate in available(settings, env)}, by_name
 
 
@@ -473,5 +471,5 @@ def test_every_shared_vendor_is_reported_once(council: Council) -> None:
     seating, _, _ = convened(council)
     shared = {vendor for vendor, count in Counter(families_of(seating)).items() if count > 1} - {"human"}
     assert {
-        vendor for vendor in shared if any(f"share the family {vendor}:" in said for said in seating.notices)
+        vendor for vendor in shared if any(f"use the same vendor ({vendor})" in notice for notice in seating.notices)
     } == shared

@@ -1,4 +1,4 @@
-"""Which search is meant, and what is said where none can be."""
+"""Choice of the search provider, and its errors."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def _documents(_alone: None) -> None:
         ("files", 'folder = "docs"', {}, "files:docs"), (None, 'provider = "files"\nfolder = "docs"', TAVILY, "files:docs"),
     ],
 )  # fmt: skip
-def test_search_choice_is_one_word(
-    said: str | None, table: str, env: dict[str, str], meant: str | None
-) -> None:
+def test_search_choice_is_one_word(said: str | None, table: str, env: dict[str, str], meant: str | None) -> None:
     assert choice(said, table, **env) == meant
     if meant:
         assert choice(meant, table, **env) == meant, "a plan's word means the same when a run is resumed"
@@ -74,11 +72,11 @@ def test_not_enabled_error_lists_every_option() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is no search"), ("ftp://x", "is no search"),
-        ("tavily:tvly-abcdefgh1234", "takes nothing after it"), ("tvly-abcdefgh1234", "is no search"), ("searxng:nowhere", "no address"),
-        ("http://", "no address"), ("http://[::1", "no address"), ("http://x:99999", "no address"), ("http://a b", "no address"),
-        ("http://me:hunter2@x", "a password in it"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
-        ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~nobody-here/x", "no such folder"),
+        ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is not a known search"), ("ftp://x", "is not a known search"),
+        ("tavily:tvly-abcdefgh1234", "takes no value"), ("tvly-abcdefgh1234", "is not a known search"), ("searxng:nowhere", "not a valid address"),
+        ("http://", "not a valid address"), ("http://[::1", "not a valid address"), ("http://x:99999", "not a valid address"), ("http://a b", "not a valid address"),
+        ("http://me:hunter2@x", "an address with a password"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
+        ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~missing-user/x", "no such folder"),
     ],
 )  # fmt: skip
 def test_invalid_search_value_is_a_one_line_error(said: str, words: str) -> None:
@@ -103,7 +101,7 @@ def test_folder_is_relative_to_the_run_not_the_working_directory(tmp_path: Path)
 
 @pytest.mark.behaviour("30-bad-search")
 def test_no_suggestion_without_a_close_match_and_settings_are_not_called_flags() -> None:
-    with pytest.raises(UsageError, match=r'"google" is no search that is known: take tavily'):
+    with pytest.raises(UsageError, match=r'"google" is not a known search provider: use tavily'):
         choice("google")
-    with pytest.raises(UsageError, match=r'^\[search\] folder names "nowhere", and there is no such folder'):
+    with pytest.raises(UsageError, match=r'^\[search\] folder is "nowhere": no such folder'):
         choice(None, 'provider = "files"\nfolder = "nowhere"')

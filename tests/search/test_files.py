@@ -1,4 +1,4 @@
-"""A search over one's own documents: what is found, how it is asked, and what stays hidden."""
+"""Search in local documents: results, queries, limits and the secret filter."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_query_variants_find_the_document(docs: Finder, query: str, url: s
 
 @pytest.mark.parametrize("query", ["", "   ", "???", '"', "'; DROP TABLE rows; --", "zeppelin", "\0", "NEAR(AND)"])
 async def test_unmatched_query_reports_no_results(root: Path, query: str) -> None:
-    assert await told(root, query) == ["nothing was found"]
+    assert await told(root, query) == ["no results"]
 
 
 async def test_query_of_only_stop_words_is_searched_as_written(docs: Finder) -> None:
@@ -213,7 +213,7 @@ async def test_secret_names_and_files_outside_the_folder_are_not_read(root: Path
     (root / "docs" / "binary.md").write_bytes(b"zeppelin\0\1\2")
     (root / "docs" / "huge.md").write_text("zeppelin " * 40_000, encoding="utf-8")
     words = await told(root, "zeppelin")
-    assert words[0] == "nothing was found" and "files were left out" in words[1]
+    assert words[0] == "no results" and "files were skipped" in words[1]
 
 
 async def test_instructions_in_a_document_are_marked(root: Path) -> None:
@@ -255,15 +255,15 @@ async def test_linked_folder_is_searched(root: Path, tmp_path: Path) -> None:
     await made.close()
 
 
-# What is told
+# Remarks
 
 
 @pytest.mark.behaviour("30-search-files-limits")
 async def test_empty_folder_is_reported(root: Path) -> None:
     (root / "empty").mkdir()
     assert await told(root, said="files:empty") == [
-        "nothing was found",
-        "there is no document in that folder that could be searched",
+        "no results",
+        "that folder contains no searchable documents",
     ]
 
 
@@ -271,12 +271,10 @@ async def test_empty_folder_is_reported(root: Path) -> None:
 @pytest.mark.parametrize(("limit", "value"), [("MOST_FILES", 2), ("MOST_BYTES", 10), ("SECONDS", -1.0)])
 async def test_reached_limit_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
     monkeypatch.setattr(files_room, limit, value)
-    assert any("of 3 files were read (limits: " in why and "name a smaller folder" in why for why in await told(root))
+    assert any("of 3 files were read (limits: " in why and "use a smaller folder" in why for why in await told(root))
 
 
-async def test_documents_are_read_before_source_code(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_documents_are_read_before_source_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_room, "MOST_FILES", 2)
     write(root, {f"docs/a{n}.py": "x = 1\n" for n in range(5)})
     made = documents(root)
@@ -288,13 +286,13 @@ async def test_folder_deleted_after_the_choice_has_no_results(root: Path) -> Non
     made = documents(root)
     shutil.rmtree(root / "docs")
     rows = await research(made, ["turbine"], most=5)
-    assert rows[0]["why"] == "nothing was found"
+    assert rows[0]["why"] == "no results"
     await made.close()
 
 
 async def test_missing_full_text_search_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passages_room, "SCHEMA", "CREATE VIRTUAL TABLE words USING fts99(body)")
-    assert await told(root) == ["files cannot be searched by this Python's SQLite: no such module: fts99"]
+    assert await told(root) == ["this Python's SQLite cannot search files: no such module: fts99"]
 
 
 async def test_closing_stops_indexing(root: Path) -> None:
@@ -308,7 +306,7 @@ async def test_closing_stops_indexing(root: Path) -> None:
 
 
 def pdf(*pages: str) -> bytes:
-    """The smallest file that shows these texts, a page each."""
+    """Return a minimal PDF with one page per text."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
     parts = [
         "<< /Type /Catalog /Pages 2 0 R >>",
@@ -339,9 +337,7 @@ async def test_pdf_result_names_its_page(root: Path) -> None:
     [row] = await found(made, "zeppelin")
     assert (row["title"], row["url"]) == ("docs/paper.pdf (page 2)", "docs/paper.pdf")
     assert row["snippet"] == "The zeppelin flies, key [redacted:OpenAI key]."
-    assert list(made.remarks) == [
-        "1 file was left out (broken.pdf): a secret by name, no text, too large, or not readable"
-    ]
+    assert list(made.remarks) == ["1 file was skipped (broken.pdf): secret, not text, too large or not readable"]
     await made.close()
 
 
@@ -361,5 +357,5 @@ print(asyncio.run(research(Files(place, Path().resolve(), admitting(place)), ["t
 def test_missing_pypdf_names_the_extra_to_install(root: Path) -> None:
     (root / "docs" / "paper.pdf").write_bytes(pdf("The zeppelin flies."))
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, cwd=root)
-    assert '1 PDF was not searched: pip install "council[pdf]" makes them readable' in done.stdout
-    assert "left out" not in done.stdout and "docs/guide.md" in done.stdout and not done.stderr
+    assert '1 PDF was not searched: run `pip install "council[pdf]"` to read them' in done.stdout
+    assert "skipped" not in done.stdout and "docs/guide.md" in done.stdout and not done.stderr

@@ -1,4 +1,4 @@
-"""Rows: in which order, which of them twice, and what becomes of a text on the way."""
+"""Rows of search results: order, duplicates and text cleanup."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_failures_follow_the_results(fake: FakeSearch, tavily: Finder) -> 
     fake.by_word = {"a": [page("A", "https://a.example")], "b": []}
     fake.behave("c", Answer(400))
     rows = await research(tavily, ["c", "b", "a"], most=5)
-    assert [row.get("why", "") for row in rows] == ["", "tavily refused the query (400)", "nothing was found"]
+    assert [row.get("why", "") for row in rows] == ["", "tavily rejected the query (400)", "no results"]
 
 
 @pytest.mark.behaviour("30-search-rows")
@@ -59,7 +59,7 @@ def test_any_url_can_be_normalised(url: str) -> None:
     try:
         assert isinstance(normalised(f"https://a.example/{url}"), str)
     except ValueError:
-        pytest.fail("an address that no one can read must not get so far")
+        pytest.fail("an invalid URL must be filtered out earlier")
 
 
 @pytest.mark.behaviour("30-search-clean")
@@ -144,6 +144,6 @@ class Broken:
 @pytest.mark.behaviour("30-search-goes-on")
 async def test_unexpected_exception_becomes_a_row() -> None:
     assert await research(Broken(), ["tabs"], most=5) == [
-        {"query": "tabs", "why": "broken failed in a way that was not foreseen (KeyError)"},
+        {"query": "tabs", "why": "broken failed unexpectedly (KeyError)"},
         {"query": "broken", "why": "one file was not read", "remark": True},
     ]

@@ -1,4 +1,4 @@
-"""What seems to give instructions, and what only looks like it."""
+"""Detection of prompt injections."""
 
 from __future__ import annotations
 

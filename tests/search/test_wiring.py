@@ -1,4 +1,4 @@
-"""A run's search, as the composition root makes it: built when it is needed, from the word in the run's options."""
+"""The search provider of a run, created on first use from the run's options."""
 
 from __future__ import annotations
 
