@@ -215,7 +215,7 @@ def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
     monkeypatch.delenv("COUNCIL_CONFIG")
     reason = {
         "folder": "is gone",
-        "config": "there is no configuration file",
+        "config": "configuration file",
         "provider": 'unknown member "sim:alpha"',
     }[lost]
     watched = council("watch", run)

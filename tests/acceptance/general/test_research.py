@@ -57,7 +57,7 @@ def test_a_search_that_finds_nothing_is_told_to_the_seats_and_the_council_goes_o
     parley.says["research"] = {"queries": ["zyzzyva"]}
     done = parley.ask("--search", "files:docs", search="")
     assert done.code == 0
-    assert all("There is no research context: nothing was found." in text for text in parley.prompts("r1").values())
+    assert all("There is no research context: no results." in text for text in parley.prompts("r1").values())
     assert any("No source stands behind this answer" in row["reason"] for row in done.json["degraded"])
 
 
@@ -165,6 +165,6 @@ def test_a_file_that_was_left_out_is_named_and_is_no_search_that_failed(parley: 
     parley.documents({"docs/manual.txt": "cold storage " * 40_000})
     report = parley.ask("--search", "files:docs", search="").json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- not everything was searched: 1 file was left out (manual.txt): " in text
+    assert "- not everything was searched: 1 file was skipped (manual.txt): " in text
     assert "came to nothing" not in text
     assert len(report["sources"]) == 2
