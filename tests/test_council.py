@@ -203,7 +203,7 @@ async def test_a_failing_seat_is_absent_with_its_reason_while_quorum_holds(store
     assert (drafts.absent["beta"].state, drafts.absent["beta"].seat) == ("failed(server)", BETA)
     (absence,) = sitting.told(ev.WasAbsent)
     assert (absence.key, absence.state, absence.reason) == (
-        "draft/beta", "failed(server)", "told to fail by the script",
+        "draft/beta", "failed(server)", "scripted failure",
     )  # fmt: skip
     (ended,) = sitting.told(ev.PhaseEnded)
     assert ended.absent == ["beta"]

@@ -1,4 +1,4 @@
-"""What data/models.toml says: providers, models and their ids, tiers, the default seating."""
+"""Model catalogue from data/models.toml: providers, models and their ids, tiers, default seating."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ DATA = Path(__file__).with_name("data") / "models.toml"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model as we call it; `ids` is what each provider calls it, the provider to prefer first."""
+    """Model under our name. `ids` maps provider to model id, preferred provider first."""
 
     name: str
     vendor: str
     ids: Mapping[str, str]
     reasoning: bool = False
-    efforts: tuple[str, ...] = ("low", "medium", "high")  # that it can be asked to make; it refuses others
+    efforts: tuple[str, ...] = ("low", "medium", "high")  # reasoning efforts it accepts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Catalogue:
     known_as: Mapping[str, str]  # every name, alias and id → our name
 
     def find(self, name: str) -> Model | None:
-        """The model of that name, alias or id."""
+        """Return the model with that name, alias or id."""
         return self.models.get(self.known_as.get(name, ""))
 
 
@@ -47,7 +47,7 @@ def catalogue() -> Catalogue:
 
 
 def split_member(member: str) -> tuple[str, str]:
-    """`provider:model` in two; a short name has no provider, `human` has no model."""
+    """Split `provider:model`. A short name has no provider, `human` has no model."""
     if member == "human":
         return "human", ""
     provider, colon, model = member.partition(":")
@@ -55,16 +55,16 @@ def split_member(member: str) -> tuple[str, str]:
 
 
 def model_id(member: str) -> str:
-    """What goes onto the wire as the model's name; what is not in the catalogue goes as written."""
+    """Return the model id to send to the provider; a name that is not in the catalogue is sent as written."""
     provider, name = split_member(member)
     known = catalogue().find(name)
     return known.ids.get(provider, name) if known else name
 
 
 def is_reasoning(member: str) -> bool:
-    """Members that think before they speak get longer clocks."""
+    """Return whether the member reasons before it answers and so needs longer timeouts."""
     provider, name = split_member(member)
-    if provider == "cli":  # an agent that starts a process, and thinks by itself
+    if provider == "cli":  # agents start a process and reason on their side
         return True
     known = catalogue().find(name)
     return known is not None and known.reasoning

@@ -1,4 +1,4 @@
-"""Which proxy the environment names for an address."""
+"""HTTP proxy settings from the environment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 
 def proxy_for(url: str) -> str | None:
-    """The environment's proxy, never for this machine itself. (aiohttp's own way would read .netrc too.)"""
+    """Return the environment's proxy for a URL, or None for loopback hosts. aiohttp's `trust_env` would also read .netrc."""
     from urllib.request import getproxies, proxy_bypass
 
     parts = urlsplit(url)

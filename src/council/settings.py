@@ -1,4 +1,7 @@
-"""File, environment and flags under one precedence, every value with its origin. Standard library only: it is read on every start."""
+"""Settings from files, environment and flags, merged by precedence, each value with its origin.
+
+Standard library only, because it is imported on every start.
+"""
 
 from __future__ import annotations
 
@@ -26,35 +29,35 @@ DEFAULTS: Mapping[str, Any] = {
     "general": {"deliberate": True},
     "human": {"timeout": PERSON_TIMEOUT},
 }
-# A flag that is a setting: how it is written, and where it stands among the keys.
+# Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ())}  # fmt: skip
-CHAIRS = ("chair", "referee")  # one seat under two names
+CHAIRS = ("chair", "referee")  # two names of the same seat
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An endpoint that speaks one of the wires."""
+    """Model endpoint that uses one of the wires."""
 
     name: str
     wire: str = "openai"
     base_url: str = ""
     api_key_env: str = ""
-    vendor: str = ""  # the family it counts as; the name when nothing is said
+    vendor: str = ""  # defaults to the name
     max_connections: int = 16
     structured: str = "json_schema"
-    token_field: str = "max_tokens"  # what the cap on the output is called there
-    backoff: float = 0.5  # the first wait between retries, in seconds
+    token_field: str = "max_tokens"  # request field that limits the output
+    backoff: float = 0.5  # seconds before the first retry
     connect: float = 10
     first_byte: float = 120
     idle: float = 90
-    via: str = "wire"  # pai: through pydantic-ai, should the vendor change its wire
+    via: str = "wire"  # "pai" sends requests through pydantic-ai instead
 
 
 @dataclass(frozen=True, slots=True)
 class SeatSetting:
-    """What was said about a seat. None: nothing; an empty fallback: none is wanted."""
+    """Configured member of a seat. `fallback=None` means unset; an empty tuple disables fallbacks."""
 
     model: str | None = None
     fallback: tuple[str, ...] | None = None
@@ -62,7 +65,7 @@ class SeatSetting:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What `--profile` stands for: the tier the judges sit on, how many, and their clock."""
+    """Preset of `--profile`: the judges' model tier, count and timeout."""
 
     tier: str
     count: int
@@ -86,21 +89,21 @@ class Settings:
     search: Mapping[str, Any]
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
-    timeout: float | None  # None: nobody set it, see `deadline`
+    timeout: float | None  # None: not set, see `deadline`
     report_dir: str
-    variables: Mapping[str, str]  # the judges' variables, defaults included; `given` tells them apart
-    origins: Mapping[str, str]  # dotted key → where its value comes from
-    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars for a million tokens
-    commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → its clocks
-    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": PERSON_TIMEOUT})  # the clock of people
-    effort: str | None = None  # how hard reasoning members should think; None: as their vendors think best
+    variables: Mapping[str, str]  # the judges' environment variables, including defaults
+    origins: Mapping[str, str]  # dotted key → source of its value
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
+    commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
+    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": PERSON_TIMEOUT})
+    effort: str | None = None  # reasoning effort; None: the vendor's default
 
     def given(self, key: str) -> bool:
-        """Whether somebody set this key, or a table of this name."""
+        """Return whether this key or table has a value that is not a built-in default."""
         return self.origins.get(key, BUILT_IN) != BUILT_IN
 
     def deadline(self, *, reasoning: bool = False) -> float:
-        """Seconds a seat has for a phase. A profile's clock is no word about reasoning members."""
+        """Return the seconds a seat has for a phase. A profile's timeout does not apply to reasoning members."""
         by_profile = self.origins.get("timeout", BUILT_IN).startswith("flag --profile")
         if reasoning and (self.timeout is None or by_profile):
             return REASONING_TIMEOUT
@@ -110,7 +113,7 @@ class Settings:
 def load_settings(
     folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NOTHING, config: Path | None = None
 ) -> Settings:
-    """Everything that was set, the weakest source first, each key overriding the same key before it."""
+    """Merge all sources in order of precedence; later sources override earlier ones key by key."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for origin, table in _layers(folder, env, flags, config):
@@ -127,7 +130,7 @@ Layer = tuple[str, Mapping[str, Any]]
 def _layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None) -> Iterator[Layer]:
     yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
     if host := env.get("OLLAMA_HOST", "").strip():
-        # An endpoint that was found, as a key is found: a base_url somebody wrote down for Council is stronger.
+        # Detected like an API key, so a base_url in a configuration file takes precedence.
         yield "environment OLLAMA_HOST", {"providers": {"ollama": {"base_url": ollama_url(host)}}}
     user = config_folder(env) / "config.toml"
     if user.is_file():
@@ -152,7 +155,7 @@ def _first_set(names: list[str], env: Mapping[str, str]) -> str:
 
 
 def ollama_url(host: str) -> str:
-    """The address clients use for what OLLAMA_HOST says, which may be the address the server listens on."""
+    """Return the client URL for OLLAMA_HOST, which may hold the server's listen address."""
     address = host if "://" in host else f"http://{host}"
     address = address.rstrip("/").replace("://0.0.0.0", "://127.0.0.1")
     has_port = address.rpartition(":")[2].isdigit()
@@ -164,7 +167,7 @@ def _profile(flags: Mapping[str, Any]) -> Iterator[Layer]:
     if name is None:
         return
     if name not in PROFILES:
-        raise ConfigError(f"unknown profile {quoted(name)}, nothing was started; take one of {', '.join(PROFILES)}")
+        raise ConfigError(f"unknown profile {quoted(name)}: use one of {', '.join(PROFILES)}")
     yield f"flag --profile={name}", {"timeout": PROFILES[name].timeout}
 
 
@@ -182,13 +185,13 @@ def _variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
     for name, (kind, default) in VARIABLES.items():
         value = env.get(name, "").strip()
         if value and not kind.fits(value) and not kind.fits(_as_number(value)):
-            raise ConfigError(f"environment {name} is {quoted(value)}, which cannot be used; it must be {kind.what}")
+            raise ConfigError(f"environment variable {name} is {quoted(value)}: it must be {kind.what}")
         if value or default is not None:
             yield name, (value, f"environment {name}") if value else (default or "", BUILT_IN)
 
 
 def _as_number(text: str) -> Any:
-    """The number, or the text itself for the check to refuse with its words."""
+    """Return the number, or the text itself so that the later check reports it."""
     for read in (int, float):
         try:
             return read(text)
@@ -219,7 +222,7 @@ def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: 
 def _provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
     if not row.get("base_url"):
         raise ConfigError(
-            f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url, so nobody can be called there; give its address, such as base_url = "http://127.0.0.1:8080/v1"'
+            f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
         )
     return Provider(name, **{"vendor": name, **row})
 
@@ -229,7 +232,7 @@ def _price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> M
         if needed not in row:
             where = origins[f"prices.'{name}'"]
             raise ConfigError(
-                f'{where}: [prices."{name}"] has no {needed}, so what it costs stays unknown; give input and output in dollars for a million tokens'
+                f'{where}: [prices."{name}"] has no {needed}: set input and output in dollars per million tokens'
             )
     return row
 
@@ -251,7 +254,7 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
-    """Key, value and origin of everything that has a value, for `council config --origin`."""
+    """Return key, value and origin of every setting that has a value, for `council config --origin`."""
     rows = [(key, _value(settings, key), origin) for key, origin in settings.origins.items()]
     if settings.timeout is None:
         rows.append(("timeout", settings.deadline(), BUILT_IN))

@@ -1,4 +1,4 @@
-"""Where configuration, data and cache lie, and how a configuration file is read."""
+"""Locations of configuration, data and cache, and the reader of configuration files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from council.settings_keys import quoted
 
 
 def project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
-    """The named file, or the nearest of the project: council.toml, else a pyproject.toml that speaks of us."""
+    """Return the named file, or the project's nearest council.toml or pyproject.toml with [tool.council]."""
     named = config or env.get("COUNCIL_CONFIG", "").strip()
     if named:
         own = folder / Path(named).expanduser()
         if not own.is_file():
             raise ConfigError(
-                f"there is no configuration file {quoted(named)}, so nothing was started; give another by --config or COUNCIL_CONFIG"
+                f"configuration file {quoted(named)} not found: pass another with --config or COUNCIL_CONFIG"
             )
         return own
     found = (path for place in _project_folders(folder.absolute()) if (path := _config_in(place)))
@@ -27,7 +27,10 @@ def project_file(folder: Path, env: Mapping[str, str], config: Path | None = Non
 
 
 def _project_folders(folder: Path) -> list[Path]:
-    """From here up to the root of the repository. Outside of one only this folder: what lies above may be anybody's."""
+    """Return the folders from here up to the repository root.
+
+    Outside a repository only this folder: parent folders may belong to another user.
+    """
     line = [folder, *folder.parents]
     root = next((place for place in line if (place / ".git").exists()), folder)
     return line[: line.index(root) + 1]
@@ -41,13 +44,11 @@ def _config_in(place: Path) -> Path | None:
 
 
 def read_config(path: Path) -> Mapping[str, Any]:
-    """The tables of a configuration file, unchecked; of a pyproject.toml only [tool.council]."""
+    """Return the unvalidated tables of a configuration file; of a pyproject.toml only [tool.council]."""
     try:
         tables: dict[str, Any] = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"{path} is not valid TOML, so nothing in it counts: {quoted(error)}; mend that line"
-        ) from None
+        raise ConfigError(f"{path} is not valid TOML: {quoted(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
     return _tool_table(tables.get("tool", {}), path)
@@ -57,7 +58,7 @@ def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
     own = tools.get("council", {}) if isinstance(tools, Mapping) else {}
     if not isinstance(own, Mapping):
         raise ConfigError(
-            f'{path}: "tool.council" is {quoted(own)}, but it must be a table; write [tool.council] with its keys below'
+            f'{path}: "tool.council" is {quoted(own)}, but it must be a table: write [tool.council] and put its keys below'
         )
     return own
 
@@ -67,12 +68,12 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"the configuration file {path} cannot be read: {quoted(error)}; make it a readable UTF-8 text"
+            f"cannot read the configuration file {path}: {quoted(error)}; it must be readable UTF-8 text"
         ) from None
 
 
 def command_path(name: str, env: Mapping[str, str]) -> Path | None:
-    """The executable of that name on PATH. A relative entry there may be anybody's folder, and does not count."""
+    """Return the executable of that name on PATH. Relative PATH entries are skipped because they are not trusted."""
     places = (Path(entry) for entry in env.get("PATH", "").split(os.pathsep))
     found = (place / name for place in places if place.is_absolute())
     return next((path for path in found if path.is_file() and os.access(path, os.X_OK)), None)
@@ -100,7 +101,7 @@ def _own_folder(
         return Path(env[own]).expanduser()
     if env.get(shared):
         return Path(env[shared]) / "council"
-    import platformdirs  # not needed where the variables say it
+    import platformdirs  # only needed if the variables are not set
 
     path: Path = getattr(platformdirs, kind)("council", appauthor=False)
     return path

@@ -1,7 +1,7 @@
-"""Keys kept in the system's keyring, for whoever keeps none in the environment. The package is loaded only where one is.
+"""API keys stored in the system keyring, as an alternative to environment variables.
 
-A keyring cannot be asked what it holds, so the names of the variables, never the keys, stand in a small file beside the
-user's configuration.
+A keyring cannot list its entries, so the variable names, never the keys, are written to keys.json beside the user's
+configuration. The keyring package is imported only if a key is stored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from council.settings_keys import quoted
 
 SERVICE = "council"
 NOT_INSTALLED = (
-    "the system's keyring is reached by the package keyring, which is not installed: run `pip install 'council[keys]'`, "
-    "or put the key into the environment"
+    "the keyring package is not installed: run `pip install 'council[keys]'`, or set the key as an environment variable"
 )
 
 
 def kept(env: Mapping[str, str]) -> list[str]:
-    """The names of the variables whose keys are kept."""
+    """Return the names of the variables whose keys are stored."""
     try:
         names = json.loads(_names_file(env).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -32,21 +31,21 @@ def kept(env: Mapping[str, str]) -> list[str]:
 
 
 def with_kept(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment, and what is kept for variables that are not set there. A keyring that stays shut adds nothing."""
+    """Return the environment plus stored keys for variables that are not set. A locked keyring adds nothing."""
     missing = [name for name in kept(env) if not env.get(name, "").strip()]
     return {**env, **{name: key for name in missing if (key := recalled(name))}}
 
 
 def recalled(name: str) -> str:
-    """The key, or nothing if it cannot be had now."""
+    """Return the stored key, or "" if the keyring is not available."""
     try:
         return _keyring().get_password(SERVICE, name) or ""
-    except Exception:  # a keyring may fail in ways of its own; the doctor says that it does
+    except Exception:  # backends raise many types; `council doctor` reports the failure
         return ""
 
 
 def keep(name: str, key: str, env: Mapping[str, str]) -> None:
-    """Put the key into the keyring, and make sure that it is there."""
+    """Store the key in the keyring and read it back to verify."""
     ring = _keyring()
     try:
         ring.set_password(SERVICE, name, key)
@@ -60,9 +59,7 @@ def keep(name: str, key: str, env: Mapping[str, str]) -> None:
 
 def forget(name: str, env: Mapping[str, str]) -> None:
     if name not in kept(env):
-        raise UsageError(
-            f"no key is kept for {quoted(name)}, so nothing was removed; `council keys` lists those that are"
-        )
+        raise UsageError(f"no key is stored for {quoted(name)}: run `council keys` to list the stored keys")
     ring = _keyring()
     try:
         if ring.get_password(SERVICE, name) is not None:
@@ -79,16 +76,14 @@ def _keyring() -> Any:
     except ImportError:
         raise UsageError(NOT_INSTALLED) from None
     if isinstance(keyring.get_keyring(), fail.Keyring):
-        raise UsageError(
-            "this system has no keyring that could hold a key, so none was kept: put the key into the environment instead"
-        )
+        raise UsageError("this system has no usable keyring: set the key as an environment variable instead")
     return keyring
 
 
 def _shut(error: Exception | None) -> UsageError:
-    why = f" ({type(error).__name__})" if error else ""  # its words could hold the key
+    why = f" ({type(error).__name__})" if error else ""  # its message could contain the key
     return UsageError(
-        f"the system's keyring did not do it{why}, so nothing was changed: unlock it, or put the key into the environment"
+        f"the system keyring failed{why}, nothing was changed: unlock it, or set the key as an environment variable"
     )
 
 

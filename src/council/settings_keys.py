@@ -1,4 +1,4 @@
-"""Which keys a configuration may hold, what each must be, and the sentence for what it may not be."""
+"""Schema of the configuration: allowed keys, the type of each value, and the validation errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from council.errors import ConfigError
 
 WIRES = ("openai", "anthropic", "google")
-SPECIAL = ("local", "scripted", "human", "cli", "pai")  # prefixes of members that are no provider's
-RESERVED = {"providers": SPECIAL, "seats": ("chair",)}  # the chair has a table of its own
+SPECIAL = ("local", "scripted", "human", "cli", "pai")  # member prefixes that are not providers
+RESERVED = {"providers": SPECIAL, "seats": ("chair",)}  # the chair is configured in [chair]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _PRICED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+")  # provider:model, or provider:* for all of its models
@@ -27,7 +27,7 @@ _SECRET = re.compile(r"api_?key|secret|token|passw|credential", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a value must be: in words, and as a test. A value that may be a secret is never repeated."""
+    """Type of a value: a description and a check. A value that may be a secret is never printed."""
 
     what: str
     fits: Callable[[Any], bool]
@@ -36,7 +36,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A list of tables that share their keys."""
+    """List of tables with the same keys."""
 
     known: Mapping[str, Kind]
 
@@ -56,7 +56,7 @@ def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
 def _address(value: Any) -> bool:
     try:
         return _matches(_ADDRESS)(value) and bool(urlsplit(value).hostname) and urlsplit(value).port != 0
-    except ValueError:  # a bracket too few, a port above 65535
+    except ValueError:  # for example an unclosed bracket, or a port above 65535
         return False
 
 
@@ -64,7 +64,7 @@ def _one_of(*choices: str) -> Kind:
     return Kind("one of " + ", ".join(choices), lambda value: value in choices)
 
 
-TEXT = Kind("a text", lambda value: isinstance(value, str))
+TEXT = Kind("a string", lambda value: isinstance(value, str))
 MEMBER = Kind(
     'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
 )
@@ -72,14 +72,12 @@ MEMBERS = Kind("a list of members", lambda value: isinstance(value, list) and al
 SECONDS = Kind("a number of seconds above 0", lambda value: _number(value) and value > 0)
 WAIT = Kind("a number of seconds, 0 or more", lambda value: _number(value) and value >= 0)
 MONEY = Kind("an amount of dollars, 0 or more", lambda value: _number(value) and value >= 0)
-RATE = Kind("dollars for a million tokens, 0 or more", lambda value: _number(value) and value >= 0)
+RATE = Kind("dollars per million tokens, 0 or more", lambda value: _number(value) and value >= 0)
 COUNT = Kind("a whole number from 1 to 1000", lambda value: _whole(value, 1, 1000))
 RESULTS = Kind("a whole number from 1 to 10", lambda value: _whole(value, 1, 10))
 SWITCH = Kind("true or false", lambda value: isinstance(value, bool))
-ADDRESS = Kind("an address that begins with http:// or https://, with a host and a port that can be", _address)
-VARIABLE = Kind(
-    "the NAME of an environment variable in capitals, never the key itself", _matches(_VARIABLE), secret=True
-)
+ADDRESS = Kind("a URL that begins with http:// or https:// and has a valid host and port", _address)
+VARIABLE = Kind("the NAME of an environment variable in capitals, not the key itself", _matches(_VARIABLE), secret=True)
 
 SEAT: Mapping[str, Kind] = {"model": MEMBER, "fallback": MEMBERS}
 PROVIDER: Mapping[str, Kind] = {
@@ -101,7 +99,7 @@ PRICE: Mapping[str, Kind] = {"input": RATE, "cached": RATE, "write": RATE, "outp
 ROSTER_SEAT: Mapping[str, Kind] = {"name": TEXT, "role": TEXT, "lens": TEXT, "stance": TEXT, "style": TEXT, **SEAT}
 ROSTER: Mapping[str, Any] = {"about": TEXT, "seats": Rows(ROSTER_SEAT), "chair": SEAT}
 
-# "*" stands for a name the user gives.
+# "*" matches any name the user chooses.
 KEYS: Mapping[str, Any] = {
     "timeout": SECONDS,
     "report_dir": TEXT,
@@ -123,7 +121,7 @@ KEYS: Mapping[str, Any] = {
     "general": {"deliberate": SWITCH},
     "human": {"timeout": SECONDS},
 }
-# The variables of the judges: what they must be once read as a number, and the default.
+# Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[Kind, str | None]] = {
     "COUNCIL_CLAUDE_MODEL": (MEMBER, "sonnet"),
     "COUNCIL_CODEX_MODEL": (MEMBER, "gpt-5.3-codex"),
@@ -135,17 +133,17 @@ VARIABLES: Mapping[str, tuple[Kind, str | None]] = {
 
 
 def _written(key: str) -> str:
-    """A name inside a dotted key: in quotes where it may hold dots of its own, as in TOML."""
+    """Quote a part of a dotted key if it may contain dots, as in TOML."""
     return f"'{key}'" if _PRICED.fullmatch(key) else key
 
 
 def parts(dotted: str) -> list[str]:
-    """The names a dotted key is made of."""
+    """Split a dotted key into its parts."""
     return [part.strip("'") for part in _PART.findall(dotted)]
 
 
 def quoted(value: Any) -> str:
-    """The value in quotes, on one line, not too long."""
+    """Return the value in quotes on one line, at most 80 characters long."""
     text = str(value)
     return json.dumps(text if len(text) <= 80 else text[:77] + "...", ensure_ascii=False)
 
@@ -153,10 +151,13 @@ def quoted(value: Any) -> str:
 def checked(
     table: Mapping[str, Any], where: str, known: Mapping[str, Any] = KEYS, under: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Each dotted key with its value. A table the user named comes as itself too, with None, for it may be empty."""
+    """Validate a table; yield each dotted key and its value.
+
+    A table with a user-chosen name is also yielded itself, with None, because it may be empty.
+    """
     for key, value in table.items():
         dotted = f"{under}.{_written(key)}" if under else key
-        given = key not in known or key == "*"  # a name of the user's
+        given = key not in known or key == "*"  # a user-chosen name
         rule = _named(known, key, dotted, where) if given else known[key]
         if isinstance(rule, Mapping):
             if given:
@@ -171,32 +172,28 @@ def _named(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
         raise _unknown(known, key, dotted, where)
     if dotted.startswith("prices.") and not _PRICED.fullmatch(key):
         raise ConfigError(
-            f'{where}: {quoted(dotted)} is no member whose price could be told; write [prices."openai:gpt-5.2"], or [prices."openai:*"] for all of a provider'
+            f'{where}: {quoted(dotted)} is not a member: write [prices."openai:gpt-5.2"], or [prices."openai:*"] for every model of a provider'
         )
     if not dotted.startswith("prices.") and not _NAME.fullmatch(key):
-        raise ConfigError(f"{where}: {quoted(dotted)} holds a name that cannot be used; take letters, digits, - and _")
+        raise ConfigError(f"{where}: {quoted(dotted)} contains an invalid name: use letters, digits, - and _")
     if key in RESERVED.get(dotted.partition(".")[0], ()):
         other = "write [chair] for the chair" if key == "chair" else "choose another name"
-        raise ConfigError(
-            f"{where}: {quoted(dotted)} cannot be set, {quoted(key)} already means something else; {other}"
-        )
+        raise ConfigError(f"{where}: {quoted(dotted)} cannot be set because {quoted(key)} is a reserved name: {other}")
     return known["*"]
 
 
 def _unknown(known: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
     if _SECRET.search(key):
         return ConfigError(
-            f"{where}: {quoted(dotted)} looks like a secret, and a key never stands in a file where it can be shared by accident; "
-            "put it into an environment variable and give that variable's name as api_key_env"
+            f"{where}: {quoted(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
+            "set an environment variable and put its name into api_key_env"
         )
     parent = dotted.removesuffix(key)
-    return ConfigError(
-        f"{where}: unknown key {quoted(dotted)}, it would have no effect; did you mean {quoted(parent + nearest(key, known))}?"
-    )
+    return ConfigError(f"{where}: unknown key {quoted(dotted)}: did you mean {quoted(parent + nearest(key, known))}?")
 
 
 def nearest(word: str, known: Mapping[str, Any]) -> str:
-    from difflib import get_close_matches  # only on the way to an error
+    from difflib import get_close_matches  # only needed for errors
 
     return str(get_close_matches(word, known, n=1, cutoff=0.0)[0])
 
@@ -204,7 +201,7 @@ def nearest(word: str, known: Mapping[str, Any]) -> str:
 def _table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(
-            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a table; write [{dotted}] with its keys below"
+            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a table: write [{dotted}] and put its keys below"
         )
     return value
 
@@ -214,18 +211,18 @@ def _fitting(value: Any, rule: Kind | Rows, dotted: str, where: str) -> Any:
         return [_row(row, rule, dotted, where) for row in _rows(value, dotted, where)]
     if isinstance(value, str) and _CREDENTIALS.match(value):
         raise ConfigError(
-            f"{where}: {quoted(dotted)} holds a password inside an address, where it can be shared by accident; give the key by api_key_env"
+            f"{where}: {quoted(dotted)} is a URL with a password, and secrets are not allowed in configuration files: use api_key_env"
         )
     if not rule.fits(value):
-        said = "holds something else" if rule.secret else f"is {_a_text(value, rule)}{quoted(value)}"
-        raise ConfigError(f"{where}: {quoted(dotted)} {said}, which cannot be used; it must be {rule.what}")
+        problem = "is invalid" if rule.secret else f"is {_a_text(value, rule)}{quoted(value)}"
+        raise ConfigError(f"{where}: {quoted(dotted)} {problem}: it must be {rule.what}")
     return value
 
 
 def _a_text(value: Any, rule: Kind) -> str:
-    """What is right but for its quotes looks right in an error."""
+    """Return "the string " for a quoted number, which would otherwise look valid in the error."""
     try:
-        return "the text " if isinstance(value, str) and rule.fits(float(value)) else ""
+        return "the string " if isinstance(value, str) and rule.fits(float(value)) else ""
     except ValueError:
         return ""
 
@@ -238,6 +235,6 @@ def _row(row: Mapping[str, Any], rule: Rows, dotted: str, where: str) -> dict[st
 def _rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise ConfigError(
-            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a list of tables; write [[{dotted}]] once for each"
+            f"{where}: {quoted(dotted)} is {quoted(value)}, but it must be a list of tables: write one [[{dotted}]] for each"
         )
     return [_table(row, dotted, where) for row in value]

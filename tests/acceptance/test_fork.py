@@ -131,9 +131,9 @@ def test_seats_that_share_a_vendor_only_in_the_fork_are_noted(table: Table, coun
     table.cast.seat_of |= {"b": "beta", "c": "gamma"}
     apart = ("--seat", "beta=simb:b", "--seat", "gamma=simc:c")
     run = council("--json", "--protocol", "triad", *apart, QUESTION).json["run"]
-    assert "lenses on one model" not in council("report", run).out
+    assert "agreement means less" not in council("report", run).out
     fork = council("fork", run, "--seat", "beta=sim:beta", "--json").json["run"]
-    assert "alpha and beta share the family sim: they are lenses on one model" in council("report", fork).out
+    assert "alpha and beta use the same vendor (sim), so their agreement means less" in council("report", fork).out
 
 
 @pytest.mark.behaviour("50-fork-told")

@@ -107,7 +107,7 @@ def test_jsonl_streams_events_without_a_gap_in_their_numbers(table: Table) -> No
 def test_standard_output_contains_only_the_answer(table: Table) -> None:
     done = table.council("--protocol", "triad", QUESTION)
     notice = done.out.splitlines()[0]
-    assert notice.startswith("! alpha, beta and gamma share the family sim")
+    assert notice.startswith("! alpha, beta and gamma use the same vendor (sim)")
     assert done.out == f"{notice}\n\nThe merge of chair: {mark('chair', 'merge')}.\n"
     assert "\x1b" not in done.out + done.err
     assert "draft alpha ok" in done.err and "report .agents/council/" in done.err

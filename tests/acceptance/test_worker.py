@@ -214,8 +214,8 @@ def test_a_run_with_a_missing_folder_or_setting_fails_once_with_a_reason(
     monkeypatch.delenv("COUNCIL_CONFIG")
     reason = {
         "folder": "no longer exists",
-        "config": "there is no configuration file",
-        "provider": 'nobody can sit as "sim:alpha"',
+        "config": "configuration file",
+        "provider": 'unknown member "sim:alpha"',
     }[lost]
     watched = council("watch", run)
     assert watched.code == 1

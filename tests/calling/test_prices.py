@@ -132,11 +132,11 @@ def test_configured_prices_are_listed_with_their_origin() -> None:
     ("table", "told"),
     [
         ('[prices."sim:m1"]\ninput = 1\n', '[prices."sim:m1"] has no output'),
-        ('[prices."sim:m1"]\ninput = -1\noutput = 1\n', "must be dollars for a million tokens, 0 or more"),
-        ('[prices."sim:m1"]\ninput = "1"\noutput = 1\n', "must be dollars for a million tokens, 0 or more"),
+        ('[prices."sim:m1"]\ninput = -1\noutput = 1\n', "must be dollars per million tokens, 0 or more"),
+        ('[prices."sim:m1"]\ninput = "1"\noutput = 1\n', "must be dollars per million tokens, 0 or more"),
         ('[prices."sim:m1"]\ninput = 1\nouput = 1\n', "did you mean \"prices.'sim:m1'.output\"?"),
-        ('[prices."gpt-5.2"]\ninput = 1\noutput = 1\n', '"prices.gpt-5.2" is no member whose price could be told'),
-        ("[prices]\ninput = 1\n", '"prices.input" is no member'),
+        ('[prices."gpt-5.2"]\ninput = 1\noutput = 1\n', '"prices.gpt-5.2" is not a member'),
+        ("[prices]\ninput = 1\n", '"prices.input" is not a member'),
     ],
 )
 def test_an_invalid_price_is_rejected_in_one_line(table: str, told: str) -> None:

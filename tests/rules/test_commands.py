@@ -55,8 +55,8 @@ def test_providers_with_a_key_come_before_agents_of_single_seats(env: dict[str, 
 @pytest.mark.parametrize(
     ("member", "said"),
     [
-        ("cli:claude", "there is no `claude` on PATH; install it and log in"),
-        ("cli:clod", "known are cli:claude, cli:codex, cli:gemini"),
+        ("cli:claude", "needs `claude`, which is not on PATH: install it and log in"),
+        ("cli:clod", "use one of cli:claude, cli:codex, cli:gemini"),
         ("cli:", "names no model"),
     ],
 )
@@ -71,7 +71,7 @@ def test_an_executable_of_a_relative_folder_is_nobodys_agent(env: dict[str, str]
     Path("claude").write_text("#!/bin/sh\n")
     Path("claude").chmod(0o755)
     env["PATH"] = ":.:bin"
-    with pytest.raises(ConfigError, match="no `claude` on PATH"):
+    with pytest.raises(ConfigError, match="needs `claude`, which is not on PATH"):
         seat_council(NAMES, settings(env, "[models]", 'default = "cli:claude"'), env)
 
 

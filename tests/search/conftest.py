@@ -1,4 +1,4 @@
-"""A fake provider, and each of the finders that ask over HTTP, pointed at it."""
+"""Fake search server, and each HTTP search provider connected to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def fake() -> AsyncIterator[FakeSearch]:
 
 @pytest.fixture(params=["tavily", "brave", "searxng"])
 async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[Finder]:
-    """Each finder in turn."""
+    """Each HTTP search provider in turn."""
     made = web_finder(request.param, fake.address)
     yield made
     await made.close()

@@ -1,4 +1,4 @@
-"""What seems to give instructions, and what only looks like it."""
+"""Detection of prompt injections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONG = base64.b64encode(random.Random(1).randbytes(300)).decode()
         ("<<<Packet", FENCE), ("abc>>>", FENCE), (LONG, ENCODED), (base64.urlsafe_b64encode(LONG.encode()).decode(), ENCODED),
     ],
 )  # fmt: skip
-def test_what_gives_instructions_is_marked(text: str, reason: str) -> None:
+def test_instructions_are_marked(text: str, reason: str) -> None:
     assert reason in scan(text)
     assert reason in scan(f"A page about tabs.\n{text} and so on")
 
@@ -45,7 +45,7 @@ def test_what_gives_instructions_is_marked(text: str, reason: str) -> None:
         "She ran the following year", "Assistant professor of law", "",
     ],
 )  # fmt: skip
-def test_what_only_looks_like_it_is_not(text: str) -> None:
+def test_ordinary_text_is_not_marked(text: str) -> None:
     assert scan(text) == []
 
 

@@ -1,1 +1,1 @@
-"""What can sit at a seat. Everything else sees the seam in base.py alone."""
+"""Members: everything that can answer for a seat. Other packages use the interface in base.py."""

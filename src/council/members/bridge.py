@@ -1,7 +1,7 @@
-"""A bridge to every vendor that pydantic-ai knows: `pai:PROVIDER:MODEL`, or any provider of ours with `via = "pai"`.
+"""Members through pydantic-ai: `pai:PROVIDER:MODEL`, or any configured provider with `via = "pai"`.
 
-pydantic-ai is an extra and is imported when such a member is made. Only its model layer is used, with its retries off:
-what went wrong comes back as a kind of our own table, and the one loop decides.
+pydantic-ai is an optional extra, imported when such a member is created. Only its model layer is used, without its
+retries: errors are mapped to our fault kinds, and our retry loop handles them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from council.types import Answer, Ask, Json, Usage
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'council[pai]'`"
 FINISHES = {"length": "length", "content_filter": "refused"}
-# What pydantic-ai calls a failure, and what we do: the first that fits.
+# pydantic-ai error class -> fault kind; the first match wins.
 KINDS = {
     "ModelQuotaExceededError": "quota",
     "ModelRateLimitError": "rate",
@@ -34,7 +34,7 @@ KINDS = {
     "ModelContextWindowExceededError": "size",
     "ModelRequestTimeout": "stall",
 }
-UNSENT = ("pool", "connect")  # phases in which nobody has worked on a request yet
+UNSENT = ("pool", "connect")  # phases before the request was sent
 
 
 End = Callable[[], Awaitable[None]]
@@ -53,20 +53,20 @@ class BridgedMember:
         self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
 
     def prepare(self, ask: Ask) -> bytes:
-        spoken = ask.schema is not None and (ask.bare or not self.native)
+        in_prompt = ask.schema is not None and (ask.bare or not self.native)
         request: Json = {
-            "messages": with_schema(ask.messages, ask.schema) if ask.schema and spoken else list(ask.messages),
-            "schema": None if spoken else ask.schema, "schema_name": ask.schema_name or "reply",
+            "messages": with_schema(ask.messages, ask.schema) if ask.schema and in_prompt else list(ask.messages),
+            "schema": None if in_prompt else ask.schema, "schema_name": ask.schema_name or "reply",
             "settings": self._settings(ask),
         }  # fmt: skip
         return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def _settings(self, ask: Ask) -> Json:
-        wanted = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
-        return {name: value for name, value in wanted.items() if value is not None and not ask.bare}
+        settings = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
+        return {name: value for name, value in settings.items() if value is not None and not ask.bare}
 
     async def ready(self, progress: Progress) -> None:
-        """Nothing has to be fetched."""
+        """Do nothing: no download is needed."""
 
     async def send(self, body: bytes, hear: Hear) -> Answer:
         sendable(self.secret)
@@ -87,13 +87,13 @@ class BridgedMember:
 
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
-        said = model_request_stream(
+        request_stream = model_request_stream(
             self.model, _history(request["messages"]), model_settings=settings, model_request_parameters=_parameters(request)
         )  # fmt: skip
-        async with said as stream:
+        async with request_stream as stream:
             async for event in stream:
                 piece = _piece(event)
-                if piece is not None:  # only content moves the clock
+                if piece is not None:  # only content extends the timeout
                     clock.reschedule(now() + self.idle)
                     pieces.append(piece)
                     hear(piece)
@@ -105,41 +105,41 @@ class BridgedMember:
         return Answer(text, finish, _usage(whole.usage, text), whole.model_name or "", whole.provider_response_id or "")
 
     def _made_up(self, whole: Any) -> bool:
-        """Over chat completions pydantic-ai takes the end of a stream for its terminator; only what was sent is one."""
+        """Return whether no finish reason was received: for chat completions pydantic-ai reports "stop" anyway."""
         chat = any(one.__name__ == "OpenAIChatModel" for one in type(self.model).__mro__)
         return chat and whole.finish_reason == "stop" and not (whole.provider_details or {}).get("finish_reason")
 
     def _fault(self, error: Exception, said: str) -> Fault:
-        after = getattr(error, "retry_after", None)
-        heard = complaint_in(getattr(error, "body", None), str(error) or type(error).__name__)
+        retry_after = getattr(error, "retry_after", None)
+        complaint = complaint_in(getattr(error, "body", None), str(error) or type(error).__name__)
         status = getattr(error, "status_code", None)
-        detail = one_line(f"{status}: {heard.message}" if status else heard.message, [self.secret])
-        return Fault(_kind(error, heard), detail, said=said, retry_after=after)
+        detail = one_line(f"{status}: {complaint.message}" if status else complaint.message, [self.secret])
+        return Fault(_kind(error, complaint), detail, said=said, retry_after=retry_after)
 
     async def probe(self) -> str:
-        """pydantic-ai has no call that costs nothing, so all that is known is that it could be made."""
-        return f"{type(self.model).__name__} of pydantic-ai, not asked"
+        """Return the model class. pydantic-ai has no free call, so the endpoint is not contacted."""
+        return f"{type(self.model).__name__} of pydantic-ai, not called"
 
     async def close(self) -> None:
-        """Every call closes its own connections, unless they are those of a client we made."""
+        """Close the client if we created one; otherwise each call closes its connections."""
         if self.end:
             await self.end()
 
 
 def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
-    """`pai:PROVIDER:MODEL`, with the key where pydantic-ai looks for it, or in PROVIDER_API_KEY."""
+    """Return the member for `pai:PROVIDER:MODEL`; the key is pydantic-ai's default or PROVIDER_API_KEY."""
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
-        raise ConfigError(f'"{name}" names no model, so nobody can sit there; write it as pai:PROVIDER:MODEL')
+        raise ConfigError(f'"{name}" names no model: write pai:PROVIDER:MODEL')
     secret = env.get(_variable(provider), "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class
 
         def with_key(kind: str) -> Any:
-            made: Any = infer_provider_class(kind)
-            takes = secret and "api_key" in inspect.signature(made.__init__).parameters
-            return made(api_key=secret) if takes else made()
+            provider_class: Any = infer_provider_class(kind)
+            takes_key = secret and "api_key" in inspect.signature(provider_class.__init__).parameters
+            return provider_class(api_key=secret) if takes_key else provider_class()
 
         found = infer_model(f"{provider}:{model}", with_key)
     except Exception as error:
@@ -148,7 +148,7 @@ def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
 
 
 def routed(name: str, provider: Provider, *, key: str | None) -> BridgedMember:
-    """A member of a provider of ours, whose wire is left to pydantic-ai."""
+    """Return a member of a configured provider that sends its requests through pydantic-ai."""
     try:
         key = (key or "").strip()
         found, end = WIRES[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
@@ -172,12 +172,12 @@ def _anthropic(base: str, model: str, key: str) -> tuple[Any, End | None]:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    provider = AnthropicProvider(api_key=key, base_url=base.removesuffix("/v1"))  # it writes that part itself
+    provider = AnthropicProvider(api_key=key, base_url=base.removesuffix("/v1"))  # the SDK appends /v1
     return AnthropicModel(model, provider=provider), None
 
 
 def _google(base: str, model: str, key: str) -> tuple[Any, End | None]:
-    """With a client of our own: the one it would make sends one header twice, which strict servers refuse."""
+    """Create the model with our own client: the default client sends a header twice, which strict servers reject."""
     from google.genai import Client
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -192,18 +192,18 @@ WIRES = {"openai": _openai, "anthropic": _anthropic, "google": _google}
 
 
 def _impossible(name: str, error: Exception) -> ConfigError:
-    """Why nobody can sit there: the bridge is not installed, or it says itself what it lacks."""
+    """Return the error for a member that cannot be created: pydantic-ai is missing, or its own message."""
     missing = isinstance(error, ImportError) and (error.name or "").split(".")[0] in ("", "pydantic_ai")
     why = (
         NOT_INSTALLED
         if missing and "pip install" not in str(error)
-        else f"cannot sit, pydantic-ai says: {one_line(str(error))}"
+        else f"cannot be used, pydantic-ai reports: {one_line(str(error))}"
     )
     return ConfigError(f'"{name}" {why}')
 
 
 def _quietly(member: BridgedMember) -> BridgedMember:
-    """What it warns of is told by the answer or by a fault; a terminal is no place for it."""
+    """Suppress pydantic-ai's warnings; problems show up as faults."""
     warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
     return member
 
@@ -238,7 +238,7 @@ def _parameters(request: Json) -> Any:
 
 
 def _piece(event: Any) -> str | None:
-    """Content, "" for a thought, None for what is neither."""
+    """Return the content, "" for a reasoning event, or None for other events."""
     part = getattr(event, "part", None) if type(event).__name__ == "PartStartEvent" else getattr(event, "delta", None)
     if part is None:
         return None
@@ -254,7 +254,7 @@ def _usage(told: Any, text: str) -> Usage:
 
 
 def _kind(error: Exception, heard: Complaint) -> str:
-    """The row of our table. An error inside an open stream means that what was paid for is lost."""
+    """Return the fault kind. An error inside an open stream is "cut": the partial answer is lost."""
     if getattr(error, "in_stream", False):
         return "cut"
     names = {one.__name__ for one in type(error).__mro__}

@@ -1,8 +1,8 @@
-"""Command-line agents as members: `cli:claude`, `cli:codex:MODEL`, `cli:gemini`, on whatever login the user has there.
+"""Command-line agents as members: `cli:claude`, `cli:codex:MODEL`, `cli:gemini`, with the user's existing login.
 
-`prepare` writes down the prompt and the schema. `send` makes a room for the agent, starts it there with the flags it
-knows, gives it the prompt on standard input and reads its JSON. It gets the whole packet in the prompt and no tools, so
-it is never asked to read files of its own.
+`prepare` serialises the prompt and the schema. `send` creates a temporary workspace, starts the agent there with the
+flags it supports, writes the prompt to its standard input and parses its JSON output. The prompt contains the whole
+packet, and the agent gets no tools.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from council.types import Answer, Ask, Json, Message
 
 PROBING = Clocks(first_byte=10.0, idle=10.0)
 COMPLAINT = 300  # characters
-TRIES = 3  # of one request, each without a flag that the last one was refused for
+TRIES = 3  # per request; each retry drops a flag that the agent rejected
 UNKNOWN_FLAG = re.compile(
     r"(?:unknown|unrecognized|unexpected|invalid)\s(?:option|argument|flag)s?[:\s]+\W*([\w-]+)", re.I
 )
@@ -42,14 +42,14 @@ TELLING = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", 
 
 @dataclass(slots=True)
 class Known:
-    """What an executable says of itself, asked once for as long as the file stays the same."""
+    """Version and help of an executable, cached until the file changes."""
 
     version: str
     help: str
-    refused: set[str] = field(default_factory=set)  # flags it lists and does not take
+    refused: set[str] = field(default_factory=set)  # flags it lists in --help but rejects
 
     def lists(self, flag: Flag) -> bool:
-        """Whether it knows each word of a flag. Where its help cannot be read, everything is tried."""
+        """Return whether --help lists each word of a flag. Without readable help, every flag is tried."""
         words = [word for word in flag if re.fullmatch(r"-{0,2}[a-z][a-z-]*", word)]
         known = (not self.help or re.search(rf"(?<![\w-]){word}(?![\w-])", self.help) for word in words)
         return not self.refused.intersection(words) and all(known)
@@ -60,7 +60,7 @@ _known: dict[tuple[str, int], Known] = {}
 
 class CommandMember:
     small = False
-    free = False  # whether a login or a key pays, somebody does
+    free = False  # billed to a login or a key
     backoff = 0.5
 
     def __init__(
@@ -73,7 +73,7 @@ class CommandMember:
         self._asking = asyncio.Lock()
         if depth(env):
             raise ConfigError(
-                f'"{name}" cannot sit here: this council was convened by a member of another one ({DEPTH} is set), and it goes no deeper; choose a member of a provider'
+                f'"{name}" cannot be used inside another council ({DEPTH} is set): choose a member of a provider'
             )
 
     def prepare(self, ask: Ask) -> bytes:
@@ -84,7 +84,7 @@ class CommandMember:
         return json.dumps(request | more, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     async def ready(self, progress: Progress) -> None:
-        """An executable is there or it is not; the first call finds out what it can do."""
+        """Do nothing: the first call probes the executable."""
 
     async def send(self, body: bytes, hear: Hear) -> Answer:
         request: Json = json.loads(body)
@@ -103,9 +103,11 @@ class CommandMember:
             values = made.furnish(request)
             output = next(filter(known.lists, self.agent.outputs), ())
             flags = [*output, *self._flags(known, values)]
-            alone = "--system-prompt-file" in flags
+            has_system_file = "--system-prompt-file" in flags
             prompt = (
-                request["prompt"] if alone or not request["system"] else f"{request['system']}\n\n{request['prompt']}"
+                request["prompt"]
+                if has_system_file or not request["system"]
+                else f"{request['system']}\n\n{request['prompt']}"
             )
             listener = Listener(READERS[self.agent.name] if output else None, hear)
             argv = [str(path), *self.agent.begin, *flags, *self.agent.end]
@@ -134,19 +136,19 @@ class CommandMember:
         raise self._failure(said, listener, ended)
 
     def _failure(self, said: Said, listener: Listener, ended: Ended) -> Fault:
-        """Why there is no answer, as the kind that decides what happens next."""
-        words = said.failed or _last_words(ended, said)
+        """Return the Fault for a call without a usable answer."""
+        reason = said.failed or _last_words(ended, said)
         tails = told(ended.out, ended.err)
-        # Only a failure or a short word can be a complaint: an answer may well speak of logins and limits.
-        plainly = said.failed or ended.code or len(listener.text) <= COMPLAINT
-        if plainly and (kind := _kind(f"{said.complaint} {words}")):
+        # Match only failures and short outputs: a real answer may mention logins and limits too.
+        is_complaint = said.failed or ended.code or len(listener.text) <= COMPLAINT
+        if is_complaint and (kind := _kind(f"{said.complaint} {reason}")):
             hint = f"; {self.agent.log_in}" if kind == "auth" else ""
-            return self._fault(kind, f"{self.agent.name} says: {words}{hint}", tails)
+            return self._fault(kind, f"{self.agent.name} reports: {reason}{hint}", tails)
         if said.failed:
-            return self._fault("cli:error", f"{self.agent.name} reports an error: {words}", tails)
+            return self._fault("cli:error", f"{self.agent.name} reports an error: {reason}", tails)
         if ended.code:
-            return self._fault("cli:exit", f"{self.agent.name} ended with exit code {ended.code}: {words}", tails)
-        printed = f"what {self.agent.name} printed is not a whole answer: {listener.text[:COMPLAINT]}"
+            return self._fault("cli:exit", f"{self.agent.name} exited with code {ended.code}: {reason}", tails)
+        printed = f"{self.agent.name} printed an incomplete answer: {listener.text[:COMPLAINT]}"
         return self._fault("cli:output", printed, tails)
 
     def _fault(self, kind: str, detail: str, said: str) -> Fault:
@@ -156,21 +158,19 @@ class CommandMember:
     def _path(self) -> Path:
         path = command_path(self.agent.name, self.env)
         if path is None:
-            raise Fault("cli:start", f"{self.agent.name} is not installed here, or not on PATH")
+            raise Fault("cli:start", f"{self.agent.name} is not installed or not on PATH")
         return path
 
-    # What the executable can do
-
     async def probe(self) -> str:
-        """Its version, and whether a login or a key is there. No model is asked."""
+        """Return the version and whether a login or key exists, without calling a model."""
         version = (await self._probed(self._path())).version
         if key := own_key(self.agent, self.env):
             return f"{version}, {key} is set"
         if has_login(self.agent, self.env):
             return f"{version}, logged in"
-        if sys.platform == "darwin":  # its keychain is not ours to ask
-            return f"{version}; only a call can tell whether it is logged in"
-        raise Fault("auth", f"{version} is installed, but no login was found; {self.agent.log_in}")
+        if sys.platform == "darwin":  # the login may be in the keychain, which we do not read
+            return f"{version}; login status unknown until the first call"
+        raise Fault("auth", f"{version} is installed, but not logged in; {self.agent.log_in}")
 
     async def _probed(self, path: Path) -> Known:
         key = _stamp(path)
@@ -183,7 +183,7 @@ class CommandMember:
         version, listed = await asyncio.gather(
             self._output(path, "--version"), self._output(path, *self.agent.begin, "--help")
         )
-        # `--x[-file]` stands for two flags.
+        # `--x[-file]` means two flags.
         listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", listed)
         return Known(one_line(version.partition("\n")[0]) or "an unknown version", listed if "--" in listed else "")
 
@@ -194,12 +194,12 @@ class CommandMember:
                 await converse(
                     [str(path), *words], env=made.env, folder=made.work, prompt=b"", clocks=PROBING, take=listener.take
                 )
-            except Fault:  # then nothing is known of it, and the call itself will tell
+            except Fault:  # the call itself will report the problem
                 return ""
         return listener.text
 
     async def close(self) -> None:
-        """Every process ended with its call."""
+        """Do nothing: each call ends its process."""
 
 
 def _stamp(path: Path) -> tuple[str, int]:
@@ -208,12 +208,12 @@ def _stamp(path: Path) -> tuple[str, int]:
 
 def _agent(kind: str, name: str) -> Agent:
     if kind not in AGENTS:
-        raise ConfigError(f'"{name}" names no agent we know, nobody can sit there; known are {", ".join(AGENTS)}')
+        raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
     return AGENTS[kind]
 
 
 def model_of(name: str) -> str:
-    """What the agent's vendor calls the model; what is not in the catalogue goes as written."""
+    """Return the vendor's model id; a name that is not in the catalogue is passed as written."""
     known = catalogue().find(name)
     return next(iter(known.ids.values()), name) if known else name
 
@@ -225,23 +225,23 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 
 def _spoken(messages: list[Message]) -> tuple[str, str]:
-    """The system's words, and the conversation as one text."""
+    """Return the system prompt and the conversation, each as one text."""
     system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
     turns = [message for message in messages if message["role"] != "system"]
-    heads = {"assistant": "--- What you answered ---\n", "user": "--- What was said to that ---\n"}
-    spoken = [(heads[turn["role"]] if n else "") + turn["content"] for n, turn in enumerate(turns)]
-    return system, "\n\n".join(spoken)
+    headings = {"assistant": "--- Your answer ---\n", "user": "--- Next message ---\n"}
+    parts = [(headings[turn["role"]] if n else "") + turn["content"] for n, turn in enumerate(turns)]
+    return system, "\n\n".join(parts)
 
 
 def without_echo(text: str, request: Json) -> str:
-    """The answer without the question, where an agent repeats what it was asked."""
+    """Remove the prompt from the start of an answer that repeats it."""
     for part in (f"{request['system']}\n\n{request['prompt']}", request["prompt"]):
         text = text.strip().removeprefix(part.strip())
     return text.strip()
 
 
 def _refused_flag(ended: Ended, said: Said) -> str | None:
-    """The flag it does not take after all."""
+    """Return the flag that the agent rejected, if any."""
     if not ended.code or said.done:
         return None
     found = UNKNOWN_FLAG.search(plain(ended.err) + "\n" + plain(ended.out))
@@ -249,7 +249,7 @@ def _refused_flag(ended: Ended, said: Said) -> str | None:
 
 
 def _last_words(ended: Ended, said: Said) -> str:
-    """The line that says most about a failure: of standard error, else of standard output. JSON is no such line."""
+    """Return the most useful line about a failure, from standard error or else standard output, skipping JSON."""
     for stream in (ended.err, ended.out):
         text = plain(stream).strip()
         if found := re.search(r"^[\[{]", text, re.MULTILINE):
@@ -257,11 +257,11 @@ def _last_words(ended: Ended, said: Said) -> str:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
             return next(filter(TELLING.search, lines), lines[-1])
-    return said.complaint or "it gave no reason"
+    return said.complaint or "no reason given"
 
 
 def _message(text: str) -> str:
-    """The complaint that an object holds; nothing, if it holds none."""
+    """Return the error message inside a JSON object, or ""."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -270,7 +270,7 @@ def _message(text: str) -> str:
 
 
 def _kind(words: str) -> str:
-    """What a failure means where it is not the program's own."""
+    """Return the fault kind of a vendor error, or "" for other failures."""
     if NOT_LOGGED_IN.search(words) or NO_KEY.search(words):
         return "auth"
     if USED_UP.search(words) or NO_MONEY.search(words):

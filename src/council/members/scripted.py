@@ -1,12 +1,12 @@
-"""A member that says what it is told to: for tests, examples and rehearsals. Shipped, on the real seam.
+"""Member with scripted answers, for tests, examples and rehearsals.
 
-`scripted:` answers everything plausibly. `scripted:FILE.toml` takes its lines from the file, keyed by step:
+`scripted:` gives a plausible answer to everything. `scripted:FILE.toml` reads its answers from the file, keyed by step:
 
-    record = "calls.jsonl"            # where every request is written down
+    record = "calls.jsonl"            # log of all requests
     ["draft/alpha"]
     text = "…"                        # or reply = { … } for a typed reply
     ["draft/beta"]
-    fail = "server"                   # a row of the fault table; times = 1 fails once and then answers
+    fail = "server"                   # a fault kind; times = 1 fails once and then answers
     ["improve/gamma"]
     stall = true                      # never answers
 """
@@ -50,7 +50,7 @@ class Scripted:
             await asyncio.Event().wait()
         if "fail" in line and self._failed.get(request["key"], 0) < line.get("times", 1_000):
             self._failed[request["key"]] = self._failed.get(request["key"], 0) + 1
-            raise Fault(line["fail"], "told to fail by the script")
+            raise Fault(line["fail"], "scripted failure")
         text = _line(line, request)
         for word in text.split(" "):
             hear(word + " ")
@@ -76,7 +76,7 @@ def _read(path: Path) -> Json:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(
-            f'the script "{path}" cannot be read ({error}): give scripted: the path of a TOML file'
+            f'cannot read the script "{path}" ({error}): write scripted:PATH with the path of a TOML file'
         ) from error
 
 
@@ -89,8 +89,11 @@ def _line(line: Json, request: Json) -> str:
 
 
 def instance(schema: Json, agree: bool, text: str = "…", row: int = 0) -> Any:
-    """The plainest value that fits a schema: yes-or-no questions are answered with `agree`, what may be left out is if not.
-    `row` is its place in a list that must have several: names and numbers go on from row to row."""
+    """Return the simplest value that matches a schema.
+
+    `agree` is the value of booleans and decides whether optional values are present. `row` is the index in a list:
+    names and numbers differ from row to row.
+    """
     if "enum" in schema:
         return schema["enum"][row % len(schema["enum"])]
     if "const" in schema:

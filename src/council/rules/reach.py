@@ -1,4 +1,4 @@
-"""Who can be called at all: what a member's name means, whose family it is, and what is available now."""
+"""Resolve member names: provider, vendor and current availability."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from council.settings import (
     split_member,
 )
 
-LOCAL = "local:smollm2"  # the embedded model: it shows the machinery, and stands in for nobody
-SEATED = ("local", "scripted", "cli", "pai", "human")  # of the special members those that can sit today
-NAMELESS = ("scripted", "human")  # no model has to be named
+LOCAL = "local:smollm2"  # the embedded model; never used as a fallback
+SEATED = ("local", "scripted", "cli", "pai", "human")
+NAMELESS = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A member that could be called now, and the family it counts as."""
+    """Available member and its vendor."""
 
     member: str
     vendor: str
 
 
 def vendor_of(member: str, settings: Settings) -> str:
-    """The family a member counts as. Through a router it is the model's own, not the router's."""
+    """Return the vendor of a member. For a router it is the model's vendor, not the router's."""
     provider, name = split_member(member)
     if provider not in (*SPECIAL, *settings.providers):
         raise _unknown(member, settings)
     if not name.strip() and provider not in NAMELESS:
         form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
-        raise ConfigError(f"{quoted(member)} names no model, so nobody can sit there; write it as {provider}:{form}")
+        raise ConfigError(f"{quoted(member)} names no model: write {provider}:{form}")
     if provider in SPECIAL:
         return _special_vendor(provider, name)
     own = settings.providers[provider].vendor
@@ -63,19 +63,19 @@ def _unknown(member: str, settings: Settings) -> ConfigError:
     if not provider:
         close = nearest(member, catalogue().known_as)
         return ConfigError(
-            f"unknown model {quoted(member)}, nobody can sit there; did you mean {quoted(close)}? Or write it as provider:model"
+            f"unknown model {quoted(member)}: did you mean {quoted(close)}? Or write it as provider:model"
         )
     known = ", ".join([*settings.providers, *SEATED])
     return ConfigError(
-        f"unknown provider {quoted(provider)} in {quoted(member)}, nobody can sit there; known are {known}; add [providers.{provider}] or correct the name"
+        f"unknown provider {quoted(provider)} in {quoted(member)}: use one of {known}, or add [providers.{provider}]"
     )
 
 
 def resolve(member: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """The member as `provider:model`: as written, or a short name through the first provider that can be called."""
+    """Return the member as `provider:model`; a short name gets its first available provider."""
     provider, name = split_member(member)
     if provider:
-        vendor_of(member, settings)  # refuses a provider nobody knows
+        vendor_of(member, settings)  # raises for an unknown provider
         return member
     model = catalogue().find(name)
     if model is None:
@@ -88,12 +88,12 @@ def _unreached(model: Model, settings: Settings) -> str:
         settings.providers[provider].api_key_env for provider in model.ids if provider in settings.providers
     )
     raise ConfigError(
-        f"{quoted(model.name)} cannot be called, no provider of it is available; set one of {keys or 'OLLAMA_HOST'}, or choose another member"
+        f"no provider of {quoted(model.name)} is available: set one of {keys or 'OLLAMA_HOST'}, or choose another member"
     )
 
 
 def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """A member somebody chose by name, resolved; refused here and now if its key or its command is not there."""
+    """Resolve a member that was chosen by name; raise ConfigError if its key or command is missing."""
     found = resolve(member, settings, env)
     if why := hindrance(found, settings, env):
         raise ConfigError(why)
@@ -101,17 +101,17 @@ def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
 
 
 def hindrance(member: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """Why a member cannot be called now, as far as that is known before it is; nothing if it can."""
+    """Return why a member is unavailable, or "" if no reason is known without calling it."""
     if (agent := _missing_command(member, env)) is not None:
         return _no_command(member, agent)
     provider = settings.providers.get(split_member(member)[0])
     if provider is None or _has_key(provider, env):
         return ""
-    return f"{quoted(member)} cannot sit, the key of its provider is not there; set {provider.api_key_env}, or choose another member"
+    return f"no API key for {quoted(member)}: set {provider.api_key_env}, or choose another member"
 
 
 def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
-    """The command-line agent that a member needs and that is not on PATH."""
+    """Return the command-line agent that a member needs and that is not on PATH."""
     kind, name = split_member(member)
     agent = name.partition(":")[0]
     known = kind != "cli" or (agent in catalogue().commands and command_path(agent, env) is not None)
@@ -121,21 +121,19 @@ def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
 def _no_command(member: str, agent: str) -> str:
     if agent not in catalogue().commands:
         known = ", ".join(f"cli:{name}" for name in catalogue().commands)
-        return f"{quoted(member)} names no command-line agent we can speak to, nobody can sit there; known are {known}"
-    return (
-        f"{quoted(member)} cannot sit, there is no `{agent}` on PATH; install it and log in, or choose another member"
-    )
+        return f"{quoted(member)} is not a supported command-line agent: use one of {known}"
+    return f"{quoted(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
 
 
 def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
-    """The member through which a known model can be called now, if there is one."""
+    """Return the member that reaches this model through its first available provider, or None."""
     open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
     provider = next(open_now, None)
     return provider and f"{provider}:{model.name}"
 
 
 def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
-    """Its key is there; or it needs none and somebody spoke of it."""
+    """Return whether the provider's key is set; a provider without a key must be configured explicitly."""
     return _has_key(provider, env) and (bool(provider.api_key_env) or settings.given(f"providers.{provider.name}"))
 
 
@@ -144,7 +142,7 @@ def _has_key(provider: Provider, env: Mapping[str, str]) -> bool:
 
 
 def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
-    """What could be called now, best first: [models], then the known families, then whoever was seated by name."""
+    """Return the available members, best first: [models], each vendor's strongest model, members of [seats]."""
     named = [*_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
     seated = [*_callable(_seated(settings), settings, env)]
     spoken_of = {split_member(member)[0] for member in (*named, *seated)}
@@ -160,7 +158,7 @@ def _seated(settings: Settings) -> list[str]:
 
 
 def _sure(member: str, settings: Settings, spoken_of: set[str]) -> bool:
-    """What a provider without a key serves is a guess; it gives way to what somebody named there."""
+    """Return False for a guessed model of a keyless provider when the settings name another model there."""
     provider = split_member(member)[0]
     return bool(settings.providers[provider].api_key_env) or provider not in spoken_of
 

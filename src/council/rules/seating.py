@@ -1,4 +1,4 @@
-"""Who sits where: the wanted member, spread over families, with those who may take its place."""
+"""Assign members to seats, spread over vendors, with fallbacks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ __all__ = [
 ]  # fmt: skip
 
 LOCAL = Candidate(reach.LOCAL, "local")
-LOCAL_ONLY = f"The council sits on the embedded model {LOCAL.member}, which shows the machinery, not good judgement."
+LOCAL_ONLY = (
+    f"All seats use the embedded model {LOCAL.member}, which is a demonstration and too small for good answers."
+)
 BETTER = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
-    'or name a larger model in council.toml: [models] default = "local:/path/model.gguf"'
+    'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
-TABLE = ("alpha", "beta", "gamma")  # general's and ranking's seats take after these, in turn
-STAYS = ("local", "scripted", "human")  # chosen to stay with it: nobody else's model is put in its place
+TABLE = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation
+STAYS = ("local", "scripted", "human")  # no automatic fallback to another vendor's model
 UNSAID = SeatSetting()
 NOBODY: Mapping[str, SeatSetting] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One seat taken: by whom, of which family, and who comes next if it fails."""
+    """Member, vendor and fallbacks of one seat."""
 
     name: str
     member: str
@@ -41,13 +43,13 @@ class Place:
 class Seating:
     seats: tuple[Place, ...]
     chair: Place
-    notices: tuple[str, ...] = ()  # what a reader of the answer must know
-    advice: tuple[str, ...] = ()  # what whoever convenes could do about it
+    notices: tuple[str, ...] = ()  # for readers of the answer
+    advice: tuple[str, ...] = ()  # for the user who starts the run
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What is wanted at a seat. `model` was chosen by a person; `wanted` and `listed` are the default table's."""
+    """Settings of a seat: `model` is configured; `wanted` and `listed` are the default member and its fallback."""
 
     name: str
     model: str | None
@@ -66,10 +68,10 @@ def seat_council(
     everyone: str | None = None,
     chair: SeatSetting = UNSAID,
 ) -> Seating:
-    """Seat everyone and the chair.
+    """Assign a member to each seat and to the chair.
 
-    `members` is what a roster or `--mixed` says of single seats; [seats.X] and `--seat` are stronger. `everyone` is the
-    member of a council that is not spread, in place of [models] default. `chair` decides over [chair], as `--tier` does.
+    `members` comes from a roster or `--mixed`; [seats.X] and `--seat` override it. `everyone` replaces [models] default
+    if the seats are not spread. `chair` overrides [chair], as for `--tier`.
     """
     table = _Table(settings, env, available(settings, env) or _local(settings, env))
     wishes = [table.wish(name, index, spread, members) for index, name in enumerate(names)]
@@ -82,14 +84,14 @@ def seat_council(
 
 
 def _local(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
-    """The embedded model, where nobody was named: whoever was named is not replaced by it, but told what is missing."""
+    """Return the embedded model, or raise if [models] names a member that is unavailable."""
     for member in settings.models.values():
         seatable(member, settings, env)
     return [LOCAL]
 
 
 def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
-    """The member a tier speaks of: [models], else the best family's model of that tier."""
+    """Return the member of a tier: from [models], else the first available vendor's model of that tier."""
     if named := settings.models.get(tier) or settings.models.get("default"):
         return resolve(named, settings, env)
     first = (available(settings, env) or [LOCAL])[0]
@@ -117,7 +119,7 @@ class _Table:
         return Candidate(found, vendor_of(found, self.settings))
 
     def family(self, name: str | None) -> Candidate | None:
-        """The model of the default table; where nobody offers it, whoever stands for its family."""
+        """Return the default model if a provider offers it, else a candidate of the same vendor."""
         if name is None:
             return None
         model = catalogue().models[name]
@@ -125,7 +127,7 @@ class _Table:
         return Candidate(member, model.vendor) if member else _of(model.vendor, self.candidates)
 
     def spread(self, wishes: Sequence[_Wish]) -> dict[str, Candidate]:
-        """First those chosen by name, then everyone whose wanted family is still free, then the rest in order."""
+        """Assign configured seats first, then seats whose default vendor is unused, then the rest in order."""
         seated = {wish.name: self.candidate(wish.model) for wish in wishes if wish.model}
         for wish in wishes:
             if wish.name not in seated and wish.wanted and wish.wanted.vendor not in _families(seated):
@@ -136,7 +138,7 @@ class _Table:
         return seated
 
     def instead(self, wish: _Wish, sitting: Counter[str]) -> Candidate:
-        """An unused family, the listed one first; when none is left, share."""
+        """Return a candidate of an unused vendor, the default fallback first; share a vendor if none is left."""
         unused = _but(self.candidates, sitting)
         if unused:
             return wish.listed if wish.listed and wish.listed.vendor not in sitting else unused[0]
@@ -151,7 +153,7 @@ class _Table:
         return self.candidate(named) if named else self.candidates[0]
 
     def chair(self, decided: SeatSetting, everyone: str | None, spread: bool, seated: Mapping[str, Candidate]) -> Place:
-        """The chair may share a family with a seat, so it asks for the best; whoever stands in for it better does not."""
+        """Assign the chair. Its default may share a vendor with a seat; its replacement should not."""
         said, row = _inherited(decided, self.settings.chair), catalogue().seating["chair"] if spread else {}
         model = said.model
         wish = _Wish("chair", model, said.fallback, self.family(row.get("model")), self.family(row.get("fallback")))
@@ -159,7 +161,7 @@ class _Table:
         return self.place(wish, self.candidate(model) if model else default, seated.values())
 
     def head(self, wish: _Wish, sitting: Counter[str]) -> Candidate:
-        """The wanted one; else the listed one, unless its family sits while another is unused; else the best there is."""
+        """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""
         stands_in = self.instead(wish, sitting) if wish.listed and _but(self.candidates, sitting) else wish.listed
         return wish.wanted or stands_in or self.candidates[0]
 
@@ -168,7 +170,7 @@ class _Table:
         return Place(wish.name, sitter.member, sitter.vendor, chain)
 
     def chain(self, wish: _Wish, sitter: Candidate, sitting: set[str]) -> tuple[str, ...]:
-        """Who comes next: the list somebody wrote, or one of each other family, those not at the table first."""
+        """Return the configured fallbacks, or one member of each other vendor, vendors without a seat first."""
         if wish.fallback is not None:
             written = dict.fromkeys(resolve(member, self.settings, self.env) for member in wish.fallback)
             return tuple(member for member in written if member != sitter.member)
@@ -182,10 +184,12 @@ class _Table:
         )
 
     def idle(self, places: Iterable[Place]) -> list[str]:
-        """A line for each fallback that somebody wrote down and that cannot be called."""
+        """Return one line for each unavailable fallback."""
         written = dict.fromkeys(member for place in places for member in place.fallbacks)
         return [
-            f"No fallback: {why}." for member in written if (why := reach.hindrance(member, self.settings, self.env))
+            f"Fallback unavailable: {why}."
+            for member in written
+            if (why := reach.hindrance(member, self.settings, self.env))
         ]
 
     def notice(self, places: Iterable[Place]) -> list[str]:
@@ -194,7 +198,7 @@ class _Table:
 
 
 def _inherited(own: SeatSetting | None, elder: SeatSetting | None) -> SeatSetting:
-    """What was said of this seat, else of the one it takes after; a fallback goes with the model it was written for."""
+    """Merge a seat's setting with the one it inherits. A fallback is not inherited apart from its model."""
     own, elder = own or SeatSetting(), elder or SeatSetting()
     if own.model:
         return own
@@ -210,7 +214,7 @@ def _of(vendor: str, candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def _but(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:
-    """The first of each family that is not among these."""
+    """Return the first candidate of each vendor that is not listed."""
     first: dict[str, Candidate] = {}
     for candidate in candidates:
         first.setdefault(candidate.vendor, candidate)
@@ -218,7 +222,7 @@ def _but(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candid
 
 
 def lenses(seats: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each family that several seats share; people are of one family and no lenses."""
+    """Return a line for each vendor that several seats share. Human seats do not count."""
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)
@@ -227,4 +231,4 @@ def lenses(seats: Iterable[tuple[str, str]]) -> list[str]:
 
 def _lenses(names: Sequence[str], vendor: str) -> str:
     who = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{who} share the family {vendor}: they are lenses on one model, not independent minds."
+    return f"{who} use the same vendor ({vendor}), so their agreement means less."

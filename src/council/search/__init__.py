@@ -1,4 +1,4 @@
-"""Research: one search provider is asked, and what it gives becomes rows that nobody has to trust."""
+"""Web and document search: query one provider and return its results as untrusted rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["NOT_ENABLED", "Admit", "Finder", "Hit", "Trouble", "chosen", "finder
 
 
 def finder(said: str, settings: Settings, env: Mapping[str, str], folder: Path, admit: Admit) -> Finder:
-    """The search that a word of `chosen` means. Raises what `chosen` does, if it cannot be used any more."""
+    """Create the search provider for a value of `chosen`; raise its errors if the provider is not available."""
     meant = chosen(said, settings, env, folder)
     assert meant is not None
     name, value = parted(meant)
@@ -31,6 +31,6 @@ def finder(said: str, settings: Settings, env: Mapping[str, str], folder: Path, 
 
 
 def searched_folder(said: str, folder: Path) -> Path:
-    """The folder whose documents a search may read: that of `files:`, else the run's own."""
+    """Return the folder whose documents a search may read: the one of `files:`, else the run's folder."""
     name, value = parted(said)
     return place(value, folder) if name == "files" else folder

@@ -1,4 +1,4 @@
-"""Brave: GET /res/v1/web/search, the key in a header. An answer without a web section has found nothing."""
+"""Brave search: GET /res/v1/web/search, key in a header. A response without a web section has no results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from council.search.hits import Hit, Trouble
 from council.search.web import Site, within
 
 ADDRESS = "https://api.search.brave.com"
-LONGEST, MOST_WORDS = 400, 50  # of a query; more is refused there
-LOCKED = (401, 403, 422)  # an unknown key is a 422 there
+LONGEST, MOST_WORDS = 400, 50  # limits of the API for a query
+LOCKED = (401, 403, 422)  # an unknown key returns 422
 AGES = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 
@@ -27,7 +27,7 @@ class Brave:
         answer = await self._site.ask("GET", "/res/v1/web/search", params=asked)
         web = answer.get("web", {}) if isinstance(answer, dict) else None
         if not isinstance(web, dict):
-            raise Trouble(f"{self.name} answered, but not with results")
+            raise Trouble(f"{self.name} returned an unexpected response")
         return self._site.hits(web.get("results", []), "description")
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which search is meant: what was said, the settings and the keys become one word that can stand in a plan."""
+"""Choose the search provider from --search, settings and API keys, as one word for the plan."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from council.settings import Settings, quoted
 KEYS = {"tavily": "TAVILY_API_KEY", "brave": "BRAVE_SEARCH_API_KEY"}
 KNOWN = {"tavily": "", "brave": "", "searxng": "", "files": ""}
 OFF = "General Council is not enabled."
-ELSE = "or search your own documents with --search files:FOLDER, or go on without research with --no-search"
+ELSE = "or search your own documents with --search files:FOLDER, or skip research with --no-search"
 NOT_ENABLED = (
-    f"{OFF} It researches first, and no search is set up: set {KEYS['tavily']} or {KEYS['brave']}, "
-    f"or name a SearXNG address with --search http://ADDRESS, {ELSE}"
+    f"{OFF} It needs a search provider, and none is configured: set {KEYS['tavily']} or {KEYS['brave']}, "
+    f"or use SearXNG with --search http://ADDRESS, {ELSE}"
 )
 
 
 def chosen(said: str | None, settings: Settings, env: Mapping[str, str], folder: Path = Path()) -> str | None:
-    """The search that is meant, as one word: tavily, brave, searxng:ADDRESS, files:FOLDER. None: none is enabled.
+    """Return the search provider as one word: tavily, brave, searxng:ADDRESS or files:FOLDER; None if none is enabled.
 
-    `said` is the value of --search. FOLDER is seen from `folder`, the one the run belongs to.
+    `said` is the value of --search. FOLDER is relative to `folder`, the run's folder.
     """
     meant = said if said is not None else settings.search.get("provider")
     if meant is None:
@@ -37,7 +37,7 @@ def chosen(said: str | None, settings: Settings, env: Mapping[str, str], folder:
 
 
 def parted(word: str) -> tuple[str, str]:
-    """The provider, and what was said about it."""
+    """Split a --search value into provider name and argument."""
     word = word.strip()
     if word.lower().startswith(("http://", "https://")):
         return "searxng", word
@@ -45,33 +45,31 @@ def parted(word: str) -> tuple[str, str]:
     if name.strip().lower() in KNOWN:
         return name.strip().lower(), value.strip()
     near = get_close_matches(name.strip().lower(), KNOWN, n=1)
-    hint = f", did you mean {quoted(near[0])}? Take" if near else ": take"
+    hint = f": did you mean {quoted(near[0])}? Use" if near else ": use"
     raise UsageError(
-        f"--search {quoted(one_line(word))} is no search that is known{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
+        f"--search {quoted(one_line(word))} is not a known search provider{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
     )
 
 
 def address_of(name: str, settings: Settings) -> str:
-    """[search] base_url, if it is meant for this provider: the key of one is never shown to another."""
+    """Return [search] base_url if it belongs to this provider, so that no key is sent to another provider."""
     own = settings.search.get("provider") in (None, name)
     return str(settings.search.get("base_url") or "") if own else ""
 
 
 def place(value: str, folder: Path) -> Path:
-    """The folder that `files:` searches."""
+    """Return the absolute folder that `files:` searches."""
     try:
         return Path(os.path.normpath(folder.absolute() / Path(value).expanduser()))
-    except RuntimeError:  # ~somebody, of whom nothing is known here
+    except RuntimeError:  # ~user of an unknown user
         return folder.absolute() / value
 
 
 def _keyed(name: str, value: str, env: Mapping[str, str]) -> str:
     if value:
-        raise UsageError(
-            f"--search {name} takes nothing after it: its key is read from {KEYS[name]}, never from a flag"
-        )
+        raise UsageError(f"--search {name} takes no value: set its key in {KEYS[name]}")
     if not env.get(KEYS[name], "").strip():
-        raise SearchNotEnabled(f"{OFF} The search {quoted(name)} has no key: set {KEYS[name]}, {ELSE}")
+        raise SearchNotEnabled(f"{OFF} The search provider {quoted(name)} has no key: set {KEYS[name]}, {ELSE}")
     return name
 
 
@@ -79,7 +77,7 @@ def _searxng(value: str, settings: Settings) -> str:
     address = value or address_of("searxng", settings)
     if not address:
         raise SearchNotEnabled(
-            f'{OFF} The search "searxng" has no address: name it with --search searxng:http://ADDRESS or as base_url in [search], {ELSE}'
+            f'{OFF} The search provider "searxng" has no address: use --search searxng:http://ADDRESS or set base_url in [search], {ELSE}'
         )
     return f"searxng:{_sound_address(address)}"
 
@@ -91,11 +89,9 @@ def _sound_address(address: str) -> str:
     except ValueError:
         good = False
     if not good or any(char.isspace() for char in address):
-        raise UsageError(
-            f"--search names {quoted(one_line(address))}, which is no address: write it as http://HOST:PORT"
-        )
+        raise UsageError(f"--search {quoted(one_line(address))} is not a valid address: write it as http://HOST:PORT")
     if "@" in parts.netloc:
-        raise UsageError("--search names an address with a password in it, which a plan would show: leave it out")
+        raise UsageError("--search has an address with a password, which the plan would show: remove the password")
     return address.partition("?")[0].partition("#")[0].rstrip("/").removesuffix("/search").rstrip("/")
 
 
@@ -103,25 +99,23 @@ def _files(value: str, settings: Settings, folder: Path) -> str:
     said = value or str(settings.search.get("folder") or "")
     if not said:
         raise SearchNotEnabled(
-            f'{OFF} The search "files" has no folder: name it with --search files:FOLDER or as folder in [search], '
-            "or go on without research with --no-search"
+            f'{OFF} The search provider "files" has no folder: use --search files:FOLDER or set folder in [search], '
+            "or skip research with --no-search"
         )
     there = place(said, folder)
     if trouble := _no_folder(there):
-        raise UsageError(
-            f"{'--search files' if value else '[search] folder'} names {quoted(one_line(said))}, {trouble}"
-        )
+        raise UsageError(f"{'--search files' if value else '[search] folder'} is {quoted(one_line(said))}: {trouble}")
     inside = there.is_relative_to(folder.absolute())
     return f"files:{there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()}"
 
 
 def _no_folder(there: Path) -> str:
-    """Why this cannot be searched; nothing, if it can."""
+    """Return why this folder cannot be searched, or ""."""
     try:
         if there.is_dir():
-            return "" if os.access(there, os.R_OK | os.X_OK) else "which cannot be read: check its permissions"
+            return "" if os.access(there, os.R_OK | os.X_OK) else "the folder cannot be read, check its permissions"
         if there.exists():
-            return "and that is a file: name the folder it lies in"
+            return "that is a file, use the folder that contains it"
     except (OSError, ValueError):
-        pass  # a name that no file can have
-    return "and there is no such folder: check the name"
+        pass  # not a valid file name
+    return "no such folder"

@@ -1,4 +1,4 @@
-"""One's own documents: a folder is read through the packet's gate, cut into passages and searched without leaving the machine."""
+"""Local documents: read a folder through the packet's gate, split it into passages and search them on this machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ T = TypeVar("T")
 MOST_FILES = 2_000
 MOST_BYTES = 50 * 1024 * 1024
 MOST_SEEN = 50_000  # names
-SECONDS = 12.0  # to read them all; what was read by then is searched
-NAMED = 3  # files that are named where more were left out
+SECONDS = 12.0  # for reading all files; later files are not searched
+NAMED = 3  # skipped files listed by name
 NOT_WALKED = {"node_modules", "__pycache__", "venv", "site-packages"}
 DOCUMENTS = {"", ".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".org", ".tex", ".pdf", ".html", ".htm"}
 NO_TEXT = set(
@@ -32,7 +32,7 @@ NO_TEXT = set(
 
 
 class Files:
-    """The documents below a folder. They are read once, when something is first looked for."""
+    """Documents below a folder, indexed on the first search."""
 
     name = "files"
 
@@ -50,10 +50,10 @@ class Files:
         if self._reading is None:
             self._reading = asyncio.ensure_future(apart(self._read))
         try:
-            index = await asyncio.shield(self._reading)  # a try that ran out of time leaves it for the next
+            index = await asyncio.shield(self._reading)  # a timeout does not cancel it, so a retry can use it
             found = await apart(lambda: index.find(query, most))
-        except sqlite3.Error as error:  # it may have been built without full-text search
-            raise Trouble(f"files cannot be searched by this Python's SQLite: {one_line(str(error))}") from None
+        except sqlite3.Error as error:  # SQLite may be built without full-text search
+            raise Trouble(f"this Python's SQLite cannot search files: {one_line(str(error))}") from None
         return [Hit(passage.title, passage.name, passage.text, str(n)) for n, passage in found]
 
     async def close(self) -> None:
@@ -83,28 +83,28 @@ class Files:
         return index
 
     def _shown(self, name: Path) -> str:
-        """The file as seen from the folder that the run belongs to."""
+        """Return the path relative to the run's folder."""
         return Path(os.path.relpath(self._place / name, self._folder)).as_posix()
 
     def _tell(self, files: Sequence[Path], read: int, left_out: Sequence[Path], found: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
-            self._told[f'{_count(pdfs, "PDF")} not searched: pip install "council[pdf]" makes them readable'] = None
+            self._told[f'{_count(pdfs, "PDF")} not searched: run `pip install "council[pdf]"` to read them'] = None
             left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
         if read < len(files):
             limits = f"{MOST_FILES:,} files, {MOST_BYTES // 2**20} MB, {SECONDS:g} s"
-            self._told[f"only {read:,} of {len(files):,} files were read (limits: {limits}): name a smaller folder"] = (
+            self._told[f"only {read:,} of {len(files):,} files were read (limits: {limits}): use a smaller folder"] = (
                 None
             )
         if left_out:
-            why = "a secret by name, no text, too large, or not readable"
-            self._told[f"{_count(len(left_out), 'file')} left out ({_some(left_out)}): {why}"] = None
+            why = "secret, not text, too large or not readable"
+            self._told[f"{_count(len(left_out), 'file')} skipped ({_some(left_out)}): {why}"] = None
         if not found:
-            self._told["there is no document in that folder that could be searched"] = None
+            self._told["that folder contains no searchable documents"] = None
 
 
 def documents(root: Path) -> list[Path]:
-    """What may be a document or a program below a folder: documents first, each in the order of their names."""
+    """Return the files below a folder that may be text, documents first, sorted by name."""
     found: list[Path] = []
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_WALKED)
@@ -136,21 +136,21 @@ def _count(n: int, what: str) -> str:
 
 
 async def apart(work: Callable[[], T]) -> T:
-    """In a thread that nobody waits for at the end: what a broken document does to its reader must not hold up a run."""
+    """Run work in a daemon thread, so that a hanging document parser cannot block the exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def say(tell: Callable[[Any], None], what: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody wants to know any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(lambda: None if done.done() else tell(what))
 
     def run() -> None:
         try:
-            said = work()
+            result = work()
         except Exception as error:
             say(done.set_exception, error)
         else:
-            say(done.set_result, said)
+            say(done.set_result, result)
 
     threading.Thread(target=run, daemon=True).start()
     return await done

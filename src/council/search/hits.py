@@ -1,4 +1,4 @@
-"""What a search gives: hits, or trouble in our own words. And what a provider of either is."""
+"""Interface of search providers: hits, errors and the provider protocol."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-Admit = Callable[[Path], str | None]  # a file's text as it may be shown; None where it may not
+Admit = Callable[[Path], str | None]  # returns a file's text, or None if it must not be shown
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `at` is the place within the page, where several places of one page are results of their own."""
+    """One result. `at` is the position in the document if one document has several results."""
 
     title: str
     url: str
@@ -21,7 +21,7 @@ class Hit:
 
 
 class Trouble(Exception):
-    """A search that failed. `again`: a second try may help, after `wait` seconds."""
+    """Failed search. `again`: a retry after `wait` seconds may succeed."""
 
     def __init__(self, why: str, *, again: bool = False, wait: float = 0.0) -> None:
         super().__init__(why)
@@ -31,7 +31,7 @@ class Trouble(Exception):
 
 
 class Finder(Protocol):
-    """A search provider. `remarks` tell, once something was looked for, what could not be looked through."""
+    """Search provider. `remarks` lists limits of the last searches, such as skipped files."""
 
     name: str
 

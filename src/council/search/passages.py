@@ -1,4 +1,4 @@
-"""Documents in pieces of the size of a snippet, and the words that find them again: SQLite's full-text search, in memory."""
+"""Split documents into passages and index them with in-memory SQLite full-text search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from threading import Lock
 
 from council.rules.queries import STOP
 
-WORDS = 100  # of a passage: about what a snippet can show
-LETTERS = 6  # of a word on average, where nobody writes spaces
+WORDS = 100  # per passage, about the size of a snippet
+LETTERS = 6  # average characters of a word, for text without spaces
 MOST_TERMS = 64
 SCHEMA = "CREATE VIRTUAL TABLE words USING fts5(name, heading, body, content='', tokenize='porter unicode61 remove_diacritics 2')"
 MARKDOWN = {".md", ".markdown", ".mdx"}
@@ -42,7 +42,7 @@ class Passage:
 
 
 def passages(name: str, text: str) -> Iterator[Passage]:
-    """The pieces of one document, each with the heading it stands under and the line or page where it begins."""
+    """Yield the passages of one document, each with its heading and its first line or page."""
     suffix = PurePosixPath(name.lower()).suffix
     if suffix == ".pdf":
         for n, page in enumerate(text.split("\f"), 1):
@@ -71,7 +71,7 @@ def _sections(text: str) -> Iterator[tuple[str, Lines]]:
 
 
 def _pieces(lines: Lines) -> Iterator[tuple[int, str]]:
-    """Whole lines up to the size of a passage; past half of it, an empty line is a good place to stop."""
+    """Group whole lines into passages; after half a passage, split at an empty line."""
     start, kept, size = 0, list[str](), 0
     for number, line in _short(lines):
         weight = _weight(line)
@@ -91,7 +91,7 @@ def _weight(line: str) -> int:
 
 
 def _short(lines: Lines) -> Iterator[tuple[int, str]]:
-    """A line without end in several."""
+    """Split lines that are longer than a passage."""
     longest = WORDS * LETTERS
     for number, line in lines:
         while len(line) > longest:
@@ -102,7 +102,7 @@ def _short(lines: Lines) -> Iterator[tuple[int, str]]:
 
 
 class Index:
-    """The passages of some documents. It may be asked from several threads, one at a time."""
+    """Thread-safe full-text index of passages."""
 
     def __init__(self) -> None:
         self.passages: list[Passage] = []
@@ -119,7 +119,7 @@ class Index:
             self._rows.executemany("INSERT INTO words (rowid, name, heading, body) VALUES (?, ?, ?, ?)", rows)
 
     def find(self, query: str, most: int) -> list[tuple[int, Passage]]:
-        """The passages that fit best, with their numbers; of two that fit alike the first."""
+        """Return the best matching passages with their numbers; ties keep document order."""
         terms = expression(query)
         if not terms:
             return []
@@ -134,12 +134,12 @@ class Index:
 
 
 def expression(query: str) -> str:
-    """Any of the query's words, each in quotes: nothing that somebody writes can be read as the language of the search."""
+    """Return an FTS5 expression that matches any word. Words are quoted, so they cannot contain query syntax."""
     words = re.findall(r"[^\W_]+", _spaced(unicodedata.normalize("NFC", query)).lower())
     telling = [word for word in words if word not in STOP] or words
     return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MOST_TERMS])
 
 
 def _spaced(text: str) -> str:
-    """With every letter of a script that has no spaces as a word of its own."""
+    """Separate each character of scripts without spaces, so that it is indexed as a word."""
     return UNSPACED.sub(r" \1 ", text)

@@ -1,4 +1,4 @@
-"""All queries at once, and whatever comes back made into rows: found, or why not. Nothing a provider does stops a council."""
+"""Run all queries in parallel and return rows of results and failures. A search failure never stops a run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from council.types import Json
 
 MOST = 10  # results of a query
 TITLE, SNIPPET = 200, 600  # characters
-NOTHING = "nothing was found"
-# What an address carries for those who count visitors, and not for the page.
+NOTHING = "no results"
+# Query parameters that only track visitors.
 TRACKING = {"gclid", "dclid", "fbclid", "msclkid", "yclid", "gbraid", "wbraid", "igshid", "mc_cid", "mc_eid", "ref_src", "_ga", "_hsenc", "_hsmi", "srsltid"}  # fmt: skip
 
 Found = list[Hit] | Trouble
@@ -24,21 +24,22 @@ Found = list[Hit] | Trouble
 async def research(
     finder: Finder, queries: Sequence[str], *, most: int, freshness: str = "none", seconds: float = 15.0
 ) -> list[Json]:
-    """A row for each result, no address twice, the first of every query first; then a row for whatever came to nothing.
+    """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
 
-    What a provider says of itself, and not of a query, is a `remark`."""
+    A provider's general remarks are rows with `remark: True`.
+    """
     most = min(max(1, most), MOST)
     asked = [_searched(finder, query, most, freshness, seconds, turn) for turn, query in enumerate(queries, 1)]
     found = list(zip(queries, await asyncio.gather(*asked), strict=True))
-    told = [{"query": finder.name, "why": plain(one), "remark": True} for one in finder.remarks] if queries else []
-    return [*_rows(found, most), *_whys(found), *told]
+    remarks = [{"query": finder.name, "why": plain(one), "remark": True} for one in finder.remarks] if queries else []
+    return [*_rows(found, most), *_whys(found), *remarks]
 
 
 async def _searched(finder: Finder, query: str, most: int, freshness: str, seconds: float, turn: int) -> Found:
-    """With one more try where that may help. Nothing of that age: of any age, rather than nothing."""
+    """Search with one retry; if nothing matches the freshness, search results of any age."""
     found = await _tried(finder, query, most, freshness, seconds)
     if isinstance(found, Trouble) and found.again:
-        await asyncio.sleep(found.wait * turn)  # one after the other, so that they do not crowd it again
+        await asyncio.sleep(found.wait * turn)  # stagger the retries of parallel queries
         found = await _tried(finder, query, most, freshness, seconds)
     if found == [] and freshness != "none":
         older = await _tried(finder, query, most, "none", seconds)
@@ -54,8 +55,8 @@ async def _tried(finder: Finder, query: str, most: int, freshness: str, seconds:
         return trouble
     except TimeoutError:
         return Trouble(f"{finder.name} did not answer within {seconds:g} s", again=True)
-    except Exception as error:  # a council never stops for want of a search
-        return Trouble(f"{finder.name} failed in a way that was not foreseen ({type(error).__name__})")
+    except Exception as error:  # a search failure must not stop the run
+        return Trouble(f"{finder.name} failed unexpectedly ({type(error).__name__})")
 
 
 def _rows(found: Sequence[tuple[str, Found]], most: int) -> Iterator[Json]:
@@ -67,7 +68,7 @@ def _rows(found: Sequence[tuple[str, Found]], most: int) -> Iterator[Json]:
 
 
 def _in_turn(found: Sequence[tuple[str, Found]], most: int) -> Iterator[tuple[str, Hit]]:
-    """The first result of every query, then the second of every query …"""
+    """Yield the first result of every query, then the second of every query, and so on."""
     lists = [[(query, hit) for hit in hits[:most]] for query, hits in found if isinstance(hits, list)]
     for rank in zip_longest(*lists):
         yield from (one for one in rank if one)
@@ -90,7 +91,7 @@ def _whys(found: Sequence[tuple[str, Found]]) -> Iterator[Json]:
 
 
 def normalised(url: str) -> str:
-    """What two addresses of one page have in common."""
+    """Return a URL without scheme, default port and tracking parameters, to detect duplicates."""
     parts = urlsplit(url)
     if not parts.netloc:
         return url

@@ -1,8 +1,7 @@
-"""Whether a text seems to give its reader instructions. It is marked, never dropped: a page about injections is a page too.
+"""Detect possible prompt injections in search results. Matches are marked, not dropped: a page may discuss injections.
 
-A mark is a warning and no proof. Prose that only speaks of a system ("the system: a description", "JavaScript: The Good Parts",
-`eval()` by its name, a Python session's `>>> print(x)`) stays unmarked; a line that begins with "System:" does not, for nobody
-can tell a specification's line from a role's.
+Ordinary prose ("the system: a description", "JavaScript: The Good Parts", `eval()` by name, a Python session's
+`>>> print(x)`) is not marked. A line that begins with "System:" is, because it cannot be told from a role header.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-LONGEST = 4_000  # characters that are read
-_BOUND = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # where a line or a sentence may begin
+LONGEST = 4_000  # characters that are scanned
+_BOUND = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
 
 REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
     "tells its reader to ignore instructions": (
@@ -51,23 +50,23 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
     ),
 }  # fmt: skip
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
-SHORTEST_PART = 20  # characters between the slashes and dashes of a run, on average; a path's names are shorter
+SHORTEST_PART = 20  # average characters between slashes and dashes of encoded text; path names are shorter
 
 
 def scan(text: str) -> list[str]:
-    """Why this text should not be trusted, each reason once; nothing, if none is seen."""
+    """Return the reasons not to trust this text, each once."""
     seen = text[:LONGEST]
     found = [reason for reason, patterns in REASONS.items() if any(pattern.search(seen) for pattern in patterns)]
     return found + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(seen)))
 
 
 def scan_address(url: str) -> list[str]:
-    """The same for the words of an address, which are shown too."""
+    """Return the same reasons for the words of a URL, which is shown too."""
     words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
     return [reason for reason in list(REASONS)[:3] if any(pattern.search(words) for pattern in REASONS[reason])]
 
 
 def _is_encoded(run: str) -> bool:
-    """Letters of both cases and digits in one long run; a hash in hexadecimal and a path of words are none."""
+    """Return whether a long run mixes upper case, lower case and digits; hex hashes and paths do not count."""
     parts = len(re.split(r"[-_/]", run))
     return all(re.search(kind, run) for kind in ("[a-z]", "[A-Z]", r"\d")) and len(run) / parts >= SHORTEST_PART

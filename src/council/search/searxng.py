@@ -1,4 +1,4 @@
-"""SearXNG: one's own search engine over others. GET /search with format=json, which its settings must allow."""
+"""SearXNG, a self-hosted metasearch engine: GET /search with format=json, which its settings must allow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Searxng:
             asked["time_range"] = freshness
         answer = await self._site.ask("GET", "/search", params=asked)
         if not isinstance(answer, dict):
-            raise Trouble(f"{self.name} answered, but not with results")
+            raise Trouble(f"{self.name} returned an unexpected response")
         return self._site.hits(answer.get("results"), "content")[:most]
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Tavily: a search made for models. POST /search, the key in a header and never in the body."""
+"""Tavily search: POST /search, key in a header."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from council.search.hits import Hit, Trouble
 from council.search.web import Site, within
 
 ADDRESS = "https://api.tavily.com"
-LONGEST = 400  # characters of a query; more is refused there
+LONGEST = 400  # characters of a query; limit of the API
 
 
 class Tavily:
@@ -25,7 +25,7 @@ class Tavily:
             body["time_range"] = freshness
         answer = await self._site.ask("POST", "/search", json=body)
         if not isinstance(answer, dict):
-            raise Trouble(f"{self.name} answered, but not with results")
+            raise Trouble(f"{self.name} returned an unexpected response")
         return self._site.hits(answer.get("results"), "content")
 
     async def close(self) -> None:

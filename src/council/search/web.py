@@ -1,4 +1,4 @@
-"""A search over HTTP: one address is asked, and whatever it does becomes hits or trouble. aiohttp is imported when used."""
+"""HTTP client of search providers: returns hits or raises Trouble. aiohttp is imported on first use."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 LARGEST = 2 * 1024 * 1024  # bytes of an answer
-LONGEST_TEXT = 10_000  # characters of a title or a snippet that are looked at
+LONGEST_TEXT = 10_000  # characters of a title or snippet that are read
 LONGEST_URL = 1_000
-PAUSE = 1.1  # seconds before a provider that asks to slow down is asked again: the free plans allow one query a second
+PAUSE = 1.1  # seconds before a retry after a rate limit: free plans allow one query per second
 LONGEST_PAUSE = 5.0
-USED_UP = (402, 432, 433)  # the plan's searches are spent
+USED_UP = (402, 432, 433)  # quota exceeded
 BUSY = (408, 429)
-TAG = re.compile(r"<!--[^<>]*-->|<(?!/?script\b)/?[a-zA-Z][^<>]*>", re.I)  # a script is left to be seen and marked
-INLINE = re.compile(r"</?(?:a|b|i|u|em|strong|span|mark|code|small|su[bp])\b", re.I)  # tags that part no words
+TAG = re.compile(
+    r"<!--[^<>]*-->|<(?!/?script\b)/?[a-zA-Z][^<>]*>", re.I
+)  # scripts are kept so that the scan marks them
+INLINE = re.compile(r"</?(?:a|b|i|u|em|strong|span|mark|code|small|su[bp])\b", re.I)  # tags that do not separate words
 ODD_IN_URL = re.compile(r"[\s<>\"\\\x7f-\xa0]")
 
 
 class Site:
-    """The address of one provider, and a session with it while it is asked."""
+    """HTTP client of one provider."""
 
     def __init__(
         self, name: str, address: str, headers: Mapping[str, str], *,
@@ -41,21 +43,21 @@ class Site:
         self.address = address.rstrip("/")
         self.headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
         self.secret = secret
-        self.refused = refused  # what to do where it lets nobody in, which it says by a status that is `locked`
+        self.refused = refused  # hint for the user after a status in `locked`
         self.locked = locked
         self._session: ClientSession | None = None
 
     async def ask(self, method: str, path: str, **sent: Any) -> Any:
-        """What it answered, as JSON. Raises Trouble and nothing else."""
+        """Send a request and return the JSON response; raise only Trouble."""
         async with self._troubles(), self._request(method, self.address + path, sent) as response:
             if not 200 <= response.status < 300:
                 raise self._refusal(response)
             return self._read(await self._body(response), response.content_type)
 
     def hits(self, found: Any, snippet: str) -> list[Hit]:
-        """The results that can be used; `snippet` is what this provider calls the text of one."""
+        """Return the usable results; `snippet` is the provider's field name for the text."""
         if not isinstance(found, list):
-            raise Trouble(f"{self.name} answered, but not with results")
+            raise Trouble(f"{self.name} returned an unexpected response")
         rows = [row for row in found if isinstance(row, dict)]
         made = [
             Hit(self._text(row.get("title")), self._url(row.get("url")), self._text(row.get(snippet))) for row in rows
@@ -70,9 +72,9 @@ class Site:
     def _request(self, method: str, url: str, sent: Mapping[str, Any]) -> Any:
         import aiohttp
 
-        if self._session is None:  # the clock is the one of whoever asks
+        if self._session is None:  # the caller sets the timeout
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), headers=self.headers)
-            self._session._retry_connection = False  # the one retry is ours
+            self._session._retry_connection = False  # the caller retries
         return self._session.request(method, url, proxy=proxy_for(url), allow_redirects=False, **sent)
 
     @asynccontextmanager
@@ -82,27 +84,27 @@ class Site:
         try:
             yield
         except aiohttp.ClientSSLError:
-            raise Trouble(f"{self.name} offers no secure connection that can be trusted") from None
+            raise Trouble(f"{self.name} has an invalid TLS certificate") from None
         except aiohttp.ClientConnectorError:
             raise Trouble(f"{self.name} cannot be reached at {urlsplit(self.address).netloc}", again=True) from None
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError):
-            raise Trouble(f"{self.name} broke the connection off", again=True) from None
+            raise Trouble(f"{self.name} closed the connection", again=True) from None
         except (aiohttp.ClientError, ValueError):
-            raise Trouble(f"{self.name} did not answer as a search does") from None
+            raise Trouble(f"{self.name} returned an invalid response") from None
 
     def _refusal(self, response: ClientResponse) -> Trouble:
         status = response.status
         if status < 400:
-            return Trouble(f"{self.name} redirects elsewhere ({status}), which is not followed: check its address")
+            return Trouble(f"{self.name} redirects ({status}), and redirects are not followed: check its address")
         if status in self.locked:
-            return Trouble(f"{self.name} let nobody in ({status}): {self.refused}")
+            return Trouble(f"{self.name} denied access ({status}): {self.refused}")
         if status in USED_UP:
-            return Trouble(f"{self.name} has no searches left on this plan ({status})")
+            return Trouble(f"{self.name} quota exceeded ({status})")
         if status in BUSY:
             wait = _seconds(response.headers.get("Retry-After"))
-            return Trouble(f"{self.name} asks to slow down ({status})", again=wait <= LONGEST_PAUSE, wait=wait)
+            return Trouble(f"{self.name} rate limit reached ({status})", again=wait <= LONGEST_PAUSE, wait=wait)
         if status < 500:
-            return Trouble(f"{self.name} refused the query ({status})")
+            return Trouble(f"{self.name} rejected the query ({status})")
         return Trouble(f"{self.name} failed ({status})", again=True)
 
     async def _body(self, response: ClientResponse) -> bytes:
@@ -111,7 +113,7 @@ class Site:
             body += chunk
             if len(body) > LARGEST:
                 response.close()
-                raise Trouble(f"{self.name} answered with more than {LARGEST // 2**20} MB")
+                raise Trouble(f"{self.name} returned more than {LARGEST // 2**20} MB")
         return body
 
     def _read(self, body: bytes, kind: str) -> Any:
@@ -120,7 +122,7 @@ class Site:
         except (ValueError, RecursionError):
             page = kind in ("text/html", "application/xhtml+xml") or body.lstrip()[:1] == b"<"
             raise Trouble(
-                f"{self.name} answered with {'a web page' if page else 'something'} that holds no results"
+                f"{self.name} returned {'a web page' if page else 'invalid JSON'} instead of results"
             ) from None
 
     def _text(self, value: Any) -> str:
@@ -129,7 +131,7 @@ class Site:
         return without(plain(html.unescape(TAG.sub(_gap, value[:LONGEST_TEXT]))), [self.secret])
 
     def _url(self, value: Any) -> str:
-        """The address of a page, if it is one that a person could open and that gives nothing away."""
+        """Return a valid http(s) URL without credentials or our key, else ""."""
         url = visible(value)[0].strip().replace(" ", "%20") if isinstance(value, str) else ""
         try:
             parts = urlsplit(url)
@@ -157,5 +159,5 @@ def _seconds(value: str | None) -> float:
 
 
 def within(query: str, characters: int, words: int = 1_000) -> str:
-    """As much of a query as a provider takes, in whole words."""
+    """Truncate a query to the provider's limits, at whole words."""
     return cut_at_word(" ".join(query.split()[:words]), characters)

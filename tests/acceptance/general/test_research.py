@@ -57,7 +57,7 @@ def test_an_empty_search_is_stated_in_the_prompts_and_the_run_continues(parley: 
     parley.says["research"] = {"queries": ["zyzzyva"]}
     done = parley.ask("--search", "files:docs", search="")
     assert done.code == 0
-    assert all("There is no research context: nothing was found." in text for text in parley.prompts("r1").values())
+    assert all("There is no research context: no results." in text for text in parley.prompts("r1").values())
     assert any("No source supports this answer" in row["reason"] for row in done.json["degraded"])
 
 
@@ -163,6 +163,6 @@ def test_a_skipped_file_is_named_and_is_not_a_failed_search(parley: Parley) -> N
     parley.documents({"docs/manual.txt": "cold storage " * 40_000})
     report = parley.ask("--search", "files:docs", search="").json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- not everything was searched: 1 file was left out (manual.txt): " in text
+    assert "- not everything was searched: 1 file was skipped (manual.txt): " in text
     assert "a search failed" not in text
     assert len(report["sources"]) == 2

@@ -35,5 +35,5 @@ def test_validate_recent_runs_on_the_embedded_model_with_the_cut_named_as_a_hole
     text = (project / report["report_path"]).read_text(encoding="utf-8")
     assert text.startswith(f"## Council Consensus: {report['verdict']}")
     assert "Not shown to the judges: diff: does not fit the member's window" in text
-    assert "The council sits on the embedded model local:smollm2" in text
+    assert "All seats use the embedded model local:smollm2" in text
     assert council("runs", "fsck").code == 0

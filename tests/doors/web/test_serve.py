@@ -161,7 +161,7 @@ def test_another_address_needs_a_flag_and_says_what_that_means(tmp_path: Path, c
 @pytest.mark.parametrize(("flags", "line"), [
     (["--unsafe-host", "0.0.0.0"], "every address"), (["--unsafe-host", "::"], "every address"), (["--unsafe-host", "example"], "is no address"),
     (["--unsafe-host", "192.0.2.1"], "cannot be listened on"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is no folder"),
-    (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "no configuration file"),
+    (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "not found"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_told_in_one_line(
     flags: list[str], line: str, capsys: pytest.CaptureFixture[str]
