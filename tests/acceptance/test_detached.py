@@ -327,6 +327,6 @@ def test_a_run_that_is_taken_up_here_is_not_taken_up_there(detached: Table, coun
     run, gate = under_way(detached, council)
     refused = council("resume", run)
     assert (refused.code, refused.err.count("\n")) == (1, 1)
-    assert f"run {run} is at work in another process: `council watch {run}` waits for it" in refused.err
+    assert f"run {run} is running in another process: `council watch {run}` waits for it" in refused.err
     gate.release()
     finished(detached, run)
