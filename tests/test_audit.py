@@ -80,10 +80,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "asked after the phase had ended": (
         lambda r: duplicate_event(r, "asked"), '"draft/alpha" was asked after its phase had ended'
     ),
-    "a phase's end that was only told": (
+    "a phase end without a row": (
         lambda r: r.phases.pop("draft"), 'the end of the phase "draft" has an event or a row, but not both'
     ),
-    "a phase's end that was only kept": (
+    "a phase end without an event": (
         lambda r: remove_event(r, "phase_ended"), 'the end of the phase "draft" has an event or a row, but not both'
     ),
     "a status without an end": (

@@ -29,7 +29,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "a result is gone, its event is left": (
         sql("DELETE FROM results WHERE key = 'draft/beta'"), 'the statement "draft/beta" has no result'
     ),
-    "a result nobody spoke of": (
+    "a result without a statement": (
         sql("UPDATE results SET key = 'draft/delta' WHERE key = 'draft/beta'"), 'the result "draft/delta" has no step'
     ),
     "a gap in the events": (sql("DELETE FROM events WHERE seq = 5"), "the events have a gap: number 5 is missing"),
