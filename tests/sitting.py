@@ -1,4 +1,4 @@
-"""A council over a real store, for tests: scripted members, prompts of its own, and `again` as another process would."""
+"""Test council on a real store: scripted members, custom prompts, and `again` to resume as another process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROSTER = Roster((ALPHA, BETA, GAMMA), CHAIR)
 
 
 class Double(Scripted):
-    """A member on the real seam that answers by a function of the step's key."""
+    """Scripted member that answers by a function of the step's key."""
 
     def __init__(self, name: str, answer: Callable[[str], Any]) -> None:
         super().__init__(name, {})
@@ -50,7 +50,7 @@ class Double(Scripted):
 
 
 class Sitting:
-    """One process at work on one run."""
+    """One process working on one run."""
 
     def __init__(
         self, store: SqliteStore, record: Record, folder: Path, members: Mapping[str, Member], *,
@@ -74,7 +74,7 @@ class Sitting:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def again(self, members: Mapping[str, Member] | None = None, **how: Any) -> Sitting:
-        """The same run, taken up from what the store holds."""
+        """Return the same run, resumed from the store."""
         return Sitting(self.store, await self.store.load(self.record.run), self.folder, members or self.members, **how)
 
 
@@ -82,7 +82,7 @@ async def sit(
     store: SqliteStore, folder: Path, members: Mapping[str, Member] | Member | None = None, *, run: str = "r2345",
     seed: str = "seed", prompts: Mapping[str, str] | None = None, **how: Any,
 ) -> Sitting:  # fmt: skip
-    """Open a run. Without prompts of its own it has `t/say`."""
+    """Open a run. The prompt `t/say` always exists."""
     for name, text in {"t/say": SAY, **(prompts or {})}.items():
         path = folder / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where reports are filed."""
+"""Report files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_slug_is_always_a_safe_name(text: str) -> None:
 
 
 @pytest.mark.behaviour("00-gitignore")
-def test_the_folder_is_made_with_a_gitignore_and_an_own_one_is_kept(tmp_path: Path) -> None:
+def test_folder_gets_a_gitignore_and_an_existing_one_is_kept(tmp_path: Path) -> None:
     folder = open_folder(tmp_path, ".agents/council")
     assert (folder, (folder / ".gitignore").read_text()) == (tmp_path / ".agents/council", "*\n")
     (folder / ".gitignore").write_text("!keep\n")
@@ -60,7 +60,7 @@ def test_reports_are_not_written_through_links(tmp_path: Path, link: str) -> Non
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_file_in_the_way_is_one_clear_line(tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / ".agents").write_text("in the way")
     with pytest.raises(StoreError, match=r'the report folder ".*" cannot be written \(.*\): make it writable'):
         open_folder(tmp_path, ".agents/council")
@@ -73,14 +73,14 @@ def test_an_unwritable_folder_is_found_before_the_run(tmp_path: Path) -> None:
         open_folder(tmp_path, "reports")
 
 
-def test_a_name_is_taken_once_and_then_counted_on(tmp_path: Path) -> None:
+def test_taken_name_gets_a_number(tmp_path: Path) -> None:
     names = [reserve(tmp_path, "collaborative", "Tabs or spaces?", NOON, f"r{n}").name for n in range(3)]
     stem = re.sub(r"\.md$", "", names[0])
     assert re.fullmatch(r"2027-01-1\d-collaborative-tabs-or-spaces", stem)
     assert names[1:] == [f"{stem}-2.md", f"{stem}-3.md"]
 
 
-def test_a_run_that_crashed_finds_the_place_it_held(tmp_path: Path) -> None:
+def test_crashed_run_finds_its_reserved_path(tmp_path: Path) -> None:
     first = reserve(tmp_path, "triad", "q", NOON, "r1")
     assert reserve(tmp_path, "triad", "q", NOON, "r1") == first
     assert unwritten(first, "r1")
@@ -99,7 +99,7 @@ def test_a_dangling_link_under_the_name_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("40-files-at-rest")
-def test_a_report_is_whole_private_and_leaves_no_draft(tmp_path: Path) -> None:
+def test_report_is_complete_private_and_leaves_no_temp_file(tmp_path: Path) -> None:
     path = reserve(tmp_path, "triad", "q", NOON, "r1")
     file(path, "Café.\n")
     assert path.read_text(encoding="utf-8") == "Café.\n"
@@ -107,7 +107,7 @@ def test_a_report_is_whole_private_and_leaves_no_draft(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == [path.name]
 
 
-def test_what_cannot_be_written_leaves_the_old_report_and_no_draft(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_report_and_leaves_no_temp_file(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
     file(path, "old")
     with pytest.raises(UnicodeEncodeError):

@@ -143,7 +143,7 @@ def test_locked_keyring_is_ignored_and_reported_by_the_doctor(
     convener = Convener()
     assert "SIM_API_KEY" not in convener.env
     assert warnings(convener) == [
-        "SIM_API_KEY is kept in the system's keyring, which does not give it now: unlock it, or set SIM_API_KEY"
+        "SIM_API_KEY is stored in the system's keyring, which does not return it: unlock the keyring, or set SIM_API_KEY"
     ]
     piped(monkeypatch, KEY)
     assert run(["keys", "set", "SIM_API_KEY", "--json"]) == 2

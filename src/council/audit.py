@@ -1,4 +1,4 @@
-"""The invariants of a run's record, as `council runs fsck` holds them."""
+"""Consistency checks of a run's record, for `council runs fsck`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from council.types import Json, Usage
 
 
 def audit(record: Record, report: Callable[[Sequence[Entry]], str]) -> list[str]:
-    """What does not hold. Nothing here asks a model or changes a row."""
+    """Return the problems found. Reads only; calls no model."""
     checks = (
         _sequence(record),
         _results(record),
@@ -34,27 +34,27 @@ def _sequence(record: Record) -> Iterator[str]:
 
 
 def _results(record: Record) -> Iterator[str]:
-    """Each result has a step, an intent whose answer was kept, and a statement that tells of it."""
+    """Check that each result has a step, an answered attempt and exactly one event."""
     told = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
     for key in record.results:
         if key not in record.steps:
             yield f'the result "{key}" has no step'
         if told.count(key) != 1:
-            yield f'the result "{key}" is told of {told.count(key)} times, not once'
+            yield f'the result "{key}" has {told.count(key)} events, not 1'
         free = key.endswith(("/look", "/search")) or (key not in record.attempts and record.setup.get("fork"))
         if not free and not any(_answered(attempt) for attempt in record.attempts.get(key, [])):
-            yield f'the result "{key}" has no intent with an answer'
+            yield f'the result "{key}" has no attempt with an answer'
     for key in set(told) - record.results.keys():
         yield f'the statement "{key}" has no result'
 
 
 def _attempts(record: Record) -> Iterator[str]:
-    """Nothing is asked after its answer was accepted."""
+    """Check that attempts are numbered, belong to a step, and end with the accepted answer."""
     for key, attempts in record.attempts.items():
         if [attempt.n for attempt in attempts] != list(range(1, len(attempts) + 1)):
             yield f'the attempts of "{key}" are not numbered from 1 without a gap'
         if key in record.results and not _answered(attempts[-1]):
-            yield f'"{key}" was asked again after its result was kept'
+            yield f'"{key}" was asked again after its result was stored'
         if key not in record.steps:
             yield f'the attempts of "{key}" belong to no step'
 
@@ -64,7 +64,7 @@ def _answered(attempt: Attempt) -> bool:
 
 
 def _phases(record: Record) -> Iterator[str]:
-    """A phase's end is kept before the next phase's first request, and nobody is asked in it afterwards."""
+    """Check that no seat is asked in a phase that has ended, and that each end has both an event and a row."""
     ended: set[str] = set()
     for event in (entry.event for entry in record.entries):
         if isinstance(event, ev.PhaseEnded):
@@ -72,31 +72,31 @@ def _phases(record: Record) -> Iterator[str]:
         elif isinstance(event, ev.Asked) and event.phase in ended:
             yield f'"{event.key}" was asked after its phase had ended'
     for phase in ended ^ record.phases.keys():
-        yield f'the end of the phase "{phase}" is told of or kept, but not both'
+        yield f'the end of the phase "{phase}" has an event or a row, but not both'
 
 
 def _bills(record: Record) -> Iterator[str]:
-    """Each bill is what its answer used at the price of that time, and the bills that were told of are those in the books."""
+    """Check each charge against usage and price, and the billing events against the spending rows."""
     for (key, n), spent in record.spending.items():
         attempts = record.attempts.get(key, [])
-        if spent.price is None or n > len(attempts):  # nobody knows its price, or it was held and never sent
+        if spent.price is None or n > len(attempts):  # price unknown, or reserved and never sent
             continue
         result = attempts[n - 1].result
         if result is not None and spent.charged is None:
-            yield f'request {n} of "{key}" came back and was never charged'
+            yield f'request {n} of "{key}" has a result but was never charged'
         elif (due := _due(result, spent)) is not None and due != spent.charged:
             yield f'request {n} of "{key}" was charged {shown(dollars(spent.counts))}, but used {shown(dollars(due))}'
     told = sum(nanos(Decimal(str(event.usd))) for event in _events(record) if isinstance(event, ev.Billed))
     charged = sum(spent.charged or 0 for spent in record.spending.values())
     if told != charged:
-        yield f"the bills told of come to {shown(dollars(told))}, those in the books to {shown(dollars(charged))}"
+        yield f"the billing events total {shown(dollars(told))}, the spending rows {shown(dollars(charged))}"
     for event in _events(record):
         if isinstance(event, ev.Attempted) and event.most and (event.key, event.n) not in record.spending:
-            yield f'request {event.n} of "{event.key}" left without money held for it'
+            yield f'request {event.n} of "{event.key}" was sent without a reservation'
 
 
 def _due(result: Json | None, spent: Spent) -> int | None:
-    """What an answer's own count comes to; None where nobody counted."""
+    """Return the cost of the answer's usage, or None if the usage is unknown."""
     used = (result or {}).get("usage")
     if used is None or used.get("unknown"):
         return None
@@ -104,7 +104,7 @@ def _due(result: Json | None, spent: Spent) -> int | None:
 
 
 def _budget(record: Record) -> Iterator[str]:
-    """Never more than the cap; of several, than the highest that was ever in force."""
+    """Check that the run cost no more than the highest cap it ever had."""
     caps = [event.plan.get("cap") for event in _events(record) if isinstance(event, ev.Convened)]
     caps += [event.cap for event in _events(record) if isinstance(event, ev.Resumed)]
     spent = sum(row.counts for row in record.spending.values())
@@ -121,9 +121,9 @@ def _report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterato
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
         if record.status not in ("queued", "running"):
-            yield f"the run is called {record.status}, but its last event is not its end"
+            yield f'the run has the status "{record.status}", but its last event is not "closed"'
         return
     if report(record.entries) != record.report:
-        yield "the report rebuilt from the ledger is not the one that was kept"
-    if record.status not in ("queued", last.status):  # queued again after it had ended
-        yield f"the run is called {record.status}, but its end says {last.status}"
+        yield "the report rebuilt from the ledger differs from the stored one"
+    if record.status not in ("queued", last.status):  # a run that ended can be queued again
+        yield f'the run has the status "{record.status}", but its closed event says "{last.status}"'

@@ -1,4 +1,4 @@
-"""What can be called, found out and not assumed: configured, installed, key or login present, answered."""
+"""Diagnosis of members: configured, installed, key or login present, answered."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from council.settings import Provider, catalogue, command_path, split_member
 from council.settings_keyring import kept, recalled
 from council.types import Ask, Json, Usage
 
-PATIENCE = 60.0  # seconds a member has for the one word it is asked for
+PATIENCE = 60.0  # seconds to answer the test prompt
 WORD = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
 async def examine(convener: Convener, *, deep: bool = False) -> list[Json]:
-    """A row for each member that was named or would sit, for each provider without one, for each command-line agent and
-    the embedded model. `deep` asks those that were named or would sit for one word, which they may charge for."""
+    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
+
+    `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
     wanted = _wanted(convener)
     providers = [_provider(convener, provider, wanted) for provider in convener.settings.providers.values()]
     agents = [_commands(convener, agent, wanted) for agent in catalogue().commands]
@@ -36,7 +37,7 @@ async def examine(convener: Convener, *, deep: bool = False) -> list[Json]:
 
 
 def _wanted(convener: Convener) -> list[str]:
-    """Who was named in the settings or would sit now, each once."""
+    """Return the members that the settings name or that would be seated now, without duplicates."""
     settings = convener.settings
     seats = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(seat.model for seat in seats if seat.model)]
@@ -49,7 +50,7 @@ def _resolved(convener: Convener, members: Iterable[str]) -> Iterable[str]:
     for member in members:
         try:
             yield resolve(member, convener.settings, convener.env)
-        except ConfigError:  # the seating says what is wrong with it
+        except ConfigError:  # reported by the seating
             continue
 
 
@@ -95,7 +96,7 @@ async def _reached(convener: Convener, provider: Provider, member: str, named: b
         return _at(
             "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
         )
-    heard = said if named else ", ".join(said.split(", ")[:2])  # nobody misses an example
+    heard = said if named else ", ".join(said.split(", ")[:2])  # an example model need not exist
     return _at("answered", True, key=True, answered=True, detail=heard)
 
 
@@ -104,7 +105,7 @@ def _at(state: str, configured: bool = False, **more: object) -> Json:
 
 
 def _example(provider: Provider) -> str:
-    """Some member of a provider that nobody named one of: one of the catalogue, else any."""
+    """Return a member to probe a provider with: a model from the catalogue, else "any"."""
     listed = [model.name for model in catalogue().models.values() if provider.name in model.ids]
     return f"{provider.name}:{listed[0] if listed else 'any'}"
 
@@ -141,7 +142,7 @@ async def _bridged(convener: Convener, member: str) -> Json:
 
 async def _local(convener: Convener, wanted: list[str]) -> Json:
     member = next((name for name in wanted if name.startswith("local:")), LOCAL.member)
-    row = _row(convener, member, "local", "a process of its own on this machine")
+    row = _row(convener, member, "local", "a separate process on this machine")
     row |= {"configured": member in wanted, "key": True}
     if find_spec("xllamacpp") is None:
         return row | _at("not installed", member in wanted, installed=False, next="pip install 'council[local]'")
@@ -149,25 +150,23 @@ async def _local(convener: Convener, wanted: list[str]) -> Json:
     try:
         said = await convener.members(member).probe()
     except CouncilError as error:
-        return row | _at(
-            "installed", member in wanted, key=False, detail=str(error), next="the first council fetches it"
-        )
-    return row | _at("installed", member in wanted, detail=said)  # its weights are there; nobody has asked it a word
+        return row | _at("installed", member in wanted, key=False, detail=str(error), next="the first run downloads it")
+    return row | _at("installed", member in wanted, detail=said)  # the weights are present, but it was not asked
 
 
-# One word
+# Test prompt
 
 
 async def _asked(convener: Convener, row: Json) -> None:
-    """Ask for one word, and write down what came of it and what it cost."""
+    """Send the test prompt, and record the result and its cost in the row."""
     started = time.monotonic()
     try:
         async with asyncio.timeout(PATIENCE):
             usage = await _heard(convener, row["member"])
     except (CouncilError, TimeoutError) as error:
-        why = str(error) or f"no word within {PATIENCE:g} s"
+        why = str(error) or f"no answer within {PATIENCE:g} s"
         row |= _at(
-            "configured", True, answered=False, detail=f"did not answer: {why}", next=row["next"] or "see what it says"
+            "configured", True, answered=False, detail=f"did not answer: {why}", next=row["next"] or "see the error"
         )
         return
     price = convener.price(row["member"])
@@ -182,15 +181,15 @@ async def _heard(convener: Convener, name: str) -> Usage:
     await member.ready(lambda what, done, total: None)
     answer = await member.send(member.prepare(WORD), lambda piece: None)
     if not answer.text.strip() and answer.finish != "length":
-        raise Fault("empty", "it answered with nothing")
+        raise Fault("empty", "empty answer")
     return answer.usage
 
 
-# What it comes to
+# Lists
 
 
 def members(convener: Convener, *, prices: bool = False) -> list[Json]:
-    """Every model the catalogue or the settings name: member, vendor, whether it can be called now, and what it charges."""
+    """Return every model of the catalogue and the settings: member, vendor, availability and optionally price."""
     ready = {candidate.member: candidate.vendor for candidate in available(convener.settings, convener.env)}
     rows = [_listed(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
@@ -215,7 +214,7 @@ def _lacks(member: str, convener: Convener) -> str:
 
 
 def _full(member: str) -> str:
-    """A model that nobody offers now, as the provider would that it prefers."""
+    """Return a bare model name with its preferred provider."""
     known = catalogue().find(member)
     return f"{next(iter(known.ids))}:{member}" if known else member
 
@@ -226,10 +225,10 @@ def _price(convener: Convener, member: str) -> Json | None:
 
 
 def seating(convener: Convener) -> Json:
-    """Who would sit now, and what is to be said about it."""
+    """Return the members that would be seated now, with notices."""
     try:
         seats = seat_council(["alpha", "beta", "gamma"], convener.settings, convener.env)
-    except ConfigError as error:  # the other rows say what is there instead
+    except ConfigError as error:  # the other rows show which members are available
         return {"seats": [], "families": 0, "notices": [str(error)]}
     places = [
         {"seat": place.name, "member": place.member, "vendor": place.vendor} for place in (*seats.seats, seats.chair)
@@ -238,9 +237,10 @@ def seating(convener: Convener) -> Json:
 
 
 def warnings(convener: Convener) -> list[str]:
-    """What could cost somebody a key, and keys that are kept and cannot be had."""
+    """Return warnings about keys that may leak, and keys that the keyring does not return."""
     shut = [name for name in kept(convener.env) if not convener.env.get(name) and not recalled(name)]
     lines = [
-        f"{name} is kept in the system's keyring, which does not give it now: unlock it, or set {name}" for name in shut
+        f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
+        for name in shut
     ]
     return [*lent_keys(convener.settings, convener.env), *lines]

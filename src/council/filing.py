@@ -1,4 +1,4 @@
-"""Where reports are filed, under names that are safe on every system."""
+"""Report files, with names that are safe on every system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 60
 
 
 def slug(text: str) -> str:
-    """Lower-case letters, digits and hyphens, made by us alone; at most 60 characters, cut at a word."""
+    """Return lower-case letters, digits and hyphens, at most 60 characters, cut at a word."""
     text = "stdin" if text.strip() == "-" else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
@@ -28,7 +28,7 @@ def slug(text: str) -> str:
 
 
 def open_folder(root: Path, name: str) -> Path:
-    """The report folder, made if it is missing, with a .gitignore so that private findings are not committed by accident."""
+    """Create the report folder if it is missing, with a .gitignore so that findings are not committed by accident."""
     folder = root / name
     try:
         for part in (folder, *folder.parents):
@@ -45,13 +45,13 @@ def open_folder(root: Path, name: str) -> Path:
             pass
     except OSError as error:
         raise StoreError(
-            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or start council elsewhere'
+            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or start council in another folder'
         ) from error
     return folder
 
 
 def reserve(folder: Path, kind: str, about: str, at: float, run: str) -> Path:
-    """A name nobody has yet: <date>-<kind>-<slug>.md, then -2, -3. A run that crashed finds the one it held."""
+    """Reserve an unused path: <date>-<kind>-<slug>.md, then -2, -3. A resumed run finds the one it reserved."""
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slug(kind)}-{slug(about)}"
     n = 1
     while True:
@@ -69,12 +69,12 @@ def reserve(folder: Path, kind: str, about: str, at: float, run: str) -> Path:
 
 
 def unwritten(path: Path, run: str) -> bool:
-    """Whether the report of a run is not there, or its place is held and nothing more."""
+    """Return whether the report of a run is missing, empty or only reserved."""
     return not path.exists() or _holds(path, b"") or _holds(path, _placeholder(run))
 
 
 def _placeholder(run: str) -> bytes:
-    return f"The report of run {run} will stand here.\n".encode()
+    return f"The report of run {run} will be written here.\n".encode()
 
 
 def _holds(path: Path, content: bytes) -> bool:
@@ -84,7 +84,7 @@ def _holds(path: Path, content: bytes) -> bool:
 
 
 def file(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as out:

@@ -1,7 +1,7 @@
-"""The ledger: append-once, found by key. What stands here is never bought again.
+"""The ledger: results by step key, written once and never paid for twice.
 
-A step is a key and a fingerprint of what was asked; its attempts are numbered intents and what came of them; one result is
-accepted per step; the end of a phase is a row of its own. Each write carries the events that tell of it, in one transaction.
+A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of a
+phase is a separate row. Each write includes its events in the same transaction.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from council.record import Attempt, Record, Row, Store
 from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
-MURMUR_EVERY = 0.1  # seconds between two writes of one statement's stream
+MURMUR_EVERY = 0.1  # least seconds between writes of one statement's stream
 
 
 class NullStore:
-    """Keeps nothing: for rehearsals, where nothing is paid."""
+    """Store that discards everything, for rehearsals."""
 
     def post(self, run: str, rows: Sequence[Row]) -> None:
         pass
@@ -35,20 +35,20 @@ class NullStore:
 
 
 def fingerprint(ask: Ask, member: str) -> str:
-    """What was asked, of whom, under which settings; another fingerprint under the same key is another question."""
+    """Return a hash of the prompt, the member and the settings; if it changes, the stored result no longer applies."""
     asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens, *([ask.effort] if ask.effort else [])]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
-    """What a fork takes over from its parent: all of the phases before it, and whatever is asked in the same words."""
+    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged fingerprint."""
 
     record: Record
     before: frozenset[str]
 
     def outcome(self, key: str, print_: str) -> Outcome | None:
-        """Its result there; it costs nothing here."""
+        """Return the parent's result at no cost, or None if it does not apply."""
         found = self.record.results.get(key)
         if found is None or not (self._is_before(key) or self.record.steps.get(key) == print_):
             return None
@@ -77,9 +77,9 @@ class Ledger:
         self.record = record
         self.run = record.run
         self.listen = listen
-        self.wash = wash  # what may be kept and shown of an event: no secret that a member wrote down
+        self.wash = wash  # masks secrets in an event before it is stored and shown
         self.parent = parent
-        self.strict = strict  # False: take results by key alone (an audit of a run made by older prompts)
+        self.strict = strict  # False: ignore fingerprints (audit of a run made with older prompts)
         self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
         self._seq = record.entries[-1].seq if record.entries else 0
         self._claimed: set[str] = set()
@@ -90,7 +90,7 @@ class Ledger:
         }
         self._live: dict[str, tuple[float, list[str]]] = {}
 
-    # What happened: every event has its number and its time, and goes to whoever listens.
+    # Events: each gets a number and a time, and is passed to the listener.
 
     def tell(self, event: Event, *rows: Row) -> None:
         self.store.post(self.run, [*rows, self._stamp(event)])
@@ -99,7 +99,7 @@ class Ledger:
         await self.store.write(self.run, [*rows, self._stamp(event)])
 
     def tell_once(self, event: Event) -> None:
-        """For what a resumed protocol says again on its way to where it stopped."""
+        """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
         if str(event) not in self._told:
             self._told.add(str(event))
             self.tell(event)
@@ -117,17 +117,17 @@ class Ledger:
     def claim(self, key: str) -> None:
         if key in self._claimed:
             raise DuplicateKey(
-                f'two steps of one run have the key "{key}": open another phase, or name the seats apart'
+                f'two steps of one run have the key "{key}": open another phase, or give the seats different names'
             )
         self._claimed.add(key)
 
     def find(self, key: str, print_: str) -> Outcome | None:
-        """The accepted result of this step, if it was bought before."""
+        """Return the accepted result of this step, if it has one."""
         known = self.record.steps.get(key)
         if self.strict and known is not None and known != print_:
             raise LedgerMismatch(
-                f'the step "{key}" of run {self.run} was asked in other words before (the prompts, the seats or the version '
-                f"have changed since), so it cannot be resumed as it is: `council fork {self.run}` starts from what is unchanged"
+                f'the step "{key}" of run {self.run} has changed since it was asked (prompts, seats or version), '
+                f"so the run cannot be resumed: `council fork {self.run}` reuses the unchanged steps"
             )
         result = self.record.results.get(key)
         if result is not None:
@@ -135,7 +135,7 @@ class Ledger:
         return result
 
     def inherited(self, key: str, print_: str) -> Outcome | None:
-        """What a fork need not buy, because its parent did."""
+        """Return the parent's result of this step, if the run is a fork and it applies."""
         found = self.parent.outcome(key, print_) if self.parent else None
         self.calls["replayed"] += found is not None
         return found
@@ -154,10 +154,10 @@ class Ledger:
         rows: list[Row] = [("result", (key, _compact(outcome.as_json()))), ("hush", (key,))]
         await self.tell_safely(event, *rows)
 
-    # Phases: what has ended is never asked again, its absences included.
+    # Phases: one that has ended is never asked again, nor are its absent seats.
 
     def another_sat(self, key: str, seat: str) -> bool:
-        """Whether a fork has another member there now: what became of the one before says nothing of it."""
+        """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
         others: dict[str, list[str]] = (self.record.setup.get("fork") or {}).get("others", {})
         return key.partition("/")[0] in others.get(seat, ())
 
@@ -173,12 +173,12 @@ class Ledger:
         await self.tell_safely(ev.PhaseEnded(phase, absent), ("phase", (phase, _compact(absences))))
 
     async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
-        """The end of this process's work: the event, the status and the report it makes, all or nothing."""
+        """Write the closing event, the status and the report in one transaction."""
         row = self._stamp(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
         await self.store.write(self.run, [row, ("close", (event.status, self.record.report))])
 
-    # Attempts: an intent is safe on disk before the request leaves, what came of it before anyone reads it.
+    # Attempts: the attempt is on disk before the request is sent, its result before it is used.
 
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
@@ -195,18 +195,18 @@ class Ledger:
         return attempt
 
     def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
-        """Queued, with its bill; the step's own result or the next intent makes it safe."""
+        """Queue the result and its bill; the step's result or the next attempt flushes it to disk."""
         attempt.result = result
         rows: list[Row] = [("settled", (key, attempt.n, _compact(result), time.time()))]
         self.store.post(self.run, [*rows, *self._charged(bill)])
 
     def charge(self, bill: ev.Billed | None) -> None:
-        """A bill for what nobody has heard of again."""
+        """Record the bill of a request that got no answer."""
         if bill:
             self.store.post(self.run, self._charged(bill))
 
     def _charged(self, bill: ev.Billed | None) -> list[Row]:
-        """The money row; nobody needs to be told of a bill over nothing."""
+        """Return the spending row, with an event unless the charge is zero."""
         if bill is None:
             return []
         charged = nanos(Decimal(str(bill.usd)))
@@ -216,7 +216,7 @@ class Ledger:
         return [row, self._stamp(bill)] if charged else [row]
 
     def murmur(self, key: str, seat: str, piece: str) -> None:
-        """A piece of an answer: shown at once, written at most ten times a second, no part of the ledger."""
+        """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
         now = time.time()
         last, pieces = self._live.get(key, (0.0, []))
         pieces.append(piece)
@@ -227,7 +227,7 @@ class Ledger:
         self.listen(Entry(0, now, ev.Delta(key, seat, piece)))
 
     def hush(self, key: str) -> None:
-        """What has streamed so far is void: the attempt failed."""
+        """Discard the streamed text of a failed attempt."""
         if self._live.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
 

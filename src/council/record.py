@@ -1,4 +1,4 @@
-"""What a store keeps of a run, and what it must be able to do."""
+"""Stored data of a run, and the interface of a store."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Protocol
 from council.events import Entry
 from council.types import Json, Outcome
 
-Row = tuple[str, tuple[object, ...]]  # which table, what goes in after the run's id
+Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One request that left, or was about to: the bytes, and what came of them (None: nobody knows)."""
+    """One request that was sent or about to be sent, and its result (None if unknown)."""
 
     n: int
     member: str
@@ -24,14 +24,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Money to be held for one request before it leaves, in billionths of a dollar, and the caps it must fit under."""
+    """Money to reserve for one request before it is sent, in billionths of a dollar, and the caps that apply."""
 
     key: str
     n: int
     member: str
     at: float
     day: str
-    price: str  # as JSON, for whoever checks the bill later
+    price: str  # as JSON, for later audits
     reserved: int
     run_cap: int | None = None
     day_cap: int | None = None
@@ -42,7 +42,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why no money could be held: whose cap, how high it is, what is spent or held of it, what was wanted."""
+    """Why a reservation failed: which cap, its amount, the amount spent or reserved, the amount requested."""
 
     whose: str  # run | day
     cap: int
@@ -52,7 +52,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """One request's money as the store has it. Nothing reserved: nobody knows its price; nothing charged: nothing came back."""
+    """Stored spending of one request. `reserved` is None if the price is unknown, `charged` until there is an answer."""
 
     member: str
     price: Json | None
@@ -67,7 +67,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Record:
-    """All that the store holds of one run."""
+    """All stored data of one run."""
 
     run: str
     name: str
@@ -82,11 +82,11 @@ class Record:
     results: dict[str, Outcome] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     phases: dict[str, Json] = field(default_factory=dict)
-    spending: dict[tuple[str, int], Spent] = field(default_factory=dict)  # by key and number of the attempt
+    spending: dict[tuple[str, int], Spent] = field(default_factory=dict)  # by key and attempt number
 
 
 class Store(Protocol):
-    """Where rows go. `post` queues, `write` returns when they are safe on disk."""
+    """Destination of rows: `post` queues them, `write` returns once they are on disk."""
 
     def post(self, run: str, rows: Sequence[Row]) -> None: ...
 

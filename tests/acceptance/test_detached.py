@@ -321,6 +321,6 @@ def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: 
     run, gate = start_and_hold(detached, council)
     refused = council("resume", run)
     assert (refused.code, refused.err.count("\n")) == (1, 1)
-    assert f"run {run} is at work in another process: `council watch {run}` waits for it" in refused.err
+    assert f"run {run} is running in another process: `council watch {run}` waits for it" in refused.err
     gate.release()
     wait_until_finished(detached, run)

@@ -231,9 +231,9 @@ DAMAGES = {
         "UPDATE spending SET charged = charged + 1000000000 WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" was charged $1.',
     ),
     "a bill that was struck out": (
-        "UPDATE spending SET charged = NULL WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" came back and was never charged',
+        "UPDATE spending SET charged = NULL WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" has a result but was never charged',
     ),
-    "a bill without an event": ("DELETE FROM spending WHERE key = 'draft/beta'", "the bills told of come to"),
+    "a bill without an event": ("DELETE FROM spending WHERE key = 'draft/beta'", "the billing events total"),
     "a cap that was not kept": (
         "UPDATE events SET body = replace(body, '\"cap\":5.0', '\"cap\":0.0001') WHERE type = 'convened'", "more than its cap of $0.00010",
     ),

@@ -1,4 +1,4 @@
-"""What is a secret, what only looks like one, and how it is masked."""
+"""Detection and masking of secrets, and text that only resembles them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
         "sk-proj-" + "A" * 40, "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad", 'token_url = "https://login.host.org/oauth2/v2/token"',
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_secret_is_none(text: str) -> None:
+def test_text_that_only_resembles_a_secret_is_not_one(text: str) -> None:
     assert secrets_in(text) == []
 
 
@@ -58,7 +58,7 @@ def test_a_key_block_is_masked_line_by_line_with_its_diff_marks(marks: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["", "EC ", "OPENSSH ", "ENCRYPTED "])
-def test_a_key_block_without_an_end_is_masked_as_far_as_it_goes(kind: str) -> None:
+def test_key_block_without_an_end_is_masked_to_its_last_line(kind: str) -> None:
     lines = pem(kind).split("\n")[:-1]
     text = "\n".join([*lines, "", "def code():", "    pass"])
     shown = scrub(text)
@@ -84,13 +84,13 @@ def test_masking_again_changes_nothing() -> None:
 
 @given(st.text(max_size=300), st.sampled_from(sorted(SECRETS)), st.text(max_size=300))
 @pytest.mark.behaviour("packet-scrub")
-def test_a_known_key_is_masked_whatever_stands_around_it(before: str, kind: str, after: str) -> None:
+def test_known_key_is_masked_in_any_context(before: str, kind: str, after: str) -> None:
     line, secret = SECRETS[kind]
     assert secret not in scrub(f"{before}\n{line}\n{after}")
 
 
 @given(st.text(alphabet=st.characters(), max_size=2000))
-def test_any_text_can_be_scrubbed(text: str) -> None:
+def test_any_text_can_be_redacted(text: str) -> None:
     assert scrub(scrub(text)) == scrub(text)
 
 
@@ -100,7 +100,7 @@ def test_any_text_can_be_scrubbed(text: str) -> None:
      "token: '" * 120_000, some(HEX, 1_000_000, "long"), "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000,
      "curl -u a:" * 100_000, "mysql -p " * 110_000, '"auth": "' * 110_000],
 )  # fmt: skip
-def test_a_megabyte_of_anything_is_read_in_seconds(text: str) -> None:
-    started = time.thread_time()  # the work of this thread alone, whatever else the machine does
+def test_one_megabyte_is_scanned_in_seconds(text: str) -> None:
+    started = time.thread_time()  # CPU time of this thread only
     secrets_in(text)
     assert time.thread_time() - started < 5

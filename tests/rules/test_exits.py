@@ -1,4 +1,4 @@
-"""What the shell is told."""
+"""Exit codes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUTH, QUOTA, SERVER = "failed(auth)", "failed(quota)", "failed(server)"
     ("status", "stopped", "absences", "code"),
     [
         ("complete", "", [], 0),
-        ("complete", "", [SERVER, AUTH], 0),  # whoever was absent
+        ("complete", "", [SERVER, AUTH], 0),  # absences do not matter
         ("incomplete", "chair", [SERVER], 3),
         ("incomplete", "chair", [AUTH], 3),
         ("incomplete", "quorum", [SERVER], 3),

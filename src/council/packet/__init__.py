@@ -1,4 +1,4 @@
-"""The packet: the exact material that leaves the machine with a question. Chosen, let through one gate, and cut to fit."""
+"""The packet: the exact material sent with a question. Select it, check it for secrets, truncate it to fit."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def build(
     fit: int | None = None,
     earlier: tuple[str, str] | None = None,
 ) -> Packet:
-    """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else.
+    """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
-    `said` is all that was said, where the target is only what was found in it: what else looks like a path is missed.
-    `earlier` is the name and the text of a run that this one continues.
+    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
+    `earlier` is the name and the text of the run that this one continues.
     """
     if redact and skip_secrets:
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
@@ -59,7 +59,7 @@ def build(
 
 
 def _refuse_nothing(chosen: Selection, packet: Packet) -> None:
-    """Files were named and none of them is text that could be shown: rather an error than a verdict on nothing."""
+    """Raise UsageError if files were named but none of them is readable text."""
     if chosen.files and all(wanted.named for wanted in chosen.files) and packet.skipped:
         first = packet.skipped[0]
         raise UsageError(f'"{first.path}" cannot be shown ({first.why}), and nothing else was named: name a text file')
@@ -83,18 +83,18 @@ def _packed(gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence
 
 def _no_text(chosen: Selection, gate: Gate) -> str:
     alone = chosen.stdin is not None and not (chosen.files or chosen.changes)
-    return "what came in on standard input is binary" if alone and ("stdin", "binary") in gate.skipped else ""
+    return "standard input is binary" if alone and ("stdin", _gate.BINARY) in gate.skipped else ""
 
 
 def _let_in(gate: Gate, chosen: Selection) -> None:
-    """Changes before files: they are what a review is about, if there is not room for both."""
+    """Add the selected material to the gate; changes come before files because they matter most if space runs out."""
     if chosen.stdin is not None:
         gate.stdin(chosen.stdin)
     if chosen.repo and chosen.changes:
         within = chosen.changes[: _gate.FILES_LIMIT]
         for change, section in zip(within, chosen.repo.diff(chosen.sides, within), strict=True):
             gate.change(change, section)
-        gate.over += sum(change.gone for change in chosen.changes[len(within) :])  # the others are counted as files
+        gate.over += sum(change.gone for change in chosen.changes[len(within) :])  # the rest are counted as files
     contents = _contents(chosen)
     for wanted in chosen.files:
         content = contents.get(wanted.oid, b"") if wanted.oid else None
@@ -109,9 +109,9 @@ def _contents(chosen: Selection) -> dict[str, bytes]:
 def _spec(gate: Gate, spec: str) -> str:
     path = inside(gate.root, spec)
     if not os.path.lexists(gate.root / path):
-        raise UsageError(f'--spec names "{shown(spec)}", and there is no such file: check the name')
+        raise UsageError(f'--spec "{shown(spec)}" does not exist: check the name')
     if (gate.root / path).is_dir():
-        raise UsageError(f'--spec names "{shown(spec)}", and that is a folder: name a file')
+        raise UsageError(f'--spec "{shown(spec)}" is a folder: name a file')
     return gate.read(path, named=True, ours=True) or ""
 
 

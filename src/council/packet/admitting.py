@@ -1,4 +1,4 @@
-"""How a search over one's own documents reads them: through the same gate as what is named, and nothing that is secret by its name."""
+"""Reading of local documents for search, through the same gate as named files."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PAGE_BREAK = "\f"
 
 
 def admitting(root: Path, redact: bool = True) -> Callable[[Path], str | None]:
-    """A function that gives the text of a file below the root, secrets masked; None where it may not be shown.
+    """Return a function that reads a file below the root with secrets masked, or returns None if it may not be shown.
 
-    Without `redact` a file that holds a secret is not shown at all. The pages of a PDF are parted by form feeds."""
+    Without `redact`, a file with a secret is not shown. PDF pages are separated by form feeds."""
     root = root.resolve()
 
     def admit(path: Path) -> str | None:
@@ -32,7 +32,7 @@ def admitting(root: Path, redact: bool = True) -> Callable[[Path], str | None]:
 
 def _admitted(root: Path, name: str, redact: bool) -> str | None:
     whole = (root / name).as_posix()
-    if denied(whole) or is_private(whole) or secrets_in(name):  # a masked name would lead to no file
+    if denied(whole) or is_private(whole) or secrets_in(name):  # a masked name would not match any file
         return None
     if not name.lower().endswith(".pdf"):
         return Gate(root, redact).read(name)
@@ -48,7 +48,7 @@ def _pages(root: Path, name: str) -> list[str]:
 
 
 def _parts(pages: Sequence[str]) -> list[bytes]:
-    """As many pages at a time as the gate takes in one text: a key that runs over the end of a page is known by its first line."""
+    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first line."""
     parts: list[bytes] = []
     for page in pages:
         text = reading.as_bytes(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: FILE_LIMIT - 1]

@@ -1,4 +1,4 @@
-"""What changed: since a commit, between two, in the index or in the work tree."""
+"""Selection of git changes: since a commit, between two commits, in the index or in the work tree."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ RECENT_COMMITS = 3
 RECENT_FILES = 20
 NO_CHANGES = "no changes to review"
 OUTSIDE = "outside the folder council was started in"
-OUTSIDE_TOLD = 20  # files that are named; the others are counted
-NO_FILE = ("120000", "160000")  # a link, a submodule
+OUTSIDE_TOLD = 20  # files listed by name; the rest are counted
+NO_FILE = ("120000", "160000")  # git modes of links and submodules
 
 
 class Wanted(NamedTuple):
-    """A file that was chosen; `oid` is its content in git, where the work tree's is not what is meant."""
+    """A selected file; `oid` is its git blob if the content does not come from the work tree."""
 
     path: str
     named: bool = False
     oid: str = ""
-    old: str = ""  # the name it had: what was a secret under it is still one
+    old: str = ""  # name before a rename; its contents are still secret if this name was
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen, before the gate has seen it."""
+    """Selected material, before the gate checks it."""
 
     target: str = ""
     files: tuple[Wanted, ...] = ()
     changes: tuple[Change, ...] = ()
-    sides: tuple[str, ...] = ()  # what the changes are between, in git's words
+    sides: tuple[str, ...] = ()  # the two sides of the diff, as git arguments
     repo: Repo | None = None
     stdin: str | None = None
     matched: tuple[str, ...] = ()
@@ -55,16 +55,20 @@ class Selection:
 def repo_of(root: Path, what: str) -> Repo:
     repo = git.find(root)
     if repo is None:
-        raise UsageError(f'"{what}" needs a git repository, and this folder is in none: name files or a folder instead')
+        raise UsageError(
+            f'"{what}" needs a git repository, but this folder is not in one: name files or a folder instead'
+        )
     return repo
 
 
 def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
-    """The files that differ, as they are on the later side, with their diff."""
-    # Unmerged paths are told twice; the other time with their content.
+    """Return the files that differ, as they are on the later side, with their diff."""
+    # Git lists unmerged paths twice; the other entry has the content.
     found = [change for change in repo.changes(*sides) if change.status != "U" and not is_private(change.path)]
     changes = found[:most]
-    beyond = [Skipped(shown(change.path), f"recent shows {most} files", True) for change in found[len(changes) :]]
+    beyond = [
+        Skipped(shown(change.path), f"recent is limited to {most} files", True) for change in found[len(changes) :]
+    ]
     files = [Wanted(change.path, oid=_oid(change), old=change.old) for change in changes if _has_content(change)]
     outside = _outside(repo, [change.path for change in _elsewhere(repo, sides) if change.mode not in NO_FILE])
     note = "" if found or outside else NO_CHANGES
@@ -72,12 +76,12 @@ def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
 
 
 def _elsewhere(repo: Repo, sides: Sequence[str]) -> list[Change]:
-    """What differs in the whole repository, where only a folder of it can be shown."""
+    """Return the changes in the whole repository, if only a folder of it can be shown."""
     return repo.whole().changes(*sides) if repo.root != repo.top else []
 
 
 def _outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
-    """Changes of the repository that lie above or beside the folder: not shown, and said so."""
+    """Return a Skipped row for each changed file outside the folder."""
     here = f"{repo.root.relative_to(repo.top).as_posix()}/"
     beside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
     told = [shown(os.path.relpath(repo.top / path, repo.root)) for path in beside if not is_lock(path)]
@@ -99,8 +103,8 @@ def recent(repo: Repo) -> Selection:
     if len(commits) > RECENT_COMMITS:
         start = commits[RECENT_COMMITS]
     else:
-        # Beyond the end of a shallow clone there was something, nobody knows what; before a first commit there was nothing.
-        # Of a single commit all is shown, since that is what there is.
+        # A shallow clone has unknown history before its oldest commit, so compare with that commit.
+        # Otherwise, or if there is only one commit, compare with the empty tree.
         start = commits[-1] if len(commits) > 1 and repo.shallow() else repo.nothing()
     return _differing(repo, start, most=RECENT_FILES)
 
@@ -117,7 +121,7 @@ def between(repo: Repo, span: re.Match[str]) -> Selection:
 
 
 def since(repo: Repo, base: str) -> Selection:
-    """What this work tree has that `base` had not when they parted."""
+    """Return the work tree's changes since its merge base with `base`."""
     commit = repo.commit(base)
     return _with_new_files(_differing(repo, repo.merge_base(commit, "HEAD") or commit))
 
@@ -139,7 +143,7 @@ def _with_new_files(selection: Selection) -> Selection:
 
 
 def within(selection: Selection, paths: Sequence[str]) -> Selection:
-    """The changes that lie in what was named, if anything was."""
+    """Return the changes below the named paths, or all of them if no paths are named."""
     if not paths:
         return selection
     files = tuple(wanted for wanted in selection.files if _below(wanted.path, paths))

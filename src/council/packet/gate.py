@@ -1,4 +1,4 @@
-"""The one gate: whatever leaves the machine goes through here, after it was chosen and before anyone sees it."""
+"""The gate: all material passes its secret, size and encoding checks before it leaves the machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from council.types import PacketFile, Skipped
 FILE_LIMIT = 256 * 1024
 PACKET_LIMIT = 2 * 1024 * 1024
 FILES_LIMIT = 400
-TOLD = 20  # places named in a refusal
+BINARY = "binary"
+TOLD = 20  # locations listed in an error
 SETTING = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
 )
@@ -29,7 +30,7 @@ HUNK = re.compile(r"^@@+ -(\d+)(?:,\d+)? (?:-\d+(?:,\d+)? )*\+(\d+)[^@\n]*@@+")
 
 @dataclass(slots=True)
 class Gate:
-    """What was let in, what was left out, and what must not leave."""
+    """Collects checked material, skipped files and the locations of secrets."""
 
     root: Path
     redact: bool = False
@@ -37,18 +38,18 @@ class Gate:
     files: list[PacketFile] = field(default_factory=list)
     sections: dict[str, str] = field(default_factory=dict)  # the diff of each path
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
-    places: dict[str, None] = field(default_factory=dict)  # where secrets stand
-    keyed: set[str] = field(default_factory=set)  # where a key block was masked
+    places: dict[str, None] = field(default_factory=dict)  # locations of secrets
+    keyed: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
     stripped: int = 0
-    unseen: dict[str, int] = field(default_factory=dict)  # invisible characters that were taken out, of each text
-    odd: dict[str, None] = field(default_factory=dict)  # texts that are not what they should be
+    unseen: dict[str, int] = field(default_factory=dict)  # invisible characters removed, by text
+    odd: dict[str, None] = field(default_factory=dict)  # remarks on texts that are not valid UTF-8
     used: int = 0  # bytes
     asked: int = 0  # files
     over: int = 0  # files beyond the limit
 
     def file(self, path: str, content: bytes | None = None, *, named: bool = False, old: str = "") -> None:
-        """Let a file in. `content` is given where it does not come from the work tree."""
+        """Add a file. Pass `content` if it does not come from the work tree."""
         self.asked += 1
         if self.asked > FILES_LIMIT:
             self.over += 1
@@ -58,14 +59,14 @@ class Gate:
     def read(
         self, path: str, content: bytes | None = None, *, named: bool = False, old: str = "", ours: bool = False
     ) -> str | None:
-        """The text of a file as it may be shown; None where it may not, and why is on record. `ours`: also from .agents/."""
+        """Return the checked text of a file, or None and record why. `allow_agents` also allows files in .agents/."""
         secret = _denied_of(path, old)
         if why := _by_name(path, ours):
             self.skip(path, why)
         elif not self._name_is_clean(path):
             pass
         elif secret and not self.redact:
-            self._secret(path, f"{shown(secret)}:1 (its name stands for secrets)")
+            self._secret(path, f"{shown(secret)}:1 (secret file name)")
         elif (raw := self._content(path, content, named)) is not None:
             text = self._seen(path, raw)
             clean = self._clean(path, self._veiled(text, _veiled) if secret else text)
@@ -74,18 +75,18 @@ class Gate:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was done to the texts, a line each."""
+        """Changes made to the texts, one line each."""
         return (*self.odd, *(_taken_out(name, gone) for name, gone in self.unseen.items()))
 
     def stdin(self, text: str) -> None:
         raw = reading.as_bytes(text)
         if not reading.is_text(raw):
-            self.skip("stdin", "binary")
+            self.skip("stdin", BINARY)
         elif clean := self.text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
 
     def text(self, name: str, text: str) -> str:
-        """Let in what came from no file: standard input, a decision, the words of the target."""
+        """Return the checked text of a source that is not a file: standard input, a decision, the target."""
         seen = self._seen(name, reading.as_bytes(text))
         if len(seen.encode()) > FILE_LIMIT:
             self.skip(name, f"over {FILE_LIMIT // 1024} KB", hole=True)
@@ -94,7 +95,7 @@ class Gate:
         return clean if self._has_room(name, clean) else ""
 
     def change(self, change: Change, section: str) -> None:
-        """Let the diff of one file in, if neither of its names nor any of its lines forbids it."""
+        """Add the diff of one file, if its names and its lines pass the checks."""
         text = self._seen(change.path, reading.as_bytes(section))
         names = dict.fromkeys((change.path, change.old))
         if why := next((why for why in map(_by_name, names) if why), ""):
@@ -102,9 +103,9 @@ class Gate:
         elif not all(self._name_is_clean(name) for name in names):
             pass
         elif (secret := _denied_of(*names)) and not self.redact:
-            self._secret(change.path, f"{shown(secret)}:1 (its name stands for secrets)")
+            self._secret(change.path, f"{shown(secret)}:1 (secret file name)")
         elif not text:
-            self.skip(change.path, "git shows no diff of it", hole=True)
+            self.skip(change.path, "git shows no diff", hole=True)
         elif len(text.encode()) > FILE_LIMIT:
             self.skip(change.path, f"its diff is over {FILE_LIMIT // 1024} KB", hole=True)
         else:
@@ -114,9 +115,9 @@ class Gate:
         self.skipped.setdefault((path, why), Skipped(shown(path), why, hole))
 
     def settle(self) -> None:
-        """Refuse, if a secret was met and nothing was said about what to do with it."""
+        """Mask keys in diffs, record the file overflow, and raise PacketRefused if unmasked secrets were found."""
         for path in self.keyed & self.sections.keys():
-            # A hunk may show the middle of a key and not the line that tells that it is one.
+            # A hunk may show the middle of a key without its BEGIN line.
             self.sections[path] = KEY_LINE.sub(r"\1[redacted:private key]", self.sections[path])
         if self.over:
             self.skip(f"{self.over:,} more files", f"over {FILES_LIMIT} files a packet", hole=True)
@@ -125,18 +126,18 @@ class Gate:
             told = ", ".join(list(self.places)[:TOLD])
             more = f" and {len(self.places) - TOLD} more" if len(self.places) > TOLD else ""
             raise PacketRefused(
-                f"nothing was sent, secrets stand at {told}{more}: take them out, mask them with --redact, "
+                f"nothing was sent, secrets found at {told}{more}: remove them, mask them with --redact, "
                 "or leave those files out with --skip-secrets"
             )
 
     def _seen(self, name: str, raw: bytes) -> str:
-        """A text without what nobody sees; what that took, and how it had to be read, is on record."""
+        """Decode a text without invisible characters; record how it was decoded and the number removed."""
         text, how = reading.as_text(raw)
         if how:
             self.odd[f"{shown(name)} {how}"] = None
         seen, gone = reading.visible(text)
         self.stripped += gone
-        if gone:  # a file and its diff hold the same ones
+        if gone:  # a file and its diff contain the same ones
             self.unseen[name] = max(gone, self.unseen.get(name, 0))
         return seen
 
@@ -144,7 +145,7 @@ class Gate:
         try:
             return _given(content) if content is not None else reading.read(self.root, path, FILE_LIMIT)
         except Unreadable as error:
-            if error.odd and named and not error.why.startswith("binary"):
+            if error.odd and named and not error.binary:
                 raise UsageError(f'"{shown(path)}" is {error.why} and cannot be shown: name a regular file') from None
             self.skip(path, error.why, hole=not error.odd)
             return None
@@ -165,7 +166,7 @@ class Gate:
         return hidden
 
     def _without_denied(self, name: str, text: str) -> str:
-        """A diff that was piped in: its files are known by their names alone."""
+        """Mask or refuse the parts of a piped diff that belong to files with secret names."""
         parts = sections_of(text)
         for part in parts:
             secret = next((found for found in DIFF_NAME.findall(part) if denied(found)), None)
@@ -173,7 +174,7 @@ class Gate:
                 text = text.replace(part, self._veiled(part, _veiled_diff))
             elif secret:
                 line = text.count("\n", 0, text.index(part)) + 1
-                self._secret(name, f"{name}:{line} ({shown(secret)}: its name stands for secrets)")
+                self._secret(name, f"{name}:{line} ({shown(secret)}: secret file name)")
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _section(self, change: Change, text: str) -> None:
@@ -187,8 +188,8 @@ class Gate:
 
     def _secret(self, path: str, place: str) -> None:
         if self.skip_secrets:
-            self.sections.pop(path, None)  # what the file must not show, its diff must not either
-            self.skip(path, "holds a secret", hole=True)
+            self.sections.pop(path, None)  # the diff would show the same secret
+            self.skip(path, "contains a secret", hole=True)
         else:
             self.places[place] = None
 
@@ -196,11 +197,11 @@ class Gate:
         try:
             path.encode()
         except UnicodeEncodeError:
-            self.skip(path, "its name is not UTF-8", hole=True)
+            self.skip(path, "file name is not UTF-8", hole=True)
             return False
         if not secrets_in(path) or self.redact:
             return True
-        self._secret(path, f"{shown(path)}:1 (in its name)")
+        self._secret(path, f"{shown(path)}:1 (in the file name)")
         return False
 
     def _label(self, path: str) -> str:
@@ -220,7 +221,7 @@ VEIL = "[redacted:value]"
 
 
 def _veiled(text: str) -> str:
-    """A file that is secret by its name: the names of its settings may be seen, and nothing else."""
+    """Mask a file with a secret name, except for the names of its settings."""
     return "\n".join(_veiled_line(line) for line in text.split("\n"))
 
 
@@ -241,13 +242,13 @@ def _veiled_diff(text: str) -> str:
 
 def _veiled_hunk_line(line: str) -> str:
     if hunk := HUNK.match(line):
-        return hunk[0]  # what follows the numbers is a line of the file
+        return hunk[0]  # the text after the numbers is a line of the file
     return line[:1] + _veiled_line(line[1:]) if line[:1] in ("+", "-", " ") else line
 
 
 def _taken_out(name: str, gone: int) -> str:
-    what = "invisible character was" if gone == 1 else "invisible characters were"
-    return f"{gone:,} {what} taken out of {shown(name)}"
+    what = "invisible character" if gone == 1 else "invisible characters"
+    return f"removed {gone:,} {what} from {shown(name)}"
 
 
 def _denied_of(*names: str) -> str | None:
@@ -256,20 +257,20 @@ def _denied_of(*names: str) -> str | None:
 
 def _by_name(path: str, ours: bool = False) -> str:
     if is_private(path) and not (ours and path.startswith(".agents/")):
-        return "kept out of every packet"
+        return "never included in a packet"
     return "a lock file" if is_lock(path) else ""
 
 
 def _given(content: bytes) -> bytes:
     if reading.is_binary(content):
-        raise Unreadable("binary", odd=True)
+        raise Unreadable(BINARY, odd=True, binary=True)
     if len(content) > FILE_LIMIT:
         raise Unreadable(f"over {FILE_LIMIT // 1024} KB a file")
     return content
 
 
 def _diff_place(change: Change, text: str, secret: Secret) -> str:
-    """file:line of a secret in a diff; of a line that was taken out, the line it had."""
+    """Return file:line of a secret in a diff; a removed line has its old number."""
     lines = text[: secret.start].split("\n")
     at = next((n for n in range(len(lines) - 1, -1, -1) if HUNK.match(lines[n])), None)
     whole = text[text.rfind("\n", 0, secret.start) + 1 :]

@@ -1,6 +1,6 @@
-"""Git, asked so that no repository can make it run a program, read beside the work tree or write a file.
+"""Safe git calls: no repository can make git run a program, read outside the work tree or write a file.
 
-A repository's own configuration is as foreign as its contents: whatever in it names a program is overridden.
+A repository's configuration is as untrusted as its contents, so every setting that names a program is overridden.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ PLAIN = (
 
 
 class TooMuch(UsageError):
-    """Git had more to say than anybody wants to hear."""
+    """The output of git exceeds the limit."""
 
 
 class Change(NamedTuple):
-    """One file that differs: where it was, where it is, and its content in git, if git has it."""
+    """One changed file: old path, new path, and its git blob if it has one."""
 
     status: str
     old: str
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A work tree, seen from a folder in it; paths are relative to that folder."""
+    """A work tree and a folder in it; paths are relative to that folder."""
 
     root: Path
     top: Path
@@ -69,17 +69,17 @@ class Repo:
         return _run(argv, self.root, _environment(config), given, MOST if most is None else most)
 
     def commit(self, ref: str) -> str:
-        """The id of a commit. What is no commit is said in one line, and no word is ever taken for an option."""
+        """Return the id of a commit, or raise UsageError. A ref that looks like an option is rejected."""
         if re.match(r"-|$", ref) or re.search(r"[\s\0]", ref):
             raise UsageError(f'"{scrub(ref)[:80]}" is not a revision: name a branch, a tag or a commit')
         try:
             found = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except GitFailed as error:
-            raise UsageError(f'git knows no revision "{scrub(ref)[:80]}": name a branch, a tag or a commit') from error
+            raise UsageError(f'unknown revision "{scrub(ref)[:80]}": name a branch, a tag or a commit') from error
         return found.decode("ascii", "replace").strip()
 
     def line(self, most: int) -> list[str]:
-        """The newest commits along the first parent; none before the first one."""
+        """Return the newest commits along the first parent, or [] if there are none."""
         try:
             listed = self.run("rev-list", "--first-parent", f"--max-count={most}", "HEAD", "--")
         except GitFailed:
@@ -96,15 +96,15 @@ class Repo:
         return self.run("rev-parse", "--is-shallow-repository").strip() == b"true"
 
     def nothing(self) -> str:
-        """The id of the empty tree, in this repository's kind of hash."""
+        """Return the id of the empty tree in this repository's hash format."""
         return self.run("hash-object", "-t", "tree", "--stdin").decode("ascii", "replace").strip()
 
     def changes(self, *sides: str) -> list[Change]:
-        """What differs between two sides: ids of commits or trees, `--cached`, or nothing for the work tree."""
+        """Return the changes between two sides: ids of commits or trees, `--cached`, or nothing for the work tree."""
         return list(_changes(self.run("diff", "--raw", "-z", "--no-abbrev", *PLAIN, *sides, "--")))
 
     def diff(self, sides: Sequence[str], changes: Sequence[Change]) -> list[str]:
-        """The diff of each change, in order."""
+        """Return the diff of each change, in order."""
         if not changes:
             return []
         try:
@@ -123,22 +123,22 @@ class Repo:
         paths = dict.fromkeys(path for change in changes for path in (change.old, change.path))
         return self.run(
             "diff", "--patch", "--unified=3", "--inter-hunk-context=0", *PLAIN, *sides, "--", *paths
-        ).decode("utf-8", "surrogateescape")  # each file has an encoding of its own
+        ).decode("utf-8", "surrogateescape")  # files may have different encodings
 
     def listed(self, folder: str = "") -> list[str]:
-        """Files that are tracked, or would be if they were added."""
+        """Return tracked files and untracked files that are not ignored."""
         args = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder or ".")
         return sorted(set(_names(self.run(*args))))
 
     def whole(self) -> Repo:
-        """The same repository, seen from its top."""
+        """Return the same repository with paths relative to its top."""
         return Repo(self.top, self.top, self.overrides)
 
     def untracked(self) -> list[str]:
         return sorted(_names(self.run("ls-files", "-z", "--others", "--exclude-standard", "--", ".")))
 
     def blobs(self, oids: Sequence[str], largest: int) -> dict[str, bytes]:
-        """Contents by id; of what is larger than `largest`, only as much as tells that it is."""
+        """Return contents by id; a blob over `max_bytes` becomes a filler of one byte more."""
         sizes = self.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", given=_lines(oids))
         rows = [row.split() for row in sizes.decode("ascii", "replace").splitlines()]
         small = [row[0] for row in rows if len(row) == 3 and row[1] == "blob" and int(row[2]) <= largest]
@@ -158,11 +158,11 @@ class Repo:
 
 
 class GitFailed(UsageError):
-    """Git said no."""
+    """Git failed or could not be started."""
 
 
 def find(root: Path) -> Repo | None:
-    """The repository a folder stands in, or None. Looked for here, so that no configuration can move its work tree."""
+    """Return the repository that contains a folder, or None. Not asked of git, so that no configuration can move its work tree."""
     root = root.resolve()
     top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
     if top is None:
@@ -172,13 +172,15 @@ def find(root: Path) -> Repo | None:
 
 
 def _without_filters(names: bytes) -> dict[str, str]:
-    """Filters turn work tree into content by running programs, and their names are the repository's to choose."""
+    """Return settings that disable the repository's filters, which would run programs."""
     found = {name for name in _names(names) if re.match(r"(?s)filter\..*\.(clean|smudge|process|required)$", name)}
     return {name: "false" if name.endswith(".required") else "" for name in found}
 
 
 def _environment(config: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of GIT_* but ours. Configuration goes by environment: a name may hold an equals sign."""
+    """Return the environment for git, with only our own GIT_* variables.
+
+    Configuration goes by environment because a setting's name may contain an equals sign."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {
         "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
@@ -194,7 +196,7 @@ def _run(argv: Sequence[str], folder: Path, env: Mapping[str, str], given: bytes
         fed.write(given)
         fed.seek(0)
         try:
-            # A group of its own: what git starts ends with it.
+            # A new process group, so that children of git are killed with it.
             process = subprocess.Popen(
                 argv, cwd=folder, env=env, stdin=fed, stdout=subprocess.PIPE, stderr=told, start_new_session=True
             )
@@ -204,9 +206,9 @@ def _run(argv: Sequence[str], folder: Path, env: Mapping[str, str], given: bytes
         if late:
             raise UsageError(f"git took longer than {SECONDS:.0f} s: name a smaller target")
         if len(out) > most:
-            raise TooMuch(f"git has more than {most // 1_000_000} MB to say: name a smaller target")
+            raise TooMuch(f"git output is over {most // 1_000_000} MB: name a smaller target")
         if process.returncode:
-            raise GitFailed(f"git refused: {_first_line(told)}")
+            raise GitFailed(f"git failed: {_first_line(told)}")
         return out
 
 
@@ -240,12 +242,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return (error.strerror or "unknown") if isinstance(error, OSError) else "a name it cannot be given"
+    return (error.strerror or "unknown") if isinstance(error, OSError) else "invalid argument"
 
 
 def _first_line(told: IO[bytes]) -> str:
     told.seek(0)
-    lines = told.read(4000).decode("utf-8", "replace").splitlines() or ["it did not say why"]
+    lines = told.read(4000).decode("utf-8", "replace").splitlines() or ["no reason given"]
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrub(lines[0]))[:200]
 
 
@@ -270,6 +272,6 @@ def _changes(raw: bytes) -> Iterator[Change]:
 
 
 def sections_of(patch: str) -> list[str]:
-    """A patch, cut where a file begins; inside a file every line starts with a mark, so that nothing there looks like it."""
+    """Split a patch at each "diff --git" line. Lines inside a file start with a marker, so they cannot match."""
     starts = [found.start() for found in re.finditer(r"^diff --git ", patch, re.MULTILINE)]
     return [patch[start:end] for start, end in pairwise([*starts, len(patch)])]

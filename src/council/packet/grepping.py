@@ -1,4 +1,4 @@
-"""Lines that a pattern matches. Run as a program of its own, since a pattern that never ends can only be stopped from outside."""
+"""Line search by pattern. Run as a separate process, so that a pattern that never finishes can be killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_LINE = 2_000
 
 
 def grep(pattern: str, texts: dict[str, str], most: int) -> list[tuple[str, int]]:
-    """(path, line) of the first matches, in the order of the files."""
+    """Return (path, line) of the first matches, in the order of the files."""
     matcher = re.compile(pattern)
     found: list[tuple[str, int]] = []
     for path, text in texts.items():

@@ -1,4 +1,4 @@
-"""Read-only look-ups for explorers: slices of files, names, lines. What a model asks for passes the same gate as what a person names."""
+"""Read-only look-ups for explorers: file slices, file names, matching lines. Results pass the same gate as named files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECONDS = 3.0
 
 
 def look(root: Path, wanted: Json, *, redact: bool = False) -> list[Json]:
-    """One row for each thing that was asked for: what was found, or `why` it is not shown. A model's mistakes are rows, not errors."""
+    """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
     rows = [_slice(root, item, redact) for item in _asked(wanted, "files")]
     names = _names(root) if wanted.get("names") or wanted.get("patterns") else []
     rows += [_named(item, names) for item in _asked(wanted, "names")]
@@ -48,7 +48,7 @@ def _names(root: Path) -> list[str]:
     try:
         return listing(git.find(root), root)
     except UsageError:
-        return []  # too many to look through; files can still be asked for by name
+        return []  # too many files to search; they can still be requested by name
 
 
 # Files.
@@ -84,13 +84,13 @@ def _span(asked: Json, lines: int) -> tuple[int, int]:
 
 
 def _shown(root: Path, path: str, redact: bool) -> str:
-    """A whole file through the gate, also when only a few lines were asked for: a key is known by its first line."""
+    """Return a whole file through the gate, even for a slice: a key is detected by its first line."""
     gate = Gate(root, redact)
     text = gate.read(path)
     if text is not None:
         return text
     if gate.places:
-        raise Unreadable(f"not shown, a secret stands at {next(iter(gate.places))}")
+        raise Unreadable(f"not shown, secret found at {next(iter(gate.places))}")
     raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
 
 
@@ -143,7 +143,7 @@ def _matching(root: Path, item: Any, texts: dict[str, str], redact: bool) -> Jso
 
 
 def _hits(root: Path, found: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
-    """The lines themselves are taken from what the gate lets through, not from what was searched."""
+    """Return the matching lines, taken from the gate's output and not from the searched text."""
     for path in dict.fromkeys(path for path, _ in found):
         try:
             lines = _shown(root, path, redact).split("\n")
@@ -172,7 +172,7 @@ def _grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
 
 
 def _is_regex(pattern: str) -> bool:
-    """Whether it has to be read as one; what cannot be, is looked for as it stands."""
+    """Return whether a pattern must be compiled as a regex; an invalid one is searched for literally."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):

@@ -1,4 +1,4 @@
-"""What a file's name alone tells: that it holds secrets, is a lock file, or is none of the council's business."""
+"""Classification of files by name: secret, lock file, private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DENIED = (
     ".htpasswd", ".my.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
 )  # fmt: skip
 DENIED_PLACES = (".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*")
-# A program may be called credentials.py and a template .env.example; their contents are looked at like any other's.
+# credentials.py is source code and .env.example is a template; their contents are checked like any other file.
 TEMPLATES = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
 SOURCE = set("py pyi js mjs cjs jsx ts tsx vue svelte go rs java kt kts scala rb php c h cc cpp hpp cs swift m ex exs erl clj hs ml lua dart sql sh md rst adoc html css scss proto graphql".split())  # fmt: skip # noqa: SIM905
 SUFFIXES = SOURCE | set("txt json jsonl yaml yml toml ini cfg conf env csv tsv xml svg bash zsh ps1 bat tf ipynb lock log diff patch htm less vb r pl pdf".split())  # fmt: skip # noqa: SIM905
@@ -28,7 +28,7 @@ LOCKS = {
 
 
 def denied(path: str) -> bool:
-    """Whether a file of this name is taken for secret, whatever stands in it."""
+    """Return whether a file is treated as secret because of its name."""
     whole = PurePosixPath(path.lower())
     if any(fnmatchcase("/".join(whole.parts[-2:]), place) for place in DENIED_PLACES):
         return True
@@ -49,18 +49,18 @@ def is_lock(path: str) -> bool:
 
 
 def is_private(path: str) -> bool:
-    """The council's own records and git's: never material, but for the environment, which is asked for by name."""
-    parts = PurePosixPath(path.lower()).parts  # some file systems know no case
+    """Return whether a file is in .git or .agents, which are never material (the environment file is read by name)."""
+    parts = PurePosixPath(path.lower()).parts  # some file systems ignore case
     return ".git" in parts or parts[:1] == (".agents",)
 
 
 def has_known_suffix(path: str) -> bool:
-    """Whether a word ends like the name of a file: `core.py`, and not `Node.js`, which is a thing of its own."""
+    """Return whether a word ends like a file name: `core.py`, but not the product name `Node.js`."""
     name = PurePosixPath(path.lower())
     return bool(name.stem) and name.suffix.removeprefix(".") in SUFFIXES and not PRODUCT.fullmatch(path)
 
 
 def shown(path: str) -> str:
-    """A path as it can stand in a message: on one line, in characters that everyone can write, without a secret."""
+    """Return a path that is safe to print: one line, no control characters, secrets masked."""
     plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
     return scrub(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))

@@ -1,4 +1,4 @@
-"""What stands in a PDF, page by page. pypdf is an extra and imported when used; what it cannot read is not shown."""
+"""Text extraction from PDFs. pypdf is an extra and imported on use."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MOST_PAGES = 500
 
 
 def pages_of(content: bytes) -> list[str]:
-    """The text of each page, in order."""
+    """Return the text of each page, in order."""
     try:
         import pypdf
     except ImportError:
-        raise Unreadable('a PDF, and those are read after pip install "council[pdf]"') from None
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it remarks on every flaw of a file
+        raise Unreadable('a PDF: install support with pip install "council[pdf]"') from None
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every flaw of a file
     try:
         pages = pypdf.PdfReader(io.BytesIO(content)).pages
         return [pages[n].extract_text() for n in range(min(len(pages), MOST_PAGES))]
-    except Exception as error:  # whatever a broken or locked file makes it raise
+    except Exception as error:  # broken or encrypted files raise many types
         raise Unreadable("a PDF that cannot be read") from error

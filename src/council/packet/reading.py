@@ -1,4 +1,4 @@
-"""Files, read so that nothing odd is waited for, followed or swallowed; and text, decoded without what nobody sees."""
+"""Safe file reading (no blocking, no links, size limits) and text decoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from council.packet.names import shown
 from council.types import sound
 
 SNIFFED = 8_192
-CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # escapes are left out: terminals' logs hold them
+CONTROL = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # without ESC: terminal logs contain it
 ODD = (
     (stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
@@ -22,49 +22,50 @@ ODD = (
 
 
 class Unreadable(Exception):
-    """A file that is not read, with the reason. `odd` ones are no text that anybody could have been shown."""
+    """A file that cannot be read, with the reason. `is_special` marks files without text: binary files, folders, links, pipes, devices."""
 
-    def __init__(self, why: str, *, odd: bool = False) -> None:
+    def __init__(self, why: str, *, odd: bool = False, binary: bool = False) -> None:
         super().__init__(why)
         self.why = why
         self.odd = odd
+        self.binary = binary
 
 
 def inside(root: Path, path: str) -> str:
-    """The path relative to the root, as git would write it. One that leads out of it is refused."""
+    """Return the path relative to the root, with forward slashes, or raise UsageError if it is outside."""
     if "\0" in path:
-        raise UsageError("a path holds a NUL character: name a file that can exist")
+        raise UsageError("a path contains a NUL character: remove it")
     place = Path(os.path.normpath(root.resolve() / path))
     if not place.is_relative_to(root.resolve()):
         raise UsageError(
-            f'"{shown(path)}" lies outside the folder council was started in: start it in a folder that holds both'
+            f'"{shown(path)}" is outside the folder council was started in: start it in a folder that contains both'
         )
     return place.relative_to(root.resolve()).as_posix()
 
 
 def read(root: Path, path: str, largest: int) -> bytes:
-    """The bytes of a text below the root."""
+    """Return the bytes of a text file below the root, or raise Unreadable."""
     content, size = opened(root, path, largest)
     if is_binary(content):
-        raise Unreadable(f"binary, {_amount(size)}" if size > largest else "binary", odd=True)
+        raise Unreadable(f"binary, {_amount(size)}" if size > largest else "binary", odd=True, binary=True)
     if size > largest or len(content) > largest:
         raise Unreadable(f"{_amount(max(size, len(content)))}, over {_amount(largest)} a file")
     return content
 
 
 def opened(root: Path, path: str, largest: int) -> tuple[bytes, int]:
-    """The bytes of a regular file below the root, and its size; of one that is too large only the start.
+    """Return the bytes of a regular file below the root and its size; only the start if it is too large.
 
-    Stat first: nothing that could block or never end is opened."""
+    Stat first, so that nothing that could block or never end is opened."""
     try:
         place = _place(root.resolve(), path)
         _regular(os.lstat(place))
-        # Not following: the file may have been replaced by a link since. Not blocking: or by a pipe.
+        # The file may have been replaced by a link (O_NOFOLLOW) or a pipe (O_NONBLOCK) since the stat.
         handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as stream:
             size = _regular(os.fstat(handle))
             return stream.read(SNIFFED if size > largest else largest + 1), size
-    except (OSError, ValueError, RuntimeError) as error:  # a circle of links is a RuntimeError up to Python 3.12
+    except (OSError, ValueError, RuntimeError) as error:  # a link cycle raises RuntimeError up to Python 3.12
         raise Unreadable(f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})") from error
 
 
@@ -72,7 +73,7 @@ def _place(root: Path, path: str) -> Path:
     place = root / path
     parent = place.parent.resolve()
     if not parent.is_relative_to(root):
-        raise Unreadable("behind a link out of the root", odd=True)
+        raise Unreadable("behind a link that points outside the root", odd=True)
     return parent / place.name
 
 
@@ -88,37 +89,39 @@ def is_binary(content: bytes) -> bool:
 
 
 def link_target(root: Path, path: str) -> str | None:
-    """Where a link that was named leads, relative to the root; None for what is no link. Out of the root is refused."""
+    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is outside."""
     place = root.resolve() / path
     if not place.is_symlink():
         return None
     try:
         target = place.resolve()
     except (OSError, RuntimeError) as error:
-        raise UsageError(f'"{shown(path)}" is a link that leads back to itself: name the file itself') from error
+        raise UsageError(f'"{shown(path)}" is a link that points to itself: name the file itself') from error
     if not target.is_relative_to(root.resolve()):
-        raise UsageError(f'"{shown(path)}" is a link out of the folder council was started in, and is not followed')
+        raise UsageError(
+            f'"{shown(path)}" is a link that points outside the folder council was started in: name a file inside it'
+        )
     if not target.exists():
-        raise UsageError(f'"{shown(path)}" is a link that leads nowhere: name the file itself')
+        raise UsageError(f'"{shown(path)}" is a broken link: name the file itself')
     return target.relative_to(root.resolve()).as_posix()
 
 
 def as_text(content: bytes) -> tuple[str, str]:
-    """Text without its byte order mark, and what is to be said about how it was read."""
+    """Return text without its byte order mark, and a remark if it is not valid UTF-8."""
     try:
         return content.decode("utf-8").removeprefix("\ufeff"), ""
     except UnicodeDecodeError:
         replaced = content.decode("utf-8", "replace").removeprefix("\ufeff")
-    if re.search("[^\0-\x7f\ufffd]", replaced):  # most of it is what it should be
-        return replaced, "is not UTF-8 throughout: what could not be read was replaced"
+    if re.search("[^\0-\x7f\ufffd]", replaced):  # most of it is valid UTF-8
+        return replaced, "is not valid UTF-8: unreadable bytes were replaced"
     for encoding, name in (("cp1252", "Windows-1252"), ("latin-1", "Latin-1")):
         with contextlib.suppress(UnicodeDecodeError):
             return content.decode(encoding), f"is not UTF-8 and was read as {name}"
-    raise AssertionError("every byte is a character of Latin-1")
+    raise AssertionError("Latin-1 decodes every byte")
 
 
 def as_bytes(text: str) -> bytes:
-    """What a text was before somebody decoded it with the bytes that are no UTF-8 kept as surrogates."""
+    """Return the original bytes of a text that was decoded with surrogateescape."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -126,12 +129,12 @@ def as_bytes(text: str) -> bytes:
 
 
 def is_text(content: bytes) -> bool:
-    """For what has no name to go by: neither binary, nor both foreign to UTF-8 and full of controls."""
+    """Return whether bytes without a file name are text: not binary, and valid UTF-8 or free of control bytes."""
     return not is_binary(content) and not (as_text(content)[1] and CONTROL.search(content))
 
 
 def decoded(content: bytes) -> tuple[str, int]:
-    """Text, and how many characters that nobody sees were taken out of it."""
+    """Return text without invisible characters, and how many were removed."""
     return visible(as_text(content)[0])
 
 

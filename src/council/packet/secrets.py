@@ -1,4 +1,4 @@
-"""What a secret looks like, and how it is masked. Better one question too many than a key in somebody's log."""
+"""Detection and masking of secrets. Prefers false positives to a leaked key."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-KEY_REACH = 20_000  # characters a key block may run without its end
+KEY_REACH = 20_000  # longest key block without an END line
 
 
-START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"  # of a word, also after a line end as programs and JSON write it
+START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"  # start of a word, also after an escaped line end as in JSON
 
 
 class Secret(NamedTuple):
-    """Where a secret stands in a text. The secret itself is carried nowhere."""
+    """Kind and position of a secret in a text; never the secret itself."""
 
     kind: str
     start: int
@@ -24,7 +24,7 @@ class Secret(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A key that is known by its shape; `hints` are looked for first, since most texts hold none of them."""
+    """A key format; `hints` are substrings tested first, because most texts contain none."""
 
     kind: str
     hints: tuple[str, ...]
@@ -94,7 +94,7 @@ URL_PASSWORD = re.compile(
 )
 BEARER = re.compile(r"(?i)\bauthorization\b[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:bearer|basic|token)\s+([\w+/=.~-]{16,})")
 REGISTRY = re.compile(r"\\?\"auth\\?\"\s{0,8}:\s{0,8}\\?\"([A-Za-z0-9+/]{8,2000}={0,2})\\?\"")
-# A password after an option means one only to some programs, and those are looked for before it.
+# These options take a password only for some programs, so the program must precede the option.
 OPTION = re.compile(
     r"(?<=\s)(?:(?P<user>-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"'$<]{1,100}:|(?P<attached>-p|--password=)[\"']?|(?P<apart>-p) [\"']?)"
     r"(?P<password>[^\s\"'`]{4,200})"
@@ -104,7 +104,7 @@ PROGRAMS = {
     "apart": re.compile(rf"{START}sshpass\s"),
 }  # fmt: skip
 PORTS = re.compile(r"[\d.:]+(?:/\w+)?")
-COMMAND_REACH = 300  # characters between a program and its option
+COMMAND_REACH = 300  # most characters between a program and its option
 NAMED = re.compile(
     r"(?i)(?P<name>(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|auth[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|credential)[\w.-]{0,40})[\"'\]]{0,2}"
@@ -113,8 +113,8 @@ NAMED = re.compile(
 NO_SECRET_NAME = re.compile(
     r"(?i)hash|sha\d|digest|checksum|fingerprint|public|url|path|file|_name|\.name|_id$|type|count|limit|max|min|ttl|expir|length|regex|pattern"
 )
-CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # without quotes, a name of something in a program
-SELF_NAMED = re.compile(r"[A-Za-z_-]*(?:secret|passw(?:or)?d)[A-Za-z_-]*")  # letters that say what should stand there
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")  # an unquoted identifier in a program
+SELF_NAMED = re.compile(r"[A-Za-z_-]*(?:secret|passw(?:or)?d)[A-Za-z_-]*")  # a word like "your_secret", not a value
 COMMON = {
     "password", "passwd", "pass", "secret", "token", "user", "username", "root", "admin", "guest", "test", "postgres",
     "mysql", "mongo", "redis", "rabbitmq", "minio", "dev", "local", "pwd", "key", "apikey", "api_key",
@@ -122,18 +122,18 @@ COMMON = {
 
 
 def secrets_in(text: str) -> list[Secret]:
-    """Every secret of a text, in order, none inside another."""
+    """Return all secrets in a text, in order and without overlaps."""
     found = [*_known(text), *_key_blocks(text), *_urls(text), *_bearers(text), *_logins(text), *_assignments(text)]
     return _apart(sorted(found, key=lambda secret: (secret.start, -secret.end)))
 
 
 def scrub(text: str) -> str:
-    """The text with every secret masked: for logs, errors, reports and whatever else people and machines keep."""
+    """Return the text with every secret masked, for logs, errors and reports."""
     return masked(text, secrets_in(text))
 
 
 def masked(text: str, found: Sequence[Secret], *, margin: int = 0) -> str:
-    """The text with masks for secrets. Lines stay lines; in a diff the first column (`margin`) of each stays too."""
+    """Return the text with the given secrets masked. Line breaks stay; in a diff so does the first column (`margin`)."""
     parts, at = [], 0
     for secret in found:
         for start, end in _by_line(text, secret, margin):
@@ -175,13 +175,13 @@ def _known(text: str) -> Iterator[Secret]:
 
 
 def _is_only_shown(key: str) -> bool:
-    """A key's shape that stands there for reading. With a known prefix a pattern is no excuse: only words, and one letter over and over."""
+    """Return whether a key with a known prefix is only a sample: words, one repeated letter, or a placeholder word."""
     wordy = not re.search(r"\d|[A-Za-z]{20}", key)
     return wordy or len(set(key[-20:])) <= 2 or bool(SPOKEN.search(key))
 
 
 def _is_placeholder(value: str) -> bool:
-    """`sk-your-key-here`, `AKIA…EXAMPLE`, `ghp_xxxx`: shapes shown for reading. A random key has no such pattern in it."""
+    """Return whether a value is a placeholder such as `sk-your-key-here`, `AKIA…EXAMPLE` or `ghp_xxxx`."""
     return bool(PLACEHOLDER.search(value)) or _entropy(value[-24:]) < 2.5 or not re.search(r"\d", value)
 
 
@@ -197,7 +197,7 @@ def _key_blocks(text: str) -> Iterator[Secret]:
 
 
 def _last_of_key(text: str, start: int, reach: int) -> int:
-    """Where a key block without an end stops looking like one."""
+    """Return where a key block without an END line stops."""
     stop = start
     for found in BASE64.finditer(text, start, reach):
         if found.start() - stop > 200:
@@ -217,13 +217,13 @@ def _urls(text: str) -> Iterator[Secret]:
 
 
 def _is_chosen(password: str) -> bool:
-    """A password that somebody uses: no word that everyone writes in its place, and no variable."""
+    """Return whether a password is real: not a common placeholder and not a variable."""
     usual = password.lower() in COMMON or SELF_NAMED.fullmatch(password) or PLACEHOLDER.search(password)
     return not usual and not password.startswith(("$", "{", "%", ":"))
 
 
 def _logins(text: str) -> Iterator[Secret]:
-    """What a registry's and a command line's users are let in with."""
+    """Find registry logins and passwords on command lines."""
     for found in REGISTRY.finditer(text):
         if _is_login(found[1]):
             yield Secret("registry login", *found.span(1))
@@ -237,7 +237,7 @@ def _logins(text: str) -> Iterator[Secret]:
 
 
 def _is_login(value: str) -> bool:
-    """`user:password`, as base64 writes it."""
+    """Return whether a base64 value decodes to `user:password`."""
     try:
         user, colon, password = base64.b64decode(value, validate=True).decode("ascii").partition(":")
     except ValueError:
@@ -252,7 +252,7 @@ def _bearers(text: str) -> Iterator[Secret]:
 
 
 def _assignments(text: str) -> Iterator[Secret]:
-    """What is assigned to a telling name. A value that is no secret may be the name of one: `secret: api_key = "…"`."""
+    """Find secrets assigned to names such as `api_key`. A harmless value may itself be a name: `secret: api_key = "…"`."""
     at = 0
     while found := NAMED.search(text, at):
         which = "quoted" if found["quoted"] else "bare"
@@ -278,7 +278,7 @@ def _whole_name(text: str, found: re.Match[str]) -> str:
 
 
 def _is_password(name: str, value: str, which: str) -> bool:
-    """A password that a person chose: three kinds of characters, and not its own name with a number."""
+    """Return whether a value looks like a chosen password: three kinds of characters, and not the word "password"."""
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
     asked = re.search("passw|pwd|passphrase", name) and which == "quoted"
     return (
@@ -287,7 +287,7 @@ def _is_password(name: str, value: str, which: str) -> bool:
 
 
 def _is_random(value: str, digits: int = 1) -> bool:
-    """No word, path or identifier: a long run of letters mixed with digits, evenly spread."""
+    """Return whether a value looks random: long, letters mixed with digits, high entropy."""
     runs = [run for run in re.findall(r"[A-Za-z0-9+/=~]{8,}", value) if re.search(r"[A-Za-z]", run)]
     longest = max(runs, key=len, default="")
     mixed = len(re.findall(r"\d", longest)) >= digits
@@ -295,6 +295,6 @@ def _is_random(value: str, digits: int = 1) -> bool:
 
 
 def _entropy(text: str) -> float:
-    """Bits a character."""
+    """Return the Shannon entropy in bits per character."""
     counts = Counter(text).values()
     return -sum(n / len(text) * math.log2(n / len(text)) for n in counts) if text else 0.0

@@ -1,4 +1,4 @@
-"""What the words mean as material: which files, which changes. Chosen here, let in by the gate."""
+"""Selection of material from the words of a target: files and git changes. The gate checks the result."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from council.types import Skipped
 
 LONGEST_NAME = 6  # words
 MISSING_TOLD = 20
-NOTHING_PIPED = "nothing came in on standard input"
+NOTHING_PIPED = "standard input is empty"
 RANGE = re.compile(r"(?![./])(?P<one>\S*?)(?P<dots>\.{2,3})(?!/)(?P<other>\S*)")
 LINE = re.compile(r"(?P<path>.+?):\d+(?:[:-]\d+)?:?")
-HEX_WORD = re.compile(r"[a-f]{4,}")  # `facade` is a word before it is the start of a commit's name
+HEX_WORD = re.compile(r"[a-f]{4,}")  # `facade` is more likely a word than a commit id
 PATHLIKE = re.compile(r"[^\s/]*/\S*|\S+\.[A-Za-z]\w{0,5}|\S*[*?\[]\S*")
 
 
 class Words(NamedTuple):
-    """What select was asked, so that its parts need not be handed on one by one."""
+    """The arguments of `select`, bundled."""
 
     text: str
     tokens: tuple[str, ...]
-    exact: bool  # the tokens are paths as they stand
+    exact: bool  # the tokens are literal paths
     root: Path
     task: str
-    said: str = ""  # all the words, where the text is only a part of them
+    said: str = ""  # the user's full text, if `text` is only a part of it
 
     @property
     def judging(self) -> bool:
@@ -53,7 +53,7 @@ def select(
     stdin: str | None = None,
     match: bool = True,
 ) -> Selection:
-    """The material that words name. A string is read for what it names; of a sequence each item is a path or a glob."""
+    """Return the material that words name. A string is parsed; in a sequence each item is a path or a glob."""
     exact = not isinstance(words, str)
     text = words.strip() if isinstance(words, str) else " ".join(words)
     tokens = tuple(words) if exact else tuple(_tokens(root, text))
@@ -62,18 +62,18 @@ def select(
     if stdin is not None and not stdin.strip():
         return replace(_with_nothing_piped(chosen), target=text)
     if stdin is None and _asks_for_stdin(asked):
-        raise UsageError('"-" means standard input, and nothing came from there: pipe something in, or name a file')
+        raise UsageError('"-" means standard input, but nothing was piped in: pipe something in, or name a file')
     return replace(chosen, target=text, stdin=stdin)
 
 
 def _with_nothing_piped(chosen: Selection) -> Selection:
     alone = not (chosen.files or chosen.changes)
-    skipped = () if alone else (Skipped("stdin", "nothing came in"),)
+    skipped = () if alone else (Skipped("stdin", "empty"),)
     return replace(chosen, skipped=(*chosen.skipped, *skipped), note=NOTHING_PIPED if alone else chosen.note)
 
 
 def _tokens(root: Path, text: str) -> list[str]:
-    """The words, those together that are the name of one file: `my notes.md`."""
+    """Split text into words, keeping the name of an existing file together: `my notes.md`."""
     words = text.split()
     found, at = [], 0
     while at < len(words):
@@ -84,7 +84,7 @@ def _tokens(root: Path, text: str) -> list[str]:
 
 
 def changed(root: Path) -> bool:
-    """Whether the work tree has changes that could be reviewed; a folder that is in no repository has none."""
+    """Return whether the work tree has changes to review; False outside a repository."""
     repo = git.find(root)
     return bool(repo) and not work_tree(root).empty
 
@@ -107,12 +107,12 @@ def _chosen(asked: Words, base: str | None, match: bool, piped: bool) -> Selecti
     else:
         _refuse_missing(asked)
         chosen = _meant(asked) if match and not piped else Selection()
-    spoken_of = [Skipped(_said(word), "there is no such file here", asked.task == "validate") for word in missing]
+    spoken_of = [Skipped(_said(word), "no such file", asked.task == "validate") for word in missing]
     return replace(chosen, skipped=(*chosen.skipped, *spoken_of))
 
 
 def _since_base(asked: Words, changes: Selection) -> Selection:
-    """What changed, of what was named; a file that is gone can be named too."""
+    """Return the changes below the named paths; a deleted file can be named too."""
     paths = [path for path, _ in _paths(asked)]
     for word in _missing(asked):
         gone = within(changes, [word])
@@ -123,7 +123,7 @@ def _since_base(asked: Words, changes: Selection) -> Selection:
 
 
 def _special(asked: Words, piped: bool) -> Selection | None:
-    """The targets that are words of their own: nothing at all, recent, staged, a range."""
+    """Return the selection for a keyword target: empty, recent, staged, a range or a revision."""
     name = asked.text.lower()
     if not name:
         return None if piped else work_tree(asked.root)
@@ -140,17 +140,17 @@ def _special(asked: Words, piped: bool) -> Selection | None:
 
 
 def _revision(asked: Words) -> Selection | None:
-    """A lone word that git knows as a commit, and that is no path: what changed since."""
+    """Return the changes since a single word that is a commit and not a path."""
     word = asked.text
     repo = None if word == "-" or _exists(asked.root, word) or HEX_WORD.fullmatch(word) else git.find(asked.root)
     try:
         chosen = since(repo, word) if repo and repo.commit(word) else None
     except UsageError:
         return None
-    return replace(chosen, matched=(f"{_said(word)} → what changed since {_said(word)}",)) if chosen else None
+    return replace(chosen, matched=(f"{_said(word)} → changes since {_said(word)}",)) if chosen else None
 
 
-# Files that were named.
+# Named files.
 
 
 def _files(asked: Words, paths: Sequence[tuple[str, bool]]) -> Selection:
@@ -159,7 +159,7 @@ def _files(asked: Words, paths: Sequence[tuple[str, bool]]) -> Selection:
     skipped = []
     for path, is_folder in paths:
         if is_private(path):
-            skipped.append(Skipped(shown(path), "kept out of every packet"))
+            skipped.append(Skipped(shown(path), "never included in a packet"))
         for found in _below_named(repo, asked.root, path) if is_folder else [Wanted(path, named=True)]:
             wanted.setdefault(found.path, found)
     kept = [found for found in wanted.values() if not is_private(found.path)]
@@ -177,7 +177,7 @@ def _glob(repo: Repo | None, root: Path, pattern: str) -> list[str]:
 
 
 def _paths(asked: Words) -> Iterator[tuple[str, bool]]:
-    """What exists under the root and is named as such, and whether it stands for many files."""
+    """Yield each existing path that is named, and whether it is a folder or a glob."""
     whole = not asked.exact and asked.judging and _exists(asked.root, asked.text)
     for token in [asked.text] if whole else asked.tokens:
         path = token if whole or asked.exact else _bare(asked.root, token)
@@ -198,18 +198,20 @@ def _as_path(asked: Words, path: str) -> tuple[str, bool] | None:
     except UsageError:
         if asked.judging or asked.exact:
             raise
-        return None  # a question may speak of any file; it is not given, and only spoken of
+        return None  # a question may mention any file; one outside the root is not included
     return inner, (asked.root / inner).is_dir()
 
 
 def _globs_here(asked: Words, pattern: str) -> bool:
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-        raise UsageError(f'"{_said(pattern)}" leads out of the folder council was started in: write it relative to it')
+        raise UsageError(
+            f'"{_said(pattern)}" is outside the folder council was started in: use a relative path inside it'
+        )
     return bool(_glob(git.find(asked.root), asked.root, pattern))
 
 
 def _bare(root: Path, token: str) -> str | None:
-    """A path among other words must look like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
+    """Return a word as a path if it looks like one: `docs/` and `Makefile` do, `docs` in a sentence does not."""
     bare = token if _exists(root, token) else _unquoted(root, token)
     if not re.search(r"\w", bare):
         return None
@@ -221,16 +223,16 @@ def _bare(root: Path, token: str) -> str | None:
 
 
 def _unquoted(root: Path, token: str) -> str:
-    """A word without what a sentence puts around it, and a file without the line that was named in it."""
+    """Return a word without surrounding punctuation, and a file name without its `:line` suffix."""
     bare = token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
     line = LINE.fullmatch(bare)
     return line["path"] if line and _exists(root, line["path"]) else bare
 
 
 def _missing(asked: Words) -> list[str]:
-    """Words that look like a path and name nothing."""
+    """Return the words that look like a path but do not exist."""
     if asked.exact or _exists(asked.root, asked.said):
-        return []  # each of them was looked for
+        return []  # missing ones already raised an error
     tokens = _tokens(asked.root, asked.said)
     words = dict.fromkeys(_unquoted(asked.root, token) for token in tokens if not _exists(asked.root, token))
     return list(islice((word for word in words if _is_missing(asked, word)), MISSING_TOLD))
@@ -243,7 +245,7 @@ def _is_missing(asked: Words, word: str) -> bool:
 
 
 def _is_pathlike(root: Path, word: str) -> bool:
-    """Among other words: `core.py`, `src/nope`, `docs/`, `./x` and `*.rs` are paths; `and/or`, `Node.js` and an address are none."""
+    """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
     if "://" in word or not re.search(r"\w", word) or Path(word).is_absolute() or ".." in Path(word).parts:
         return False
     begins = word.split("/")[0]
@@ -267,16 +269,16 @@ def _exists(root: Path, path: str) -> bool:
 
 
 def _refuse_missing(asked: Words) -> None:
-    """One word that can only be a path, and is none: rather an error than a verdict on nothing."""
+    """Raise UsageError if the target is a single word that looks like a path but does not exist."""
     if asked.task == "validate" and len(asked.tokens) == 1 and PATHLIKE.fullmatch(asked.text):
-        raise UsageError(f'there is no "{_said(asked.text)}" here: check the name, or ask in more than one word')
+        raise UsageError(f'there is no "{_said(asked.text)}" here: check the name, or write a longer question')
 
 
 def _said(path: str) -> str:
     return shown(path)[:200]
 
 
-# Words that mean a place.
+# Words that match a path.
 
 
 def _meant(asked: Words) -> Selection:

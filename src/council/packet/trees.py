@@ -1,4 +1,4 @@
-"""Which files there are below a folder, and which of them a pattern or a word means."""
+"""File listing, and matching of files by glob or by word."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from council.errors import UsageError
 from council.packet.git import GitFailed, Repo
 from council.packet.names import is_private, shown
 
-MOST_FILES = 50_000  # looked at without git's help
-MOST_PLACES = 20  # a word that means more than this means nothing in particular
+MOST_FILES = 50_000  # walked without git
+MOST_PLACES = 20  # a word with more matches is ignored
 NOT_WALKED = {
     ".git",
     ".hg",
@@ -33,14 +33,14 @@ SMALL_WORDS = set(
 
 
 def listing(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
-    """The files below a folder, sorted; with git's help those it would track, else all but what tools leave behind."""
+    """Return the files below a folder, sorted: those git does not ignore, or all but the folders of tools."""
     found: list[str] = []
     if repo:
         try:
             found = [name for name in repo.listed(folder) if os.path.lexists(root / name)]
         except GitFailed:
             found = []
-    # A folder that git ignores may still be named.
+    # A folder that git ignores can still be named.
     return [name for name in found or _walked(root, folder) if not is_private(name)]
 
 
@@ -50,7 +50,7 @@ def _walked(root: Path, folder: str) -> list[str]:
         folders[:] = sorted(name for name in folders if name not in NOT_WALKED)
         found += ((Path(place) / name).relative_to(root).as_posix() for name in names)
         if len(found) > MOST_FILES:
-            raise UsageError(f'"{shown(folder) or "."}" holds more than {MOST_FILES:,} files: name a smaller folder')
+            raise UsageError(f'"{shown(folder) or "."}" contains more than {MOST_FILES:,} files: name a smaller folder')
     return sorted(found)
 
 
@@ -59,13 +59,13 @@ def is_glob(text: str) -> bool:
 
 
 def globbed(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names that a pattern means; a star stays within its folder, two do not."""
+    """Return the names that match a glob; `*` stays within a folder, `**` does not."""
     matcher = re.compile(_as_regex(pattern.removeprefix("./")), re.DOTALL)
     return [name for name in names if matcher.fullmatch(name)]
 
 
 def _as_regex(pattern: str) -> str:
-    # Stars in a row are one: many of them would make the matching slow.
+    # Merge repeated stars: many of them would make matching slow.
     pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)
     return "".join(_piece(piece) for piece in pieces)
 
@@ -82,7 +82,7 @@ def _piece(piece: str) -> str:
 
 
 def meant(words: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """Words that are a whole part of a path, or its stem, and the places they mean: `auth` → src/auth/."""
+    """Return the words that equal a part of a path or its stem, with the paths they match: `auth` → src/auth/."""
     said = dict.fromkeys(word for word in _bare_words(words) if len(word) > 2 and word not in SMALL_WORDS)
     found: dict[str, dict[str, None]] = {word: {} for word in said}
     for name in names:

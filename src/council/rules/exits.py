@@ -1,4 +1,4 @@
-"""What the shell is told. "Found problems" and "never ran" never share a code."""
+"""Exit codes. "Found problems" and "did not run" never share a code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COMPLETE, FAILED, USAGE, PARTIAL, NO_ACCESS, BUDGET, GATED, INTERRUPTED = 0, 1, 
 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
-    """`stopped` is what put an end to it early; `absences` are the states of the seats that did not answer."""
+    """Return the exit code of a run. `stopped` is why it ended early; `absences` are the states of seats without an answer."""
     if stopped in ("interrupted", "cancelled"):
         return INTERRUPTED
     if stopped == "budget":

@@ -1,4 +1,4 @@
-"""A packet cut to a small window, by one rule: in order, whole while it fits, then one cut at a line, then nothing."""
+"""Truncation of a packet to a member's context window: whole texts in order, one cut at a line, then nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARKER = "[cut here: the rest does not fit]"
 
 @dataclass(slots=True)
 class Window:
-    """The room that is left, and what did not find any."""
+    """Tokens left in a member's context window, and the texts that did not fit."""
 
     size: int
     left: int
@@ -19,7 +19,7 @@ class Window:
     cuts: dict[str, Skipped] = field(default_factory=dict)
 
     def show(self, name: str, text: str) -> str:
-        """As much of a text as there is room for. After the first cut the window is closed, so that nothing slips in out of turn."""
+        """Return as much of a text as fits. After the first cut the window is closed, to keep the order."""
         cost = tokens_of(name) + tokens_of(text)
         if not self.closed and cost <= self.left:
             self.left -= cost
@@ -38,9 +38,9 @@ class Window:
 
 
 def fitted(packet: Packet, tokens: int) -> Packet:
-    """The packet as a member with a window of so many tokens sees it: spec, diff, files, environment, in that order.
+    """Truncate a packet to a number of tokens: spec, diff, files, environment, in that order.
 
-    Decisions are never cut: they are short, and without them the rest means something else.
+    Decisions are never cut: they are short, and the rest can be misread without them.
     """
     if packet.tokens <= tokens:
         return packet
@@ -56,7 +56,7 @@ def fitted(packet: Packet, tokens: int) -> Packet:
 
 
 def _cut(text: str, tokens: int) -> str:
-    """The first lines that fit with the marker under them; "" when not even one does."""
+    """Return the first lines that fit, followed by the marker, or "" if none fits."""
     room = tokens - tokens_of(f"{MARKER}\n")
     kept: list[str] = []
     for line in text.splitlines(keepends=True):

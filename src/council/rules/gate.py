@@ -1,4 +1,4 @@
-"""Whether a finished run may pass a gate: a pure reading of its report, the same each time it is read."""
+"""CI gate: exit code and reason, computed from a run's report alone."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from council.rules.exits import COMPLETE, GATED, PARTIAL, exit_code
 from council.types import OK_STATES, Json
 
 FAIL_ON = ("fail", "warn", "critical", "significant", "never")
-SEVERITIES = ("critical", "significant", "minor")  # the worst first
+SEVERITIES = ("critical", "significant", "minor")  # worst first
 NEEDED = 2
-HOLE = "coverage_hole"  # the state of a row in `degraded` that names what the judges were not shown
+HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
 
 
 def gate(report: Json, fail_on: str) -> tuple[int, str]:
-    """The exit code and one line that says why."""
+    """Return the exit code and one line with the reason."""
     if fail_on not in FAIL_ON:
-        raise UsageError(f'--fail-on "{fail_on}" is no gate: known are {", ".join(FAIL_ON)}')
+        raise UsageError(f'unknown --fail-on "{fail_on}": use {", ".join(FAIL_ON)}')
     code, why = _unjudged(report) or _judged(report, fail_on)
     return code, f"gate: {why}"
 
 
 def verdict_code(report: Json, fail_on: str | None) -> int:
-    """What a complete run tells the shell about what it found; the gate itself asks for more."""
+    """Return the exit code for the verdict of a complete run, without the gate's quorum checks."""
     if report["verdict"] is None or fail_on == "never":
         return COMPLETE
     if fail_on and _met(report, fail_on):
@@ -35,14 +35,14 @@ def verdict_code(report: Json, fail_on: str | None) -> int:
 
 
 def _unjudged(report: Json) -> tuple[int, str] | None:
-    """A run that cannot be held against a gate at all. `never` waives what was found, not that nobody looked."""
+    """Return code and reason if the run cannot be gated, else None. Applies to `never` too: it waives findings, not a missing review."""
     if report["status"] != "complete":
         states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
         return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"
     if report["verdict"] is None and not report["quorum"]["asked"]:
         return COMPLETE, "nothing to judge"
     if report["verdict"] is None and report.get("task", "validate") != "validate":
-        return PARTIAL, f"inconclusive: {report['task']} gives no verdict to hold against a gate"
+        return PARTIAL, f"inconclusive: {report['task']} gives no verdict"
     voters, asked = len(_verdicts(report)), report["quorum"]["asked"]
     if voters < NEEDED:
         few = "single judge" if asked == 1 else f"{voters} of {asked} judges answered, a gate needs {NEEDED}"
@@ -57,14 +57,14 @@ def _judged(report: Json, fail_on: str) -> tuple[int, str]:
     if met := _met(report, fail_on):
         return GATED, f"{facts}; {met} meets --fail-on {fail_on}"
     if holes := _holes(report):
-        return PARTIAL, f"{facts}; not all was shown to the judges: {', '.join(holes)}"
+        return PARTIAL, f"{facts}; not everything was shown to the judges: {', '.join(holes)}"
     if report["verdict"] == "DISAGREE":
         return PARTIAL, f"{facts}; the families disagree, and a person has to decide"
     return COMPLETE, f"{facts}; --fail-on {fail_on} is not met"
 
 
 def _met(report: Json, fail_on: str) -> str:
-    """What meets the gate, or nothing."""
+    """Return the verdict or finding that meets the gate, or ""."""
     if fail_on in SEVERITIES:
         grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
         worst = [found for found in grave if _tally(report)[found]]
@@ -74,7 +74,7 @@ def _met(report: Json, fail_on: str) -> str:
 
 
 def _said(report: Json) -> str:
-    """The verdict that judges gave: a WARN that only a coverage hole made out of PASS found nothing wrong."""
+    """Return the judges' verdict, undoing a WARN that only a coverage hole caused."""
     only_capped = _holes(report) and set(_verdicts(report)) == {"PASS"}
     return "PASS" if only_capped else str(report["verdict"])
 

@@ -1,4 +1,4 @@
-"""Past runs as a whole: found by their words, and taken out of the store."""
+"""Search and removal of past runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 OF_A_RUN = ("events", "steps", "results", "intents", "phases", "live", "asks")
-# What was spent was spent, whatever becomes of the answers: the money rows stay, and how many tokens they were for.
+# Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 COUNTED = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 SAID = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
           UNION ALL SELECT run, json_extract(body, '$.verdict.answer') FROM events WHERE type = 'closed'
@@ -22,7 +22,7 @@ def remove(db: sqlite3.Connection, run: str) -> None:
 
 
 def search(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
-    """The runs in whose question, statements and answer all of the words stand, in any case."""
+    """Return the runs whose question, statements and answer contain all of the words, ignoring case."""
     wanted = [word.casefold() for word in words]
     missing: dict[str, set[str]] = {}
     for run, text in db.execute(SAID):
@@ -32,6 +32,6 @@ def search(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
 
 
 def forks_of(db: sqlite3.Connection, run: str) -> list[str]:
-    """The unfinished runs that still take answers from this one."""
+    """Return the unfinished forks of this run, which still reuse its answers."""
     query = "SELECT id FROM runs WHERE json_extract(setup, '$.fork.run') = ? AND status != 'complete'"
     return [row[0] for row in db.execute(query, (run,))]

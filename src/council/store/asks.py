@@ -1,4 +1,4 @@
-"""What people are asked: a row for each question, open until somebody answers it at any door."""
+"""Questions to human seats: one row each, open until answered through any door."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ OPEN = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN
 
 
 def still_open(db: sqlite3.Connection, run: str | None) -> list[Json]:
-    """The questions nobody has answered, of one run or of all, oldest first."""
+    """Return the unanswered questions of one run or of all, oldest first."""
     names = ("run", "key", "seat", "prompt", "schema", "at")
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(OPEN, (run,)))
     return [row | {"schema": json.loads(row["schema"])} for row in rows]
 
 
 def answer(db: sqlite3.Connection, run: str, key: str, text: str) -> bool:
-    """Whether the question was still open: the first answer counts."""
+    """Save an answer and return whether the question was still open; the first answer counts."""
     taken = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
     return taken.rowcount == 1
 
 
 def answered(db: sqlite3.Connection, run: str, key: str, prompt: str) -> str | None:
-    """What was answered to just this question."""
+    """Return the answer to this exact prompt, or None."""
     found = db.execute(
         "SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)
     ).fetchone()

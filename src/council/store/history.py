@@ -1,4 +1,4 @@
-"""Past runs as a list: filtered and paged by the database, which reads only what a line shows."""
+"""Paged list of past runs, filtered by the database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ORDER = "ORDER BY status = 'complete', created DESC, rowid DESC"
 
 
 def page(db: sqlite3.Connection, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-    """So many runs that fit every filter, the unfinished first, then the newest; `before` is the last one of the page before."""
+    """Return a page of runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
     conditions = [FILTERS[name] for name in wanted] + ([AFTER] if before else [])
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
     values = [*wanted.values(), *([before] if before else []), limit]

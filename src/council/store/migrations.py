@@ -1,4 +1,4 @@
-"""The database's history: one function per version, applied in order. Never edit one that has shipped."""
+"""Schema migrations: one function per version, applied in order. Never edit a released one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first(db: sqlite3.Connection) -> None:
 
 
 def second(db: sqlite3.Connection) -> None:
-    """Money, in billionths of a dollar. reserved is null where nobody knows the price, charged while nothing came back."""
+    """Add spending in billionths of a dollar. `reserved` is null if the price is unknown, `charged` until there is an answer."""
     db.execute(
         """CREATE TABLE spending (run TEXT, key TEXT, n INTEGER, member TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL,
            price TEXT NOT NULL, reserved INTEGER, charged INTEGER, estimated INTEGER NOT NULL DEFAULT 0,
@@ -36,7 +36,7 @@ def second(db: sqlite3.Connection) -> None:
 
 
 def third(db: sqlite3.Connection) -> None:
-    """Runs that a worker owns, and what people are asked in them."""
+    """Add detached runs and questions to human seats."""
     db.execute("ALTER TABLE runs ADD COLUMN detached INTEGER NOT NULL DEFAULT 0")
     db.execute(
         """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,

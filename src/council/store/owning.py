@@ -1,4 +1,4 @@
-"""Who works on a run: a lock on a file of its own, which kill -9 gives back at once."""
+"""File locks for runs. The kernel releases a lock when its process dies, also after kill -9."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOOKS = 5  # a lock is tried so often: whoever only looks whether it is taken holds it for a moment
-LOOK = 0.01  # seconds between two of them
+LOOKS = 5  # attempts: `is_owned` in another process holds the lock for a moment
+LOOK = 0.01  # seconds between attempts
 
 
 @contextmanager
 def owning(path: Path) -> Iterator[bool]:
-    """Whether the lock could be had; if so, it is held inside."""
+    """Hold the lock inside the block; yield whether it was acquired."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield _locks(handle, LOOKS)
@@ -24,7 +24,7 @@ def owning(path: Path) -> Iterator[bool]:
 
 
 def is_owned(path: Path) -> bool:
-    """Whether somebody holds the lock now."""
+    """Return whether a process holds the lock."""
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:

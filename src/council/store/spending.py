@@ -1,7 +1,7 @@
-"""The money rows: what each request may cost before it leaves, and what it cost in the end.
+"""Spending rows: the amount reserved for each request, and the amount charged.
 
-A row is taken and counted in one transaction, so that all processes on one store share what is left. A request nobody has
-heard of again stays charged with all that was reserved for it.
+A reservation is checked and written in one transaction, so all processes on one store share the budget. A request without
+an answer keeps its full reservation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SPENT = "SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending WHER
 
 
 def reserve(db: sqlite3.Connection, run: str, hold: Hold) -> Refused | None:
-    """Take the row if the run's and the day's money allow it; else what stands in the way."""
+    """Reserve money within the caps of the run and the day, or return the cap that refuses it."""
     row = hold.row()
     for cap, column, whose in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
         if cap is None:
@@ -43,7 +43,7 @@ def load(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], Spent]:
 
 
 def since(db: sqlite3.Connection, day: str) -> list[Json]:
-    """Every request from that day on that could cost something, with the tokens its answer took. A fault is no answer."""
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
     rows = db.execute(
         """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,

@@ -1,4 +1,4 @@
-"""The run store on SQLite: one writer thread that commits whatever is queued as soon as it is free."""
+"""SQLite run store: one writer thread commits all queued jobs in batches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRITE = {
     "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
     "hush": "DELETE FROM live WHERE run = ? AND key = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # whoever cancelled it meanwhile is heard
+    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
     **spending.WRITE,
@@ -45,7 +45,7 @@ WRITE = {
 
 
 class SqliteStore:
-    """Opened lazily by its own thread; everything else talks to that thread."""
+    """Run store in one SQLite file; a single thread runs all queries."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class SqliteStore:
     # Writing
 
     def post(self, run: str, rows: Sequence[Row]) -> None:
-        """Queue rows; a failure is raised by the next `write`, which always comes before the next paid call."""
+        """Queue rows. The next `write` raises a failure; there is always one before the next paid call."""
         self._jobs.put((_inserting(run, rows), self._note_failure))
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
@@ -73,7 +73,7 @@ class SqliteStore:
         await self._do(_inserting(run, rows))
 
     async def reserve(self, run: str, hold: Hold) -> Refused | None:
-        """Money for one request: held from now on, or what stands in its way."""
+        """Reserve money for one request, or return the cap that refuses it."""
         return await self._do(lambda db: spending.reserve(db, run, hold))
 
     def _note_failure(self, result: Any, error: BaseException | None) -> None:
@@ -84,7 +84,7 @@ class SqliteStore:
         future: asyncio.Future[R] = loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
-            with suppress(RuntimeError):  # the loop may be gone by now; the row is safe all the same
+            with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
                 loop.call_soon_threadsafe(_resolve, future, result, error)
 
         self._jobs.put((work, done))
@@ -103,7 +103,7 @@ class SqliteStore:
             self._commit([job for job in jobs if job is not None])
 
     def _commit(self, jobs: list[Job]) -> None:
-        """All that is queued in one transaction; a job that fails takes only itself back."""
+        """Run all queued jobs in one transaction; a failing job rolls back only itself."""
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -123,23 +123,23 @@ class SqliteStore:
         return await self._do(lambda db: _load(db, run))
 
     async def runs(self) -> list[dict[str, Any]]:
-        """Every run, newest first: id, name, folder, created, status, whether it is detached, setup."""
+        """Return all runs, newest first: id, name, folder, created, status, detached, setup."""
         return await self._do(_runs)
 
     async def names(self, run: str) -> list[str]:
-        """The run of that name, or all whose names begin so; an empty name is none, where it would begin every one."""
+        """Return the ids that start with `run`, an exact match first; none for an empty string."""
         query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
         return [row[0] for row in await self._do(lambda db: db.execute(query, (run,)).fetchall())]
 
     async def standing(self, run: str) -> tuple[str, bool]:
-        """A run's status, and whether it is detached."""
+        """Return the status of a run and whether it is detached."""
         row = await self._do(lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone())
         if row is None:
             raise _unknown(run)
         return row[0], bool(row[1])
 
     async def history(self, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-        """Runs that fit, in few words, the unfinished first; `before` is the last one of the page before."""
+        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
         return await self._do(lambda db: history.page(db, wanted, before, limit))
 
     async def is_cancelled(self, run: str) -> bool:
@@ -147,36 +147,36 @@ class SqliteStore:
         return bool(row and row[0])
 
     async def waiting(self) -> list[str]:
-        """Detached runs that are not over, oldest first: queued, or left behind by a worker that died."""
+        """Return detached runs that are queued, or still running after their worker died, oldest first."""
         query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
         rows = await self._do(lambda db: db.execute(query).fetchall())
         return [row[0] for row in rows]
 
     async def since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
-        """Events after `seq`, what streams now by key, and the run's status."""
+        """Return the events after `seq`, the text streaming now by key, and the run's status."""
         return await self._do(lambda db: _since(db, run, seq))
 
     async def open_asks(self, run: str | None = None) -> list[Json]:
-        """What people are asked and have not answered, of one run or of all, oldest first."""
+        """Return the unanswered questions of one run or of all, oldest first."""
         return await self._do(lambda db: asks.still_open(db, run))
 
     async def answer(self, run: str, key: str, text: str) -> bool:
-        """Whether the question was still open: the first answer counts."""
+        """Save an answer and return whether the question was still open; the first answer counts."""
         return await self._do(lambda db: asks.answer(db, run, key, text))
 
     async def answered(self, run: str, key: str, prompt: str) -> str | None:
         return await self._do(lambda db: asks.answered(db, run, key, prompt))
 
     async def search(self, words: Sequence[str]) -> list[str]:
-        """The runs in which all of these words were said."""
+        """Return the runs that contain all of these words."""
         return await self._do(lambda db: archive.search(db, words))
 
     async def forks_of(self, run: str) -> list[str]:
-        """The unfinished runs that still take answers from this one."""
+        """Return the unfinished forks of this run, which still reuse its answers."""
         return await self._do(lambda db: archive.forks_of(db, run))
 
     async def remove(self, run: str) -> None:
-        """Take a run out, and its lock; whoever calls owns it. What it cost stays in the books."""
+        """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
         await self._do(lambda db: archive.remove(db, run))
         self._lock(run).unlink(missing_ok=True)
 
@@ -185,26 +185,26 @@ class SqliteStore:
         return unfinished[0]["id"] if unfinished else None
 
     async def spending(self, day: str) -> list[Json]:
-        """What could cost something from that day on, oldest first."""
+        """Return every request since that day that may cost money, oldest first."""
         return await self._do(lambda db: spending.since(db, day))
 
     async def check(self) -> list[str]:
-        """SQLite's own opinion of its file."""
+        """Return the problems that SQLite's integrity check finds."""
         rows = await self._do(lambda db: db.execute("PRAGMA integrity_check").fetchall())
         return [row[0] for row in rows if row[0] != "ok"]
 
     def litter(self) -> list[str]:
         return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
 
-    # Owning
+    # Locking
 
     @contextmanager
     def own(self, run: str) -> Iterator[None]:
-        """One process at a time works on a run. kill -9 frees the lock at once."""
+        """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         with owning(self._lock(run)) as mine:
             if not mine:
                 raise RunOwned(
-                    f"run {run} is at work in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
+                    f"run {run} is running in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
                 )
             yield
 
@@ -228,7 +228,7 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         _migrate(db, path)
     except BaseException:
-        db.close()  # or its lock would outlive it
+        db.close()  # release its file lock
         raise
     return db
 
@@ -240,7 +240,7 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
     version = _version(db)
     if version > len(VERSIONS):
         raise StoreError(
-            f'the run store "{path}" was written by a newer council (version {version}; this one knows {len(VERSIONS)}): '
+            f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(VERSIONS)}): '
             "upgrade council, or set COUNCIL_DATA to another folder"
         )
     for migrate in VERSIONS[version:]:
@@ -274,7 +274,7 @@ def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | N
     try:
         result = work(db)
     except Exception as error:
-        if not db.in_transaction:  # a full disk has taken everything back already
+        if not db.in_transaction:  # a full disk has already rolled back everything
             raise
         db.execute("ROLLBACK TO job")
         db.execute("RELEASE job")

@@ -44,7 +44,7 @@ def test_an_explorer_looks_through_the_gate_and_writes_for_its_judge_alone(court
     ]
     turns = [seen for seen in court.provider.log if court.bench.key(seen) == "look/judge-1-1"]
     assert [len(seen.body["messages"]) for seen in turns] == [2, 4, 6, 8]
-    assert "base64.b64decode" in turns[1].prompt and "lies outside the folder" in turns[1].prompt
+    assert "base64.b64decode" in turns[1].prompt and "is outside the folder" in turns[1].prompt
     assert "PLAN.md" in turns[2].prompt and "print(sys.argv)" in turns[2].prompt
     assert "Now write up your Findings, Evidence and Assessment." in turns[3].prompt
     assert all(turns[n].body["messages"] == turns[3].body["messages"][: 2 * n + 2] for n in range(4))

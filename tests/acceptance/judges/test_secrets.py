@@ -146,13 +146,13 @@ def test_an_env_file_does_not_leave_by_any_way(way: str, court: Court, council: 
     if way in ("staged", "renamed"):
         git(root, "add", "-A")
     done = council("validate", *words, "--json")
-    assert (done.code, "deploy/.env:1 (its name stands for secrets)" in done.json["error"]) == (2, True)
+    assert (done.code, "deploy/.env:1 (secret file name)" in done.json["error"]) == (2, True)
     assert (court.provider.log, court.runs()) == ([], [])
     assert council("validate", "--redact", *words, "--json").code == 0
     left_out = council("validate", "--skip-secrets", *words, "--json")
     assert (left_out.code, left_out.json["verdict"]) == (3, "WARN")
     holes = [row["reason"] for row in left_out.json["degraded"] if row["state"] == "coverage_hole"]
-    assert len(holes) == 1 and holes[0].endswith(": holds a secret")
+    assert len(holes) == 1 and holes[0].endswith(": contains a secret")
     assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
 
 

@@ -37,7 +37,7 @@ def test_a_run_is_stopped_and_taken_up_again_without_buying_an_answer_twice(serv
     gate.wait()
     until(lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][1]["said"]) == 2, "two have improved theirs")
     assert served.get("/api/runs?status=running")["runs"][0]["running"] is True
-    assert "at work in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
+    assert "running in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
     assert served.post(f"/api/runs/{run[:4]}/cancel", {}, 202)["run"] == run
     stopped = served.ended(run)
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
