@@ -80,8 +80,8 @@ async def test_the_seeds_own_families_are_called_claude_and_codex() -> None:
 async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -> None:
     alone = await plan(mixed=True)
     assert names(alone) == ["judge-1", "judge-2", "judge-3"]
-    assert "--mixed found no second family: the judges of the first sit alone." in alone.notices
-    with pytest.raises(UsageError, match="--mixed needs a second family"):
+    assert "--mixed found no second vendor family: all judges are of the first." in alone.notices
+    with pytest.raises(UsageError, match="--mixed needs a second vendor family"):
         await plan(mixed=True, strict=True)
 
 
@@ -102,7 +102,7 @@ async def test_a_debate_asks_every_judge_twice() -> None:
 async def test_a_scaled_bench_says_so_and_names_what_it_dropped() -> None:
     scaled = await plan("research", settings=TWO, mixed=True, explorers=2, preset="research")
     assert (len(scaled.roster.seats), scaled.agents) == (4, 12)
-    assert "3 judges per family scaled down to 2: at most 12 agents sit" in scaled.warnings
+    assert "3 judges per family scaled down to 2: at most 12 agents" in scaled.warnings
     assert "perspectives dropped: contrarian" in scaled.warnings
 
 

@@ -98,11 +98,11 @@ async def test_who_decides_where_whom_sits(
 @pytest.mark.parametrize(("tier", "told"), [("light", False), ("medium", True), ("heavy", True)])
 async def test_a_tier_that_finds_nobody_stronger_says_so(tier: str, told: bool) -> None:
     made = await plan(TIERS.replace('strong = "sim:strong"\n', ""), tier=tier)
-    assert any(f"--tier {tier} finds nobody stronger than sim:plain" in line for line in made.warnings) is told
+    assert any(f"--tier {tier} has no effect, no stronger model than sim:plain is set" in line for line in made.warnings) is told
 
 
 async def test_copies_of_one_model_that_debate_are_told_apart_from_minds() -> None:
-    said = "several rounds between advisors of one model"
+    said = "several rounds between advisors on one model"
     assert any(said in line for line in (await plan(rounds=2)).warnings)
     assert not any(said in line for line in (await plan()).warnings)
     assert not any(said in line for line in (await plan(seats={"skeptic": "sim:other"}, rounds=2)).warnings)

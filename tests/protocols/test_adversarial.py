@@ -273,4 +273,4 @@ async def test_one_draft_has_no_outcome_and_says_above_the_answer_that_nobody_te
     minutes = await run.finish()
     assert [key for key in run.asked if "chair" in key] == ["verdict/chair"]
     assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("incomplete", None, None)
-    assert "not tested by anyone" in minutes.reason
+    assert "was not tested" in minutes.reason

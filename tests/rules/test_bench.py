@@ -77,7 +77,7 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
 
 @pytest.mark.behaviour("20-bench-debate-needs-two")
 def test_a_debate_of_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="--debate needs 2 judges"):
+    with pytest.raises(UsageError, match="--debate needs at least 2 judges"):
         seat_bench(debate=True, count=1)
     assert seat_bench(debate=True, count=1, mixed=True).judges == 2
 

@@ -15,7 +15,7 @@ def said(name: str, text: str, role: str = "") -> Statement[None]:
 def test_the_heading_says_that_there_was_no_chair_and_that_nobody_weighed_it() -> None:
     text = digest("No chair", {"alpha": said("alpha", "Tabs.", "Deep Explorer")}, [])
     assert text.startswith("## No chair: digest of statements\n")
-    assert "No one has weighed these statements against each other." in text
+    assert "These statements have not been weighed against each other." in text
     assert text.endswith("### Alpha (Deep Explorer)\n\nTabs.")
 
 

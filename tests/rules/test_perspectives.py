@@ -137,16 +137,16 @@ def test_a_name_alone_is_its_own_viewpoint() -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ("a,,b", 'the name "" without a letter'),
+        ("a,,b", 'name "" has no letter'),
         ("a,A", 'names "a" twice'),
         ("error paths,error-paths", 'names "error paths" twice'),
-        ("123", 'the name "123" without a letter'),
-        ("x" * 61, "a name of 61 letters"),
-        ([], "names no perspectives"),
+        ("123", 'name "123" has no letter'),
+        ("x" * 61, "has 61 characters"),
+        ([], "contains no perspectives"),
     ],
 )
 def test_names_no_judge_can_bear_are_refused(names: str | list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=f"--perspectives .*{words}"):
+    with pytest.raises(UsageError, match=f"--perspectives.*{words}"):
         perspectives_named(names)
 
 
@@ -178,25 +178,25 @@ def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("perspectives: [", "is not YAML (expected the node content, but found '<stream end>', line 1): mend it"),
-        ("a: !!python/object/apply:os.system [ls]", "is not YAML (could not determine a constructor"),
+        ("perspectives: [", "is not valid YAML (expected the node content, but found '<stream end>', line 1): fix the syntax"),
+        ("a: !!python/object/apply:os.system [ls]", "is not valid YAML (could not determine a constructor"),
         (b"\xff\xfe\x00", "cannot be read"),
-        ("", "names no perspectives"),
-        ("perspectives:", "names no perspectives"),
-        ("perspectives: []", "names no perspectives"),
-        ("perspectives: auditor", "names no perspectives"),
-        ("just words", "names no perspectives"),
+        ("", "contains no perspectives"),
+        ("perspectives:", "contains no perspectives"),
+        ("perspectives: []", "contains no perspectives"),
+        ("perspectives: auditor", "contains no perspectives"),
+        ("just words", "contains no perspectives"),
         ("perspectives:\n  - focus: x", "has no name for perspective 1"),
         ("perspectives:\n  - name: 3", "has no name for perspective 1"),
         ("perspectives:\n  - [a]", "has no name for perspective 1"),
         ("- a\n- name: A", 'names "a" twice'),
         (
             "- name: a\n  foucs: x",
-            'the unknown key "foucs" in "a": did you mean "focus"? known are name, persona, focus',
+            'an unknown key "foucs" in "a": did you mean "focus"? known are name, persona, focus',
         ),
-        ("- name: a\n  focus: [x]", 'a focus for "a" that is no text'),
-        ("- name: a\n  focus:", 'a focus for "a" that is no text'),
-        ("[" * 5_000, "is not YAML"),
+        ("- name: a\n  focus: [x]", 'focus of "a" is not a string'),
+        ("- name: a\n  focus:", 'focus of "a" is not a string'),
+        ("[" * 5_000, "is not valid YAML"),
         ("- " + "x" * 300_000, "larger than 256 kB"),
     ],
 )
@@ -206,15 +206,15 @@ def test_a_file_that_is_no_list_of_names_is_refused_in_one_line(tmp_path: Path, 
 
 @pytest.mark.behaviour("issue-3-perspectives-file-refused")
 def test_broken_toml_is_refused_in_one_line(tmp_path: Path) -> None:
-    assert "is not TOML" in refused(written(tmp_path, "perspectives = [", "a.toml"))
+    assert "is not valid TOML" in refused(written(tmp_path, "perspectives = [", "a.toml"))
 
 
 @pytest.mark.behaviour("issue-3-perspectives-file-refused")
 def test_what_is_no_file_is_refused_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
-    assert "is no file" in refused(pipe)
-    assert "is no file" in refused(tmp_path)
+    assert "is not a file" in refused(pipe)
+    assert "is not a file" in refused(tmp_path)
     assert "does not exist" in refused(tmp_path / "none.yaml")
 
 

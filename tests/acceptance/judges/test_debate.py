@@ -173,7 +173,7 @@ def test_with_one_judge_left_after_the_first_round_there_is_no_second_and_it_is_
     done = council(*LINE)
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert not [key for key in court.steps() if key.startswith("r2/")]
-    assert "1 (no debate: only one judge answered the first, and nobody can answer it)" in text_of(court, done.json)
+    assert "1 (no debate: only one judge answered the first round)" in text_of(court, done.json)
 
 
 @pytest.mark.behaviour("issue-3-debate")

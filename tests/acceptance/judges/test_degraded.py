@@ -115,12 +115,12 @@ def test_without_a_second_family_mixed_warns_and_strict_refuses(court: Court, co
     court.configure(second=False)
     done = council("--mixed", "validate", "src/auth", "--json")
     assert (done.code, [seat["name"] for seat in done.json["seats"]]) == (0, ["judge-1", "judge-2", "judge-3"])
-    assert "--mixed found no second family: the judges of the first sit alone" in text_of(court, done.json)
+    assert "--mixed found no second vendor family: all judges are of the first" in text_of(court, done.json)
     assert done.json["verdict"] == "PASS"
     spent = len(court.provider.log)
     refused = council("--mixed", "--strict", "validate", "src/auth", "--json")
     assert (refused.code, len(court.provider.log)) == (2, spent)
-    assert refused.json["error"].startswith("--mixed needs a second family, and none is available")
+    assert refused.json["error"].startswith("--mixed needs a second vendor family, but none is available")
     assert len(court.runs()) == 1
 
 

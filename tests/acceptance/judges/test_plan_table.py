@@ -22,7 +22,7 @@ AUTH, PLAN, API = (
     "taken as a target: api → src/api/",
 )
 ARCHITECTURE = "taken as a target: architecture → docs/ARCHITECTURE.md"
-SCALED = "3 judges per family scaled down to 2: at most 12 agents sit"
+SCALED = "3 judges per family scaled down to 2: at most 12 agents"
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def test_perspectives_raise_the_count_and_count_and_cap_lower_it(court: Court, c
     capped = plan("--preset=doc-review", "--explorers=5")
     assert (len(seats(capped)), capped["agents"]) == (2, 12)
     assert capped["warnings"] == [
-        "4 judges scaled down to 2: at most 12 agents sit", "perspectives dropped: completeness-auditor, audience-advocate",
+        "4 judges scaled down to 2: at most 12 agents", "perspectives dropped: completeness-auditor, audience-advocate",
     ]  # fmt: skip
     both = plan("--preset=doc-review", "--perspectives=mine,yours")
     assert seats(both) == ["judge-mine", "judge-yours"]
@@ -307,7 +307,7 @@ SENTENCES = {
     "--debate research caching": "Error: --debate is only supported with validate mode.",
     "--technique=scamper validate recent": "Error: --technique is only applicable to brainstorm mode.",
     "--technique=reverse research caching": "Error: --technique is only applicable to brainstorm mode.",
-    "--debate --count=1 validate recent": "--debate needs 2 judges to answer each other, and --count=1 seats one: raise --count",
+    "--debate --count=1 validate recent": "--debate needs at least 2 judges, but --count=1 seats one: raise --count",
 }
 
 
