@@ -345,7 +345,7 @@ def test_a_prompt_asks_for_the_sections_of_the_seed(name: str, parts: tuple[str,
         ),
         pytest.param(
             "adversarial/verdict",
-            ("did it land", "strongest alternative", "valid criticism built in", "does not speak of drafts"),
+            ("did it land", "strongest alternative", "valid criticism built in", "does not mention drafts"),
             marks=pytest.mark.behaviour("000-verdict-asks"),
         ),
     ],

@@ -75,7 +75,7 @@ class Ruling(Reply):
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"]
     answer: str = Field(description="the final answer itself, complete, in Markdown, without mentioning the process")
     assessment: str = Field(
-        description="how contested the answer was and what is still uncertain, two to four sentences"
+        description="how contested the answer was and which points are still uncertain, two to four sentences"
     )
 
     @model_validator(mode="after")
