@@ -1,4 +1,4 @@
-"""What each protocol can be told, and the shape it then has."""
+"""Protocol options: validation, defaults and flags."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse
 
 
 @pytest.mark.behaviour("house-flags-generated")
-def test_the_flag_file_is_what_the_option_models_say() -> None:
+def test_the_flag_file_matches_the_option_models() -> None:
     stored = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
     assert stored == flags_table(), "run python scripts/make_flags.py"
 
 
 @pytest.mark.behaviour("00-grammar-flag-owners")
-def test_flags_belong_to_the_protocols_that_the_grammar_names() -> None:
+def test_flags_belong_to_the_specified_protocols() -> None:
     owned: dict[str, set[str]] = {}
     for row in flags_table():
         for owner in row["owners"]:
@@ -48,7 +48,7 @@ def test_every_flag_has_a_help_text_and_a_kind() -> None:
         ("research", {"technique": "reverse"}, "Error: --technique is only applicable to brainstorm mode."),
     ],
 )
-def test_the_seed_s_own_sentences_are_said(task: str, given: dict[str, Any], sentence: str) -> None:
+def test_incompatible_options_raise_the_specified_errors(task: str, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refusal:
         parse_options("judges", task, given)
     assert str(refusal.value) == sentence
@@ -93,7 +93,7 @@ def test_a_wrong_option_is_refused_in_one_line(protocol: str, given: dict[str, A
     ("given", "rounds"),
     [({}, 1), ({"flow": "debate"}, 3), ({"flow": "DEBATE"}, 3), ({"flow": "debate", "rounds": 2}, 2)],
 )
-def test_a_debate_runs_three_rounds_unless_told_otherwise(given: dict[str, Any], rounds: int) -> None:
+def test_a_debate_has_three_rounds_by_default(given: dict[str, Any], rounds: int) -> None:
     assert parse_options("advisors", "ask", given).model_dump()["rounds"] == rounds
 
 
@@ -112,6 +112,6 @@ def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 
 
-def test_every_option_model_refuses_what_it_does_not_know() -> None:
+def test_every_option_model_forbids_unknown_options() -> None:
     for model in set(OPTIONS.values()):
         assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"

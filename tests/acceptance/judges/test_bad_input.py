@@ -1,4 +1,4 @@
-"""Bad input before judges: one clear line, exit 2, nothing sent, nothing recorded."""
+"""Bad input: one clear line, exit 2, nothing sent, nothing recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.packet.conftest import commit, git, write
 HERE = ("validate", "src/app.py")
 KNOWN = "security-audit, architecture, research, ops, code-review, plan-review, doc-review, retrospective, product, developer-experience"
 
-# What is typed → what the one line has to say.
+# Arguments → expected text of the error line.
 WRONG: dict[tuple[str, ...], str] = {
     ("validate", "src/nope.py"): 'there is no "src/nope.py" here',
     ("validate", "../outside.txt"): '"../outside.txt" lies outside the folder council was started in',
@@ -58,13 +58,13 @@ WRONG: dict[tuple[str, ...], str] = {
     ("--perspectives=a", "--perspectives-file=empty.yaml", *HERE): "--perspectives and --perspectives-file cannot be combined",
     ("--redact", "--skip-secrets", *HERE): "choose one",
     ("--mixed", "--flow=debate", *HERE): "--flow belongs to advisors and --mixed to judges",
-    ("--explorers=1", "--explorer-model=nobody:x", *HERE): 'unknown provider "nobody"',
+    ("--explorers=1", "--explorer-model=nowhere:x", *HERE): 'unknown provider "nowhere"',
 }  # fmt: skip
 
 
 @pytest.fixture
 def odd(court: Court) -> Court:
-    """Every odd file that a target or a flag could name."""
+    """Odd files that a target or a flag could name."""
     root = court.folder
     os.mkfifo(root / "pipe")
     (root / "picture.png").write_bytes(b"\x89PNG\0\0\0")
@@ -94,9 +94,7 @@ def test_bad_input_is_one_clear_line_and_no_run(odd: Court, council: Terminal) -
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-odd-files")
-def test_odd_files_in_a_folder_are_left_out_with_their_reason_and_the_rest_is_judged(
-    odd: Court, council: Terminal
-) -> None:
+def test_odd_files_in_a_folder_are_skipped_with_a_reason_and_the_rest_is_judged(odd: Court, council: Terminal) -> None:
     for name in ("out", "loop", "picture.png", "pipe"):
         (odd.folder / name).rename(odd.folder / "src" / "api" / name)
     plan = council("validate", "src/api", "--dry-run", "--json").json
@@ -109,7 +107,7 @@ def test_odd_files_in_a_folder_are_left_out_with_their_reason_and_the_rest_is_ju
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-limits")
-def test_a_text_that_is_too_large_is_a_hole_that_is_named_and_exits_three(court: Court, council: Terminal) -> None:
+def test_a_file_that_is_too_large_is_reported_as_a_hole_and_exits_three(court: Court, council: Terminal) -> None:
     write(court.folder, {"src/api/large.py": "x = 1\n" * 60_000})
     done = council("validate", "src/api", "--json")
     assert (done.code, done.json["verdict"]) == (3, "WARN")
@@ -139,7 +137,7 @@ def test_without_a_repository_recent_staged_and_ranges_say_so(
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-recent")
-def test_a_shallow_repository_with_few_commits_shows_what_there_is(
+def test_recent_in_a_shallow_clone_uses_the_available_commits(
     court: Court, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(4):
@@ -195,7 +193,7 @@ def test_a_hostile_git_config_runs_nothing(court: Court, council: Terminal, tmp_
     sent = b"".join(seen.raw for seen in court.provider.log)
     assert b"x = 2" in sent and b"y = 1" in sent
     with suppress(subprocess.CalledProcessError):
-        git(court.folder, "diff", "HEAD")  # the trap is a real one
+        git(court.folder, "diff", "HEAD")  # proves that the config is hostile
     assert canary.exists()
 
 
@@ -217,9 +215,7 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(court: Court, 
 
 
 @pytest.mark.behaviour("issue-3-bad-reply")
-def test_a_judge_that_answers_in_no_known_form_is_asked_once_more_and_then_absent(
-    court: Court, council: Terminal
-) -> None:
+def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-1"] = Reply(wrong_schema=True)
     court.bench.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
     done = council("validate", "src/app.py", "--json")

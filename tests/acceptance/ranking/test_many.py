@@ -54,7 +54,7 @@ def test_a_roster_of_the_settings_sits_by_its_name(table: Table, council: Termin
 @pytest.mark.parametrize(
     ("seats", "words"),
     [
-        (["alone"], "needs at least 2"),
+        (["alone"], "at least 2 are needed"),
         ([f"s{n}" for n in range(61)], "at most 60"),
         (["twin", "twin"], '"twin" twice'),
         (["chair", "other"], '"chair"'),
