@@ -158,7 +158,7 @@ async def test_a_protocol_can_be_handed_over_or_registered(second_opinion: counc
 
 
 def test_a_shipped_protocol_cannot_be_replaced() -> None:
-    with pytest.raises(UsageError, match='there is a protocol "triad" already'):
+    with pytest.raises(UsageError, match='protocol "triad" is already registered'):
         council.register(council.Protocol("triad", None))
 
 

@@ -1,4 +1,4 @@
-"""`council rosters`: which there are, who sits in each, and where it comes from."""
+"""`council rosters`: names, seats and origins."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_one_roster_is_shown_with_lenses_stances_and_members(capsys: pytest.Capt
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_as_json_nothing_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rosters", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["advisors"]["origin"] == "built-in" and rows["advisors"]["about"]
@@ -64,14 +64,14 @@ def test_as_json_nothing_is_left_out(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_a_file_can_be_shown_before_it_sits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_roster_file_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text('[[seats]]\nname = "solo"\n')
     assert run(["rosters", "show", "mine.toml"]) == 0
     assert "solo (Solo)" in capsys.readouterr().out
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_a_broken_roster_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_broken_roster_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = own_folder(tmp_path) / "broken.toml"
     path.write_text("seats = [")
     assert run(["rosters"]) == 0
@@ -84,7 +84,7 @@ def test_a_broken_roster_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.mark.parametrize("name", ["boards", "nope.toml", "."])
-def test_a_roster_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_an_unknown_roster_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run(["rosters", "show", name]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)

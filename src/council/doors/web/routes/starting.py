@@ -26,7 +26,7 @@ router = APIRouter(prefix="/api", tags=["starting"])
 SPOKEN_OF = "Which way should it be done?"  # a question that names nothing, to see what a protocol would do
 FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
 PROTOCOL = {
-    "name": "adversarial", "summary": "draft apart, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
+    "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
     "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
 }  # fmt: skip
 MEMBERS = {
