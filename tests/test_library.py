@@ -56,7 +56,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
 
 
 def test_an_unknown_name_says_which_there_are() -> None:
-    with pytest.raises(AttributeError, match=r'council has no "convenne": .*convene'):
+    with pytest.raises(AttributeError, match=r'has no attribute "convenne": .*convene'):
         _ = council.convenne  # type: ignore[attr-defined]
 
 

@@ -161,7 +161,7 @@ def test_a_member_that_comes_too_late_to_be_asked_is_told_of(table: Table, counc
         (("--from", "attack"), 'has no phase "attack" to fork from: it has draft, improve, synthesise'),
         (("--seat", "delta=sim:m1"), '--seat sets "delta", and nobody of that name sits in this run: it seats alpha, beta, gamma, chair'),
         (("--seat", "beta=nobody:m1"), 'unknown provider "nobody" in "nobody:m1"'),
-        (("--seat", "beta"), "--seat takes NAME=MEMBER"),
+        (("--seat", "beta"), '--seat "beta" is not NAME=MEMBER'),
     ],
 )  # fmt: skip
 def test_a_fork_that_cannot_be_made_is_one_line_and_costs_nothing(

@@ -60,9 +60,9 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
     table: Table, council: Terminal
 ) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    shown = typist.sees("You sit as beta.")
+    shown = typist.sees("Your seat is beta.")
     assert QUESTION in shown and "# Your part" in shown
-    typist.sees("A line with a single dot ends it")
+    typist.sees("End it with a line that has a single dot")
     typist.types("Not all of it.", "", f"Tape is slow: {mark('beta', 'draft')}.", ".")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -80,9 +80,9 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
 @pytest.mark.behaviour("50-human-typed")
 def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, "--protocol", "adversarial", *HUMAN, QUESTION)
-    typist.sees("You sit as beta.")
+    typist.sees("Your seat is beta.")
     typist.types("My draft.", ".")
-    typist.sees("You sit as beta. Your answer, field by field.")
+    typist.sees("Your seat is beta. Type your answer field by field.")
     typist.sees("issues, ")
     typist.types("major")
     typist.sees("hits, ")
@@ -97,7 +97,7 @@ def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) 
     typist.types("Mine counts them.", ".")
     typist.sees("verdict, ")
     typist.types("SURVIVED")
-    typist.sees("take one of STAND, MODIFIED, REJECTED")
+    typist.sees("choose one of STAND, MODIFIED, REJECTED")
     typist.types("mod")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -115,7 +115,7 @@ def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) 
 @pytest.mark.parametrize("typed", ["-\n", ".\n", "\x04"])
 def test_a_person_may_abstain_and_is_absent_with_that_reason(table: Table, council: Terminal, typed: str) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.presses(typed)
     typist.sees("You abstained.")
     done = typist.ended()
@@ -128,7 +128,7 @@ def test_a_person_may_abstain_and_is_absent_with_that_reason(table: Table, counc
 @pytest.mark.behaviour("50-human-terminal")
 def test_short_and_blunt_words_of_a_person_are_an_answer(table: Table) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("none", ".")
     assert typist.ended().code == 0
     assert "none" in table.prompt("merge/chair")
@@ -138,7 +138,7 @@ def test_the_live_table_steps_aside_and_comes_back(table: Table) -> None:
     gate = table.hold("draft")
     typist = Typist(table.folder, *TRIAD, QUESTION)
     gate.wait(count=2)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     gate.release()
     until(lambda: len(table.rows("SELECT 1 FROM results")) == 2, "the others have answered")
     assert "draft" not in typist.screen[typist._seen :]
@@ -153,7 +153,7 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     table: Table, council: Terminal
 ) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("Half an ans")
     typist.presses("\x03")
     done = typist.ended()
@@ -162,7 +162,7 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     assert asks() == []
     in_order(council)
     again = Typist(table.folder, "resume")
-    again.sees("a single - abstains.")
+    again.sees("a single - to abstain.")
     again.types("All of it.", ".")
     assert again.ended().code == 0
     assert "All of it." in table.prompt("merge/chair")
@@ -179,7 +179,7 @@ def test_off_a_terminal_a_person_is_refused_before_anything_is_spent(
 ) -> None:
     refused = table.council(*command, *TRIAD, QUESTION)
     assert (refused.code, (refused.err or refused.out).count("\n")) == (2, 1)
-    assert 'a person sits as "beta", and nobody can be asked here' in refused.err + refused.out.replace('\\"', '"')
+    assert 'seat "beta" is a person, but there is no terminal' in refused.err + refused.out.replace('\\"', '"')
     assert (table.provider.log, table.runs()) == ([], [])
 
 
@@ -188,7 +188,7 @@ def test_with_no_input_a_person_is_refused_at_a_terminal_too(table: Table) -> No
     typist = Typist(table.folder, "--no-input", *TRIAD, QUESTION)
     done = typist.ended()
     assert done.code == 2
-    assert "nobody can be asked here (no terminal, or --no-input)" in done.err
+    assert "there is no terminal (or --no-input is set)" in done.err
     assert (table.provider.log, table.runs()) == ([], [])
 
 
@@ -249,7 +249,7 @@ def test_an_answer_that_cannot_be_right_is_asked_for_again_with_the_reason(detac
 def test_whoever_watches_a_detached_run_at_a_terminal_is_asked_there(detached: Table, council: Terminal) -> None:
     run = council("--detach", "--json", *TRIAD, QUESTION).json["run"]
     typist = Typist(detached.folder, "watch", run)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("From afar.", ".")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -261,10 +261,10 @@ def test_whoever_watches_a_detached_run_at_a_terminal_is_asked_there(detached: T
 
 def test_a_question_that_is_answered_elsewhere_is_taken_back(table: Table) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     gate, one = table.hold("merge"), asked("draft/beta")
     assert answer(one["run"], one["key"], "I was faster.")
-    typist.sees("It is no longer asked: somebody else has answered, or the time is over.")
+    typist.sees("This question is closed: it was answered elsewhere or timed out.")
     gate.release()
     assert typist.ended().code == 0
     assert "I was faster." in table.prompt("merge/chair")
@@ -276,14 +276,14 @@ def test_a_question_that_is_answered_elsewhere_is_taken_back(table: Table) -> No
 @pytest.mark.behaviour("50-human-resumed")
 def test_a_killed_run_goes_on_with_what_the_person_has_said(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, "--protocol", "adversarial", *HUMAN, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types(f"My only draft: {mark('beta', 'draft')}.", ".")
-    typist.sees("Your answer, field by field.")
+    typist.sees("Type your answer field by field.")
     os.killpg(typist.process.pid, signal.SIGKILL)
     typist.ended()
     in_order(council)
     again = Typist(table.folder, "resume")
-    shown = again.sees("Your answer, field by field.")
+    shown = again.sees("Type your answer field by field.")
     assert "My only draft" in shown  # quoted in what the attacker is shown, not asked for again
     again.sees("issues, ")
     again.types("", ".", "stand")
@@ -342,7 +342,7 @@ def test_the_clock_of_the_members_is_not_that_of_a_person(table: Table) -> None:
     """Gamma runs out of time; the person, who was asked at the same moment, is still waited for."""
     table.cast.instead["gamma"] = Reply(hang=True)
     typist = Typist(table.folder, "--timeout", "0.3", *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     until(lambda: table.rows("SELECT 1 FROM events WHERE type = 'fault'"), "gamma is given up")
     typist.types("Still here.", ".")
     done = typist.ended()
@@ -356,7 +356,7 @@ def test_the_hour_is_a_setting(council: Terminal) -> None:
 
 def test_a_person_is_never_left_behind_for_being_silent(table: Table) -> None:
     typist = Typist(table.folder, "--grace", "0", *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     until(lambda: len(table.rows("SELECT 1 FROM results")) == 2, "the others have answered")
     typist.types("Late.", ".")
     assert typist.ended().code == 0
@@ -365,7 +365,7 @@ def test_a_person_is_never_left_behind_for_being_silent(table: Table) -> None:
 
 def test_a_terminal_that_goes_away_leaves_a_run_that_can_be_resumed(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     os.killpg(typist.process.pid, signal.SIGHUP)
     assert typist.ended().code == 130
     (run,) = table.runs()

@@ -12,7 +12,7 @@ from tests.doors.terminal import AtTerminal
 from tests.fake_provider import FakeProvider
 
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
-ASKS = "convene it? [y/N]"
+ASKS = "Continue? [y/N]"
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def table(provider: FakeProvider) -> Table:
 def test_above_the_limit_it_asks_and_goes_on_with_a_yes(table: Table) -> None:
     terminal = AtTerminal("--protocol", "triad", QUESTION)
     before = terminal.until(ASKS)
-    assert "this council is expected to cost $0." in before
-    assert "confirm_above is $0.01" in before
+    assert "Estimated $0." in before
+    assert "(at most $" in before
     assert table.provider.log == []
     terminal.type("y\n")
     assert terminal.end() == 0

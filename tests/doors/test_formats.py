@@ -61,7 +61,7 @@ def test_json_is_a_format_and_the_flag_stays(council: Council) -> None:
 def test_two_wishes_for_standard_output_are_refused_before_anything_is_spent(council: Council, other: str) -> None:
     code, out, err = council("validate", "plan.md", "--format", "sarif", other)
     assert code == 2
-    assert f"and {other} both say what goes to standard output" in out + err
+    assert f"and {other} conflict" in out + err
     assert not Path(".agents").exists()
 
 

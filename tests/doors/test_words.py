@@ -41,7 +41,7 @@ def test_mode_is_another_name_for_protocol(capsys: pytest.CaptureFixture[str]) -
     assert run([*SCRIPTED, "--dry-run", "--json", "--mode", "triad", "Tabs?"]) == 0
     assert json.loads(capsys.readouterr().out)["protocol"] == "triad"
     assert run([*SCRIPTED, "--dry-run", "--mode", "triad", "--protocol", "adversarial", "Tabs?"]) == 2
-    assert "they are one flag" in capsys.readouterr().err
+    assert "--mode is an alias of --protocol" in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("00-management-words")

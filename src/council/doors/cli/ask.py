@@ -1,4 +1,4 @@
-"""Convening: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`, the main job."""
+"""The main command: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from council.doors.cli.given import OneOf, Whole, Wish, piped
 from council.doors.cli.words import BUILT, COMMON, owned_flags
 
 KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
-USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
+USAGE = """Ask several language models one question and get one answer that says how far to trust it.
 
 \b
 council "Should we …?"                     deliberate and answer
 council "adversarial council: A or B?"     stress-test an answer
-council validate recent                    judges review what changed: PASS, WARN or FAIL
+council validate recent                    judges review recent changes: PASS, WARN or FAIL
 council --dry-run "…"                      show the plan, spend nothing
-council runs · resume · replay · report    past councils
-council models · doctor · config           who can sit, and why not
+council runs · resume · replay · report    past runs
+council models · doctor · config           available models and settings
 """
 
 
@@ -37,7 +37,7 @@ def convening() -> click.Command:
 
 
 class Convening(click.Command):
-    """Help in sections: the flags of every council, then those of single protocols, then the commands."""
+    """Command whose help lists common flags, protocol flags and management commands."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage("council", "[FLAGS] [ask|validate|brainstorm|research] WORDS…")
@@ -57,7 +57,7 @@ class Convening(click.Command):
                 own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):
-            formatter.write_dl([(f"council {word}", what) for word, what in BUILT.items()])
+            formatter.write_dl([(f"council {word}", text) for word, text in BUILT.items()])
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -98,14 +98,14 @@ def show_packet(words: tuple[str, ...], **given: Any) -> int:
 
 
 def packet_command() -> click.Command:
-    """`council packet …` takes what convening takes, so that it shows what that would send."""
+    """Build `council packet`, which takes the same arguments as asking a question."""
     parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
     return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
 
 
 def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
-    said = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
-    owned = {name: value for name, value in said if value is not None and value is not False}  # 0 was said
+    values = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
+    owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
         "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
         "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
@@ -119,6 +119,6 @@ def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
 def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
     if protocol and mode and protocol != mode:
         raise click.UsageError(
-            f'--protocol says "{protocol}" and --mode says "{mode}": they are one flag, give it once'
+            f'--protocol "{protocol}" and --mode "{mode}" conflict: --mode is an alias of --protocol, give one of them'
         )
     return protocol or mode

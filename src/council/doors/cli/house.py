@@ -1,4 +1,4 @@
-"""Commands about the house itself: who can sit, which settings are in force, which presets and rosters there are."""
+"""The commands presets, rosters, models, doctor and config."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def presets_command() -> click.Group:
             "show",
             callback=show_preset,
             params=[click.Argument(["name"]), JSON],
-            help="one preset: its perspectives and what each asks",
+            help="Show the perspectives of a preset.",
         )
     )
     return group
@@ -73,7 +73,7 @@ def rosters_command() -> click.Group:
         "rosters", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["rosters"], callback=_rosters_default
     )
     name = click.Argument(["name"], metavar="NAME|FILE")
-    group.add_command(command("show", show_roster, name, help="one roster: its seats, their lenses and members"))
+    group.add_command(command("show", show_roster, name, help="Show the seats of a roster."))
     return group
 
 
@@ -116,9 +116,9 @@ def _roster_lines(row: Json) -> list[str]:
 
 
 def _seat_line(seat: Json) -> str:
-    said = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
+    parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
-    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, said))}"
+    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
 
 
 def models_command() -> click.Command:
@@ -135,7 +135,7 @@ def models_command() -> click.Command:
 
         return int(drive_from(given).with_convener(job))
 
-    return command("models", models, click.Option(["--price"], is_flag=True, help="What each charges for its tokens."))
+    return command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
 def _model_line(row: Json) -> str:
@@ -149,7 +149,7 @@ def _tokens(context: int | None) -> str:
 
 
 def _charge(price: Json | None) -> str:
-    """Dollars for a million tokens. Above some size of the input most charge more; the JSON has it all."""
+    """Format prices in dollars per million tokens. Only the JSON output has the tiers."""
     if price is None:
         return "price unknown"
     rates = " · ".join(
@@ -163,9 +163,7 @@ def _charge(price: Json | None) -> str:
 
 
 def doctor_command() -> click.Command:
-    deep_ = click.Option(
-        ["--deep"], is_flag=True, help="Ask each member that would sit for one word, and say what it cost."
-    )
+    deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
 
     def doctor(deep: bool, **given: Any) -> int:
         async def job(convener: Any) -> int:
@@ -187,7 +185,7 @@ STEPS = ("configured", "installed", "key", "answered")
 
 
 def _examined(rows: list[Json]) -> list[str]:
-    """A table of the four steps each member takes to the council, what is known of it, and what to do next."""
+    """Format a table of the four checks per member, with details and the next step."""
     from council.render.clean import one_line
 
     width = max(len(row["member"]) for row in rows)
@@ -207,7 +205,12 @@ def _rest(row: Json) -> str:
 
 def _seated(seats: Json) -> list[str]:
     lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
-    return ["a council now:", *lines, f"families: {seats['families']}", *(f"! {notice}" for notice in seats["notices"])]
+    return [
+        "seats of a run now:",
+        *lines,
+        f"families: {seats['families']}",
+        *(f"! {notice}" for notice in seats["notices"]),
+    ]
 
 
 def config_command() -> click.Command:
@@ -226,4 +229,4 @@ def config_command() -> click.Command:
 
         return int(drive_from(given).with_convener(job))
 
-    return command("config", config, click.Option(["--origin"], is_flag=True, help="Say where each value comes from."))
+    return command("config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from."))

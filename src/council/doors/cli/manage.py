@@ -1,4 +1,4 @@
-"""The management commands: past runs, settings, members."""
+"""The group of management commands, and the commands worker, replay, report and gate."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def management() -> click.Group:
         _worker(),
         mcp_command(),
     )
-    for one in (*built, *map(_planned, PLANNED)):
-        group.add_command(one)
+    for entry in (*built, *map(_planned, PLANNED)):
+        group.add_command(entry)
     return group
 
 
@@ -74,11 +74,11 @@ def _replay() -> click.Command:
             type=click.FloatRange(min=0),
             default=4.0,
             show_default=True,
-            help="Times as fast as it was; 0: at once.",
+            help="Playback speed; 0 plays it at once.",
         ),
-        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--no-color"], is_flag=True, help="No colour."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
     ]
 
     def replay(run: str | None, speed: float, **given: Any) -> int:
@@ -93,7 +93,7 @@ def _report() -> click.Command:
         type=click.Choice(FORMATS),
         default="md",
         show_default=True,
-        help="How it is printed; html is one file with every view of the page.",
+        help="Output format; html is one file with every view of the page.",
     )
 
     def report_(run: str | None, form: str, **given: Any) -> int:
@@ -111,7 +111,9 @@ def _report() -> click.Command:
 
 def _gate() -> click.Command:
     levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
-    level = click.Option(["--fail-on"], type=levels, default="fail", show_default=True, help="What does not pass.")
+    level = click.Option(
+        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
+    )
 
     def gate_(run: str | None, fail_on: str, **given: Any) -> int:
         async def job(convener: Any) -> int:
@@ -132,11 +134,11 @@ def _gate() -> click.Command:
 
 
 def _planned(word: str) -> click.Command:
-    """A word that is reserved: it never starts a run, and says that it cannot do anything yet."""
+    """Create a hidden command for a reserved word. It never starts a run and reports that it is not available yet."""
 
     def refuse(**given: Any) -> int:
         raise UsageError(
-            f'the command "{word}" is planned, not built yet: nothing was done. To ask it as a question: council ask "{word} …"'
+            f'command "{word}" is not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
         )
 
     arguments = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)

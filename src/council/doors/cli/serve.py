@@ -16,19 +16,15 @@ from council.errors import UsageError
 NEEDED = ("fastapi", "uvicorn")
 FLAGS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
+    click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
     click.Option(
-        ["--port"], type=click.IntRange(0, 65535), metavar="N", help="Listen there; 0: on any port that is free."
+        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be used; repeatable."
     ),
-    click.Option(
-        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be seen; repeatable."
-    ),
-    click.Option(
-        ["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="What a run may cost at the most."
-    ),
+    click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit per run."),
     click.Option(
         ["--unsafe-host"],
         metavar="ADDRESS",
-        help="Listen on this address, where others reach this machine; they need only the token.",
+        help="Listen on this address. Anyone who can reach it needs only the token.",
     ),
     CONFIG,
 )
@@ -47,7 +43,7 @@ def _serve(
     **given: Any,
 ) -> int:
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
-        raise UsageError(f"council serve needs {missing}, which is not installed: run `pip install 'council[web]'`")
+        raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
     from council.doors.bounds import Owner
     from council.doors.web.hall import Hall, roots_from
     from council.doors.web.serving import address, serve
