@@ -138,7 +138,7 @@ def _planned(word: str) -> click.Command:
 
     def refuse(**given: Any) -> int:
         raise UsageError(
-            f'command "{word}" is not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
+            f'command "{word}" is planned but not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
         )
 
     arguments = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)
