@@ -43,19 +43,19 @@ class Caps:
     def of(cls, settings: Settings) -> Caps:
         return cls(settings.budget.get("max_cost"), settings.budget.get("max_cost_per_day"))
 
-    def cap(self, here: Caps, said: float | None) -> float | None:
+    def cap(self, here: Caps, requested: float | None) -> float | None:
         """Return the lowest cap of owner, folder and caller. Raise UsageError if the caller asks for more than allowed."""
-        most = _least(self.run, here.run)
-        if said is not None and most is not None and said > most:
+        limit = _least(self.run, here.run)
+        if requested is not None and limit is not None and requested > limit:
             raise UsageError(
-                f'max_cost "{said:g}" exceeds the limit of this server, nothing was spent: use {most:g} or less, or omit it'
+                f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it'
             )
         if self.day is not None and (here.day is None or here.day > self.day):
             raise UsageError(
                 f'max_cost_per_day of this folder exceeds the limit of this server "{self.day:g}", nothing was spent: '
                 "choose another folder, or lower [budget] max_cost_per_day there"
             )
-        return _least(most, said)
+        return _least(limit, requested)
 
 
 def _least(*amounts: float | None) -> float | None:
@@ -86,13 +86,13 @@ def own_root(owner: Owner) -> tuple[Path, ...]:
     return (owner.folder,)
 
 
-def folder_within(said: str | None, roots: Sequence[Path]) -> Path:
+def folder_within(requested: str | None, roots: Sequence[Path]) -> Path:
     """Resolve the folder of a run: the first root by default, or a folder below any root."""
-    place = resolved(roots[0] / (said or "."))
+    place = resolved(roots[0] / (requested or "."))
     if not within(place, roots):
-        raise UsageError(f"folder {quoted(said)} is outside the allowed roots: use a folder below {_shown(roots)}")
+        raise UsageError(f"folder {quoted(requested)} is outside the allowed roots: use a folder below {_shown(roots)}")
     if not place.is_dir():
-        raise UsageError(f"folder {quoted(said)} does not exist: use a folder below {_shown(roots)}, or omit it")
+        raise UsageError(f"folder {quoted(requested)} does not exist: use a folder below {_shown(roots)}, or omit it")
     return place
 
 
@@ -111,9 +111,9 @@ def resolved(place: Path) -> Path:
 def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
     """Raise UsageError for options that name a file outside the roots, before the file is read."""
     for name in NAMES_A_FILE:
-        said = options.get(name)
-        if isinstance(said, str) and not within(resolved(folder / said), roots):
-            raise _outside(name, said, roots)
+        requested = options.get(name)
+        if isinstance(requested, str) and not within(resolved(folder / requested), roots):
+            raise _outside(name, requested, roots)
 
 
 def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
@@ -128,8 +128,8 @@ def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], s
         )
 
 
-def _outside(name: str, said: str, roots: Sequence[Path]) -> UsageError:
-    return UsageError(f"{name} {quoted(said)} is outside the allowed roots: use a path below {_shown(roots)}")
+def _outside(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
+    return UsageError(f"{name} {quoted(requested)} is outside the allowed roots: use a path below {_shown(roots)}")
 
 
 def _shown(roots: Sequence[Path]) -> str:

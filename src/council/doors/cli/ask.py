@@ -78,23 +78,23 @@ def _option(flag: dict[str, Any]) -> click.Option:
     return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
 
 
-def convene(words: tuple[str, ...], **given: Any) -> int:
+def convene(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.drive import Drive
 
-    wish = wish_from(words, given)
-    drive = Drive.from_flags(given, profile=wish.owned.get("profile"))
-    if given["detach"] and not given["dry_run"]:
+    wish = wish_from(words, params)
+    drive = Drive.from_flags(params, profile=wish.owned.get("profile"))
+    if params["detach"] and not params["dry_run"]:
         from council.doors.cli.detached import detach
 
         return detach(drive, wish)
-    return drive.convene(wish, dry_run=given["dry_run"])
+    return drive.convene(wish, dry_run=params["dry_run"])
 
 
-def show_packet(words: tuple[str, ...], **given: Any) -> int:
+def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.drive import Drive
 
-    wish = wish_from(words, given)
-    return Drive.from_flags(given, profile=wish.owned.get("profile")).packet(wish)
+    wish = wish_from(words, params)
+    return Drive.from_flags(params, profile=wish.owned.get("profile")).packet(wish)
 
 
 def packet_command() -> click.Command:
@@ -103,16 +103,23 @@ def packet_command() -> click.Command:
     return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
 
 
-def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
-    values = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
+def wish_from(words: tuple[str, ...], params: dict[str, Any]) -> Wish:
+    values = ((flag["name"], params[flag["name"]]) for flag in owned_flags())
     owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
-        "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
-        "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
+        "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": piped(words),
     }  # fmt: skip
-    protocol = _one_protocol(given["protocol"], given["mode"])
+    protocol = _one_protocol(params["protocol"], params["mode"])
     return Wish(
-        list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material, given["continued"]
+        list(words),
+        owned,
+        protocol,
+        params["verbose"],
+        params["strict"],
+        params["fail_on"],
+        material,
+        params["continued"],
     )
 
 

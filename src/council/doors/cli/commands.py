@@ -19,8 +19,8 @@ def command(name: str, callback: Any, *params: click.Parameter, help: str = "") 
     return click.Command(name, callback=callback, params=[*params, JSON, CONFIG], help=help or BUILT.get(name, ""))
 
 
-def drive_from(given: dict[str, Any]) -> Any:
+def drive_from(params: dict[str, Any]) -> Any:
     """Create a Drive. The import is local so that light commands start fast."""
     from council.doors.cli.drive import Drive
 
-    return Drive.from_flags(given)
+    return Drive.from_flags(params)

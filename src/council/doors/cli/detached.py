@@ -122,17 +122,17 @@ async def _until_left(following: AsyncIterator[Entry], convener: Convener, run: 
         return await convener.minutes(run)
 
     async with _tended(convener, run) as tending:
-        hearing, leaving = asyncio.ensure_future(heard()), asyncio.ensure_future(stop.wait())
-        tasks: set[asyncio.Future[Any]] = {hearing, leaving, tending}
+        reading, stopping = asyncio.ensure_future(heard()), asyncio.ensure_future(stop.wait())
+        tasks: set[asyncio.Future[Any]] = {reading, stopping, tending}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tending.done() and not hearing.done():
+            if tending.done() and not reading.done():
                 tending.result()
-            return hearing.result() if hearing.done() else None
+            return reading.result() if reading.done() else None
         finally:
-            for task in (hearing, leaving):
+            for task in (reading, stopping):
                 task.cancel()
-            await asyncio.gather(hearing, leaving, return_exceptions=True)
+            await asyncio.gather(reading, stopping, return_exceptions=True)
 
 
 async def _followed(convener: Convener, run: str, view: View, *, at_once: bool) -> AsyncIterator[Entry]:

@@ -58,18 +58,18 @@ class Drive:
     typed: bool = True  # ask human seats at the terminal
 
     @classmethod
-    def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
-        settings = {"timeout": given.get("timeout"), "seats": seats_from(given.get("seat") or ()), "profile": profile}
-        settings |= {"max_cost": given.get("max_cost"), "allow_unpriced": given.get("allow_unpriced") or None}
-        settings |= {"grace": patience(given.get("grace")), "no_resend": given.get("no_resend") or None}
-        settings |= {"effort": given.get("effort")}
-        plain = given.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    def from_flags(cls, params: Json, profile: str | None = None) -> Drive:
+        settings = {"timeout": params.get("timeout"), "seats": seats_from(params.get("seat") or ()), "profile": profile}
+        settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
+        settings |= {"grace": patience(params.get("grace")), "no_resend": params.get("no_resend") or None}
+        settings |= {"effort": params.get("effort")}
+        plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
-            settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),
-            bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
-            bool(given.get("quiet")), not plain, bool(given.get("ascii")), given.get("fail_on"),
-            not (given.get("yes") or given.get("no_input")),
-            one_format(given.get("format"), bool(given.get("json")), bool(given.get("jsonl"))), not given.get("no_input"),
+            settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
+            bool(params.get("verbose") or params.get("show")), params.get("show") or "", writable(params.get("output")),
+            bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
+            not (params.get("yes") or params.get("no_input")),
+            one_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
         )  # fmt: skip
 
     # Jobs
@@ -217,16 +217,18 @@ class Drive:
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
-        whole = report(minutes)
+        result = report(minutes)
         try:
             if not self.jsonl:
                 self._put(self._result(minutes, entries))
-            self.say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
+            self.say(
+                terminal.after(result if minutes.folder == str(Path.cwd()) else _from_afar(result, minutes.folder))
+            )
         except BrokenPipeError:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
             raise CouncilError(
-                f"cannot write the answer ({error.strerror}): read it in {whole['report_path']}"
+                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
             ) from error
         return exit_of(minutes, self.fail_on)
 
@@ -256,9 +258,9 @@ def exit_of(minutes: Minutes, fail_on: str | None = None) -> int:
     return exit_code(status, minutes.stopped, states) or verdict_code(report(minutes), fail_on)
 
 
-def _from_afar(whole: Json, folder: str) -> Json:
+def _from_afar(result: Json, folder: str) -> Json:
     """Return the report with an absolute path, for runs of another folder."""
-    return whole | {"report_path": str(Path(folder) / whole["report_path"]) if whole["report_path"] else None}
+    return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
 
 
 async def planned(convener: Convener, wish: Wish) -> Plan:

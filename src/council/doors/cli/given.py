@@ -72,9 +72,9 @@ def piped(words: tuple[str, ...]) -> str | None:
     return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "surrogateescape")  # the packet gate detects the encoding
 
 
-def seats_from(given: tuple[str, ...]) -> dict[str, str]:
+def seats_from(values: tuple[str, ...]) -> dict[str, str]:
     seats = {}
-    for seat in given:
+    for seat in values:
         name, equals, member = seat.partition("=")
         if not (name and equals and member):
             raise click.UsageError(f'--seat "{seat}" is not NAME=MEMBER: use for example --seat alpha=openai:gpt-5.2')

@@ -43,12 +43,12 @@ def resume_command() -> click.Command:
         click.Option(["--detach"], is_flag=True, help="Continue in the background and return at once."),
     ]
 
-    def resume(run: str | None, no_resend: bool, detach: bool, **given: Any) -> int:
+    def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
         if not detach:
-            return int(drive_from(given).resume(run, resend=not no_resend))
+            return int(drive_from(params).resume(run, resend=not no_resend))
         from council.doors.cli.detached import requeue
 
-        return requeue(drive_from(given | {"no_resend": no_resend}), run)
+        return requeue(drive_from(params | {"no_resend": no_resend}), run)
 
     return command("resume", resume, RUN, *flags, *_allowed(), *_shown())
 
@@ -59,19 +59,19 @@ def watch_command() -> click.Command:
         ["--fail-on"], type=levels, default=None, help="Exit 10 if the review result is this or worse."
     )
 
-    def watch_(run: str | None, **given: Any) -> int:
+    def watch_(run: str | None, **params: Any) -> int:
         from council.doors.cli.detached import watch
 
-        return watch(drive_from(given), run)
+        return watch(drive_from(params), run)
 
     return command("watch", watch_, RUN, level, *_shown())
 
 
 def cancel_command() -> click.Command:
-    def cancel_(run: str, **given: Any) -> int:
+    def cancel_(run: str, **params: Any) -> int:
         from council.doors.cli.detached import cancel
 
-        return cancel(drive_from(given), run)
+        return cancel(drive_from(params), run)
 
     return command("cancel", cancel_, THIS_RUN)
 
@@ -82,7 +82,7 @@ def fork_command() -> click.Command:
         click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."),
     ]  # fmt: skip
 
-    def fork_(run: str, phase: str | None, seat: tuple[str, ...], **given: Any) -> int:
-        return int(drive_from(given).fork(run, phase, seats_from(seat)))
+    def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
+        return int(drive_from(params).fork(run, phase, seats_from(seat)))
 
     return command("fork", fork_, THIS_RUN, *flags, *_allowed(), *_shown())

@@ -34,13 +34,13 @@ def keys_command() -> click.Group:
 
 
 @click.pass_context
-def _default(context: click.Context, /, **given: Any) -> int | None:
-    return list_keys(**given) if context.invoked_subcommand is None else None
+def _default(context: click.Context, /, **params: Any) -> int | None:
+    return list_keys(**params) if context.invoked_subcommand is None else None
 
 
-def list_keys(**given: Any) -> int:
+def list_keys(**params: Any) -> int:
     rows = [_row(name) for name in kept(os.environ)]
-    if given["json"]:
+    if params["json"]:
         print_json(rows)
     elif not rows:
         click.echo("no keys stored: store one with `council keys set ANTHROPIC_API_KEY`")
@@ -55,16 +55,16 @@ def _row(name: str) -> Json:
     return {"name": name, "used": "yes" if recalled(name) else "no: the keyring did not return it"}
 
 
-def set_key(name: str, **given: Any) -> int:
-    variable = _variable(name, given["config"])
+def set_key(name: str, **params: Any) -> int:
+    variable = _variable(name, params["config"])
     keep(variable, _read(variable), os.environ)
     first = f"; the environment variable {variable} takes precedence" if os.environ.get(variable) else ""
     click.echo(f"stored {variable} in the system keyring{first}", err=True)
     return 0
 
 
-def remove_key(name: str, **given: Any) -> int:
-    variable = _variable(name, given["config"])
+def remove_key(name: str, **params: Any) -> int:
+    variable = _variable(name, params["config"])
     forget(variable, os.environ)
     click.echo(f"removed {variable} from the system keyring", err=True)
     return 0

@@ -56,7 +56,7 @@ def management() -> click.Group:
 
 
 def _worker() -> click.Command:
-    def worker(**given: Any) -> int:
+    def worker(**params: Any) -> int:
         from council.doors.worker import work
 
         return work()
@@ -81,8 +81,8 @@ def _replay() -> click.Command:
         click.Option(["--no-color"], is_flag=True, help="Print no colour."),
     ]
 
-    def replay(run: str | None, speed: float, **given: Any) -> int:
-        return int(drive_from(given).replay(run, speed))
+    def replay(run: str | None, speed: float, **params: Any) -> int:
+        return int(drive_from(params).replay(run, speed))
 
     return command("replay", replay, RUN, *flags)
 
@@ -96,15 +96,15 @@ def _report() -> click.Command:
         help="Output format; html is one file with every view of the page.",
     )
 
-    def report_(run: str | None, form: str, **given: Any) -> int:
+    def report_(run: str | None, form: str, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.minutes import Minutes
 
             entries = await convener.entries(run or await convener.newest())
-            click.echo(rendered(Minutes.fold(entries), "json" if given["json"] else form, entries), nl=False)
+            click.echo(rendered(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("report", report_, RUN, form)
 
@@ -115,20 +115,20 @@ def _gate() -> click.Command:
         ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
     )
 
-    def gate_(run: str | None, fail_on: str, **given: Any) -> int:
+    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.render.report import report
             from council.rules.gate import gate
 
             value = report(await convener.minutes(run or await convener.newest()))
             code, why = gate(value, fail_on)
-            if given["json"]:
+            if params["json"]:
                 print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
             else:
                 click.echo(why)
             return code
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("gate", gate_, RUN, level)
 
@@ -136,7 +136,7 @@ def _gate() -> click.Command:
 def _planned(word: str) -> click.Command:
     """Create a hidden command for a reserved word. It never starts a run and reports that it is not available yet."""
 
-    def refuse(**given: Any) -> int:
+    def refuse(**params: Any) -> int:
         raise UsageError(
             f'command "{word}" is planned but not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
         )

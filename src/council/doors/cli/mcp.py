@@ -19,9 +19,9 @@ def mcp_command() -> click.Command:
         click.Option(["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."),
     ]  # fmt: skip
 
-    def mcp(**given: Any) -> int:
+    def mcp(**params: Any) -> int:
         from council.doors.mcp import serve  # the SDK import is slow
 
-        return serve(**given)
+        return serve(**params)
 
     return click.Command("mcp", callback=mcp, params=flags, help=BUILT["mcp"])

@@ -102,15 +102,15 @@ class Interview:
 
     async def conduct(self) -> None:
         while True:
-            asked = await self.convener.open_asks(self.view.run) if self.view.run else []
-            for one in asked:
+            questions = await self.convener.open_asks(self.view.run) if self.view.run else []
+            for question in questions:
                 with self.view.aside():
-                    await self._while_open(one)
+                    await self._while_open(question)
             await asyncio.sleep(LOOK)
 
-    async def _while_open(self, asked: Json) -> None:
+    async def _while_open(self, question: Json) -> None:
         """Ask until the question is answered here or closed elsewhere."""
-        typing, gone = asyncio.ensure_future(self._ask(asked)), asyncio.ensure_future(self._closed(asked))
+        typing, gone = asyncio.ensure_future(self._ask(question)), asyncio.ensure_future(self._closed(question))
         try:
             await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not typing.done():
@@ -122,22 +122,22 @@ class Interview:
                 task.cancel()
             await asyncio.gather(typing, gone, return_exceptions=True)
 
-    async def _closed(self, asked: Json) -> None:
+    async def _closed(self, question: Json) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            if asked["key"] not in {one["key"] for one in await self.convener.open_asks(asked["run"])}:
+            if question["key"] not in {row["key"] for row in await self.convener.open_asks(question["run"])}:
                 return
 
-    async def _ask(self, asked: Json) -> None:
+    async def _ask(self, question: Json) -> None:
         self.keyboard.forget()
-        self.say(f"\n{RULE}\n{clean(asked['prompt']).strip()}\n{RULE}")
-        self.say(f"Your seat is {clean(asked['seat'])}. {TYPED if asked['fields'] else FREE}")
+        self.say(f"\n{RULE}\n{clean(question['prompt']).strip()}\n{RULE}")
+        self.say(f"Your seat is {clean(question['seat'])}. {TYPED if question['fields'] else FREE}")
         try:
-            answer = await Form(self.keyboard, self.say).filled_in(asked)
+            answer = await Form(self.keyboard, self.say).filled_in(question)
         except Abstained:
             answer = ""
         try:
-            await self.convener.answer(asked["run"], asked["key"], answer)
+            await self.convener.answer(question["run"], question["key"], answer)
         except UsageError as error:
             self.say(str(error))
         else:
@@ -152,54 +152,54 @@ class Form:
     say: Callable[[str], None]
     ended: int = 0  # consecutive end-of-input reads
 
-    async def filled_in(self, asked: Json) -> str:
-        if not asked["fields"]:
+    async def filled_in(self, question: Json) -> str:
+        if not question["fields"]:
             return await self._text()
-        main = main_field(asked["schema"])
-        value = {one["name"]: await self._value(one, one["name"] == main) for one in asked["fields"]}
+        main = main_field(question["schema"])
+        value = {spec["name"]: await self._value(spec, spec["name"] == main) for spec in question["fields"]}
         return json.dumps(value, ensure_ascii=False)
 
-    async def _value(self, one: Json, main: bool = False, *, first: bool = False) -> Any:
+    async def _value(self, spec: Json, main: bool = False, *, first: bool = False) -> Any:
         """Ask for one value. With `first`, an empty line means that there are no more rows."""
-        if one["kind"] in ("rows", "group", "list"):
-            return await self._several(one)
-        if one["kind"] == "text" and main:
-            self.say(f"{_about(one)} (end with a line that has a single dot)")
+        if spec["kind"] in ("rows", "group", "list"):
+            return await self._several(spec)
+        if spec["kind"] == "text" and main:
+            self.say(f"{_about(spec)} (end with a line that has a single dot)")
             return await self._text()
         while True:
-            line = await self._line(f"{_about(one)}{_hint(one)}: ")
-            if not line and (first or one.get("optional")):
+            line = await self._line(f"{_about(spec)}{_hint(spec)}: ")
+            if not line and (first or spec.get("optional")):
                 return None
             try:
-                return READ[one["kind"]](one, line)
+                return READ[spec["kind"]](spec, line)
             except ValueError as error:
                 self.say(f"  {error}")
 
-    async def _several(self, one: Json) -> Any:
-        if one["kind"] == "group":
-            self.say(f"{_about(one)}:")
-            return {inner["name"]: await self._value(inner) for inner in one["fields"]}
-        self.say(f"{_about(one)} (one per line{_number(one)}; an empty line ends the list)")
+    async def _several(self, spec: Json) -> Any:
+        if spec["kind"] == "group":
+            self.say(f"{_about(spec)}:")
+            return {inner["name"]: await self._value(inner) for inner in spec["fields"]}
+        self.say(f"{_about(spec)} (one per line{_number(spec)}; an empty line ends the list)")
         values: list[Any] = []
-        while len(values) < one.get("maxItems", 100):
-            value = await (self._row(one) if one["kind"] == "rows" else self._item(one))
+        while len(values) < spec.get("maxItems", 100):
+            value = await (self._row(spec) if spec["kind"] == "rows" else self._item(spec))
             if value is not None:
                 values.append(value)
-            elif len(values) >= one.get("minItems", 0):
+            elif len(values) >= spec.get("minItems", 0):
                 break
             else:
-                self.say(f"  at least {one.get('minItems')} required")
+                self.say(f"  at least {spec.get('minItems')} required")
         return values
 
-    async def _row(self, one: Json) -> Json | None:
-        head, *rest = one["fields"]
+    async def _row(self, spec: Json) -> Json | None:
+        head, *rest = spec["fields"]
         value = await self._value(head, first=True)
         if value is None:
             return None
         return {head["name"]: value} | {inner["name"]: await self._value(inner) for inner in rest}
 
-    async def _item(self, one: Json) -> Any:
-        inner = {"name": "", "help": "", "kind": "choice" if "choices" in one else "text", **_choices(one)}
+    async def _item(self, spec: Json) -> Any:
+        inner = {"name": "", "help": "", "kind": "choice" if "choices" in spec else "text", **_choices(spec)}
         return await self._value(inner, first=True)
 
     async def _text(self) -> str:
@@ -222,55 +222,55 @@ class Form:
         return (line or "").strip()
 
 
-def _about(one: Json) -> str:
+def _about(spec: Json) -> str:
     """Format a label such as `verdict, your decision`. List items have no name."""
-    return clean(", ".join(filter(None, [one["name"], one["help"]]))) or "  "
+    return clean(", ".join(filter(None, [spec["name"], spec["help"]]))) or "  "
 
 
-def _hint(one: Json) -> str:
-    if one["kind"] == "yes or no":
+def _hint(spec: Json) -> str:
+    if spec["kind"] == "yes or no":
         return " (yes or no)"
-    return f" ({', '.join(map(str, one['choices']))})" if "choices" in one else ""
+    return f" ({', '.join(map(str, spec['choices']))})" if "choices" in spec else ""
 
 
-def _number(one: Json) -> str:
-    least, most = one.get("minItems"), one.get("maxItems")
+def _number(spec: Json) -> str:
+    least, most = spec.get("minItems"), spec.get("maxItems")
     return f", {least}" if least and least == most else f", {least} or more" if least else ""
 
 
-def _choices(one: Json) -> Json:
-    return {"choices": one["choices"]} if "choices" in one else {}
+def _choices(spec: Json) -> Json:
+    return {"choices": spec["choices"]} if "choices" in spec else {}
 
 
-def _choice(one: Json, line: str) -> Any:
+def _choice(spec: Json, line: str) -> Any:
     """Parse a choice, ignoring case and accepting an unambiguous prefix."""
-    meant = [choice for choice in one["choices"] if str(choice).casefold() == line.casefold()]
-    meant = meant or [
-        choice for choice in one["choices"] if line and str(choice).casefold().startswith(line.casefold())
+    matches = [choice for choice in spec["choices"] if str(choice).casefold() == line.casefold()]
+    matches = matches or [
+        choice for choice in spec["choices"] if line and str(choice).casefold().startswith(line.casefold())
     ]
-    if len(meant) != 1:
-        raise ValueError(f"choose one of {', '.join(map(str, one['choices']))}")
-    return meant[0]
+    if len(matches) != 1:
+        raise ValueError(f"choose one of {', '.join(map(str, spec['choices']))}")
+    return matches[0]
 
 
-def _yes_or_no(one: Json, line: str) -> bool:
+def _yes_or_no(spec: Json, line: str) -> bool:
     answer = line.casefold()
     if not answer or not ("yes".startswith(answer) or "no".startswith(answer)):
         raise ValueError("answer yes or no")
     return "yes".startswith(answer)
 
 
-def _whole(one: Json, line: str) -> int | float:
+def _whole(spec: Json, line: str) -> int | float:
     try:
-        number = int(line) if one["kind"] == "whole number" else float(line.replace(",", "."))
+        number = int(line) if spec["kind"] == "whole number" else float(line.replace(",", "."))
     except ValueError:
-        raise ValueError(f"enter a {one['kind']}") from None
-    low, high = one.get("minimum"), one.get("maximum")
+        raise ValueError(f"enter a {spec['kind']}") from None
+    low, high = spec.get("minimum"), spec.get("maximum")
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(f"enter a {one['kind']} from {low} to {high}")
+        raise ValueError(f"enter a {spec['kind']} from {low} to {high}")
     return number
 
 
 READ: dict[str, Callable[[Json, str], Any]] = {
-    "choice": _choice, "yes or no": _yes_or_no, "whole number": _whole, "number": _whole, "text": lambda one, line: line,
+    "choice": _choice, "yes or no": _yes_or_no, "whole number": _whole, "number": _whole, "text": lambda spec, line: line,
 }  # fmt: skip

@@ -30,8 +30,8 @@ def runs_command() -> click.Group:
 
 
 @click.pass_context
-def _runs_default(context: click.Context, /, **given: Any) -> int | None:
-    return list_runs(**given) if context.invoked_subcommand is None else None
+def _runs_default(context: click.Context, /, **params: Any) -> int | None:
+    return list_runs(**params) if context.invoked_subcommand is None else None
 
 
 # List and search
@@ -41,11 +41,11 @@ def _list() -> click.Command:
     return command("list", list_runs, help="List all runs, unfinished ones first.")
 
 
-def list_runs(**given: Any) -> int:
+def list_runs(**params: Any) -> int:
     async def job(convener: Any) -> int:
-        return _listed(await convener.runs(), given["json"], 'no runs yet: start one with council "…"')
+        return _listed(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _search() -> click.Command:
@@ -53,12 +53,12 @@ def _search() -> click.Command:
     return command("search", search_runs, words, help="Search questions, statements and answers; all words must match.")
 
 
-def search_runs(words: tuple[str, ...], **given: Any) -> int:
+def search_runs(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Any) -> int:
         terms = " ".join(words).split()
-        return _listed(await convener.search(terms), given["json"], f'no runs match "{" ".join(terms)}"')
+        return _listed(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _listed(rows: list[Json], as_json: bool, none: str) -> int:
@@ -92,12 +92,12 @@ def _show() -> click.Command:
     return command("show", show_run, RUN, *flags, help="Show the seats, status and answer of a run.")
 
 
-def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
+def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         from council.render.report import report
 
         minutes = await convener.minutes(run or await convener.newest())
-        if given["json"]:
+        if params["json"]:
             print_json(report(minutes))
             return 0
         rows = {row["id"]: row for row in await convener.runs()}
@@ -106,7 +106,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> 
         )
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _shown(minutes: Any, status: str, **how: Any) -> list[str]:
@@ -135,7 +135,7 @@ def _export() -> click.Command:
     )
 
 
-def export_run(run: str | None, output: str | None, **given: Any) -> int:
+def export_run(run: str | None, output: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         import json
 
@@ -151,7 +151,7 @@ def export_run(run: str | None, output: str | None, **given: Any) -> int:
                 file.write(whole)
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 # Remove
@@ -165,7 +165,7 @@ def _rm() -> click.Command:
     return command("rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept.")
 
 
-def remove_runs(runs: tuple[str, ...], before: Any, **given: Any) -> int:
+def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
     if bool(runs) == bool(before):
         raise UsageError("no runs given, nothing was removed: use `council runs rm RUN…` or --before DATE")
 
@@ -177,7 +177,7 @@ def remove_runs(runs: tuple[str, ...], before: Any, **given: Any) -> int:
                 removed.append(await convener.remove(run))
             except CouncilError as error:
                 kept[run] = str(error)
-        if given["json"]:
+        if params["json"]:
             print_json({"removed": removed, "kept": kept})
         else:
             click.echo(
@@ -188,7 +188,7 @@ def remove_runs(runs: tuple[str, ...], before: Any, **given: Any) -> int:
             )
         return 2 if runs and kept else 0  # fmt: skip
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 # Check
@@ -198,7 +198,7 @@ def _fsck() -> click.Command:
     return command("fsck", check_runs, RUN, help="Check the stored data of one run, or of all.")
 
 
-def check_runs(run: str | None, **given: Any) -> int:
+def check_runs(run: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         names = [run] if run else [row["id"] for row in await convener.runs()]
         problems = {
@@ -206,7 +206,7 @@ def check_runs(run: str | None, **given: Any) -> int:
         }
         problems |= {name: await convener.audit(name) for name in names}
         found = {name: lines for name, lines in problems.items() if lines}
-        if given["json"]:
+        if params["json"]:
             print_json({"checked": names, "problems": found})
         else:
             click.echo(
@@ -215,4 +215,4 @@ def check_runs(run: str | None, **given: Any) -> int:
             )
         return 1 if found else 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))

@@ -40,7 +40,7 @@ def _serve(
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
-    **given: Any,
+    **params: Any,
 ) -> int:
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
         raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
@@ -49,7 +49,7 @@ def _serve(
     from council.doors.web.serving import address, serve
 
     where = address(unsafe_host, port)
-    config = Path(given["config"]).absolute() if given.get("config") else None
+    config = Path(params["config"]).absolute() if params.get("config") else None
     roots = roots_from([Path.cwd(), *map(Path, root)])
     hall = Hall(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
     return serve(hall, where, open_page=open_page, say=click.echo)

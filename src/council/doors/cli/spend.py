@@ -26,34 +26,34 @@ def spend_command() -> click.Command:
         help="First day: a date such as 2026-11-15, today, 7d or all.",
     )
 
-    def spend(since: str, **given: Any) -> int:
+    def spend(since: str, **params: Any) -> int:
         day = first_day(since, time.time())
 
         async def job(convener: Any) -> int:
             spent = await convener.spending(day)
-            if given["json"]:
+            if params["json"]:
                 print_json(spent)
             else:
                 click.echo("\n".join(lines(spent)))
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("spend", spend, since)
 
 
-def first_day(said: str, now: float) -> str:
+def first_day(value: str, now: float) -> str:
     """Parse the value of --since and return the first day, or "" for all."""
-    if said == "all":
+    if value == "all":
         return ""
-    if said == "today" or re.fullmatch(r"\d{1,4}d", said):
-        back = 0 if said == "today" else max(0, int(said[:-1]) - 1)
+    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
+        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
         return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY))
     try:
-        return time.strftime("%Y-%m-%d", time.strptime(said, "%Y-%m-%d"))
+        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
     except ValueError:
         raise click.UsageError(
-            f'--since "{said}" is not a day: use a date such as 2026-11-15, today, 7d or all'
+            f'--since "{value}" is not a day: use a date such as 2026-11-15, today, 7d or all'
         ) from None
 
 
