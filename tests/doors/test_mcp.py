@@ -238,8 +238,8 @@ async def test_what_the_owner_says_at_the_start_holds(inner: Path) -> None:
         over = await refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
         out = await refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
     assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
-    assert "ask for 0.5 at most" in over
-    assert "outside of what this client may use" in out
+    assert "use 0.5 or less" in over
+    assert "outside the allowed roots" in out
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`council rosters`: names, seats and origins."""
+"""`council rosters`: list rosters with seats and origin, and show one."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def test_every_roster_is_listed_with_its_seats_and_where_it_comes_from(capsys: p
 @pytest.mark.behaviour("00-rosters-command")
 def test_one_roster_is_shown_with_lenses_stances_and_members(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rosters", "show", "board"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[:-1] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:-1] == [
         "board: Those who sign.",
         '  cfo (Cfo) [scripted:]: cash · "Who pays?" · dry',
         "  coo (Coo): people",
         "  chair: scripted:",
     ]
-    assert said[-1].startswith("from ") and said[-1].endswith("council.toml")
+    assert lines[-1].startswith("from ") and lines[-1].endswith("council.toml")
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_json_output_contains_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rosters", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["advisors"]["origin"] == "built-in" and rows["advisors"]["about"]
@@ -84,8 +84,8 @@ def test_a_broken_roster_does_not_hide_the_others(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("name", ["boards", "nope.toml", "."])
-def test_an_unknown_roster_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_missing_roster_is_a_one_line_error(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run(["rosters", "show", name]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "known are advisors, executives, generals, board" in said.err
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert "known are advisors, executives, generals, board" in captured.err
