@@ -121,7 +121,7 @@ async def test_runs_of_other_folders_are_unknown_to_a_client(mode: str, tmp_path
         assert (await called(client, "council_list"))["runs"] == []
         for tool in ("council_wait", "council_result"):
             for name in (run, run[:3]):
-                assert "of a folder that this client may use" in await refused(client, tool, run=name)
+                assert "in the folders of this client" in await refused(client, tool, run=name)
 
 
 @ERAS
@@ -133,7 +133,7 @@ async def test_a_client_that_does_not_name_its_roots_is_not_served(mode: str) ->
     try:
         async with Client(server_of(desk), mode=mode, list_roots_callback=unwilling) as client:
             if mode == "legacy":
-                assert "did not name them (no roots today)" in await refused(client, "council_list")
+                assert "did not list them (no roots today)" in await refused(client, "council_list")
             else:  # its own SDK ends the call
                 with pytest.raises(Exception, match="no roots today"):
                     await client.call_tool("council_list", {})
