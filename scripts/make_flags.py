@@ -1,4 +1,4 @@
-"""Write src/council/data/flags.json from the option models, so that `council --help` needs no pydantic."""
+"""Generate src/council/data/flags.json from the option models, so that `council --help` does not import pydantic."""
 
 from __future__ import annotations
 

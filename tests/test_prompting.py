@@ -343,7 +343,7 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
         ),
         pytest.param(
             "adversarial/verdict",
-            ("did it land", "strongest alternative", "valid criticism built in", "does not speak of drafts"),
+            ("did it land", "strongest alternative", "valid criticism built in", "does not mention drafts"),
             marks=pytest.mark.behaviour("000-verdict-asks"),
         ),
     ],

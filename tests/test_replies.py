@@ -1,4 +1,4 @@
-"""Typed replies: the schema that is sent, the words that come back, and what is said when they do not fit."""
+"""Typed replies: schema, parsing and faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for value in node.values() for found in objects(value)]
 
 
-# The schema that is sent
+# Schema
 
 
 @pytest.mark.behaviour("house-strict-schemas")
@@ -43,13 +43,13 @@ def test_a_schema_is_strict_all_the_way_down(reply: type[Reply], small: bool) ->
     assert not {"$ref", "$defs", "default"} & set(json.dumps(schema).replace('"', " ").split())
 
 
-def test_names_are_limited_to_those_present_at_any_depth() -> None:
+def test_choices_limit_values_at_any_depth() -> None:
     assert schema_of(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
     points = schema_of(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
     assert points["items"]["properties"]["issue"]["enum"] == ["beta-1"]
 
 
-def test_a_small_member_is_given_an_end_to_every_string_and_list() -> None:
+def test_the_schema_of_a_small_member_limits_strings_and_lists() -> None:
     properties = schema_of(Triage, {"leader": ["alpha"]}, small=True)["properties"]
     assert properties["reason"]["maxLength"] == SMALL_STRING
     assert (properties["agreed"]["maxItems"], properties["agreed"]["items"]["maxLength"]) == (SMALL_LIST, SMALL_STRING)
@@ -57,14 +57,14 @@ def test_a_small_member_is_given_an_end_to_every_string_and_list() -> None:
 
 
 @pytest.mark.behaviour("000-attack-severity", "000-attack-stance", "000-verdict-outcome")
-def test_the_words_of_the_seed_are_the_only_ones_a_reply_may_use() -> None:
+def test_enums_of_replies_match_the_specification() -> None:
     attack = schema_of(Attack, {})["properties"]
     assert attack["issues"]["items"]["properties"]["severity"]["enum"] == ["FATAL", "MAJOR", "MINOR"]
     assert attack["verdict"]["enum"] == ["STAND", "MODIFIED", "REJECTED"]
     assert schema_of(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
 
 
-# The words that come back
+# Parsing
 
 
 @pytest.mark.parametrize(
@@ -72,25 +72,25 @@ def test_the_words_of_the_seed_are_the_only_ones_a_reply_may_use() -> None:
     ["{}", "```json\n{}\n```", "```\n{}\n```", "  \n```JSON\n{}\n```\n "],
     ids=["bare", "json", "plain", "spaced"],
 )
-def test_a_fence_that_encloses_the_whole_message_is_taken_off(around: str) -> None:
+def test_a_code_fence_around_the_whole_message_is_stripped(around: str) -> None:
     assert read(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
 
 
 @pytest.mark.parametrize("around", ["Here you are: {}", "{} I hope this helps", "Sure!\n```json\n{}\n```"])
-def test_words_around_the_object_are_not_guessed_away(around: str) -> None:
+def test_text_around_the_object_is_a_fault(around: str) -> None:
     with pytest.raises(Fault) as caught:
         read(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
     assert caught.value.kind == "schema"
 
 
-def test_a_fault_names_the_field_and_keeps_what_was_said() -> None:
+def test_a_fault_names_the_field_and_keeps_the_raw_reply() -> None:
     said = json.dumps({key: value for key, value in TRIAGE.items() if key != "leader"})
     with pytest.raises(Fault) as caught:
         read(Triage, said, {})
     assert (caught.value.kind, caught.value.detail, caught.value.said) == ("schema", "leader: Field required", said)
 
 
-def test_extra_fields_are_ignored_when_they_come_back() -> None:
+def test_extra_fields_in_a_reply_are_ignored() -> None:
     assert read(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
 
 
@@ -105,7 +105,7 @@ def test_extra_fields_are_ignored_when_they_come_back() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_at_the_table_is_a_fault(
+def test_a_value_outside_the_choices_is_a_fault(
     reply: type[Reply], value: Any, choices: dict[str, list[str]], words: str
 ) -> None:
     with pytest.raises(Fault, match=words):
@@ -125,7 +125,7 @@ def test_overturned_on_a_landed_point_is_read() -> None:
 
 
 @given(st.text(max_size=300))
-def test_whatever_a_member_says_it_is_a_reply_or_a_fault(text: str) -> None:
+def test_any_text_is_a_reply_or_a_fault(text: str) -> None:
     for reply in ALL:
         try:
             read(reply, text, {"leader": ["alpha"]})
@@ -134,7 +134,7 @@ def test_whatever_a_member_says_it_is_a_reply_or_a_fault(text: str) -> None:
 
 
 @given(st.text(max_size=100))
-def test_unfencing_never_fails_and_never_adds(text: str) -> None:
+def test_stripping_a_code_fence_never_fails_and_never_adds_text(text: str) -> None:
     assert unfence(text) in text
 
 
@@ -144,7 +144,7 @@ def test_a_hostile_reply_is_a_fault_and_no_crash(deep: str) -> None:
         read(Triage, deep, {"leader": ["alpha"]})
 
 
-# How a person reads them
+# Rendering
 
 
 def test_a_triage_reads_as_leader_reason_and_points() -> None:

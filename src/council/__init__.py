@@ -1,9 +1,9 @@
-"""Council: convene several language models around one question.
+"""Public API of Council: ask several language models one question and get one answer.
 
     report = await council.convene("Which queue should we use?")        # or council.convene_sync(…)
     async for entry in council.stream("Which queue should we use?"): …
 
-What stands here is the public surface. Each name is loaded when it is first used, so that `import council` costs nothing.
+Names are loaded on first use, so `import council` is fast.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WHERE = {name: module for module, names in _PLACES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
-        raise AttributeError(f'council has no "{name}": {", ".join(__all__)} are its names')
+        raise AttributeError(f'module "council" has no attribute "{name}": use one of {", ".join(__all__)}')
     return getattr(import_module(_WHERE[name]), name)
 
 
@@ -57,7 +57,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """`council.convene` is the function, also after somebody has imported the module of that name."""
+    """Keep `council.convene` bound to the function after the module of the same name is imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _WHERE and isinstance(value, ModuleType)):

@@ -226,7 +226,7 @@ def test_one_draft_has_no_outcome(table: Table, council: Terminal) -> None:
     assert (done.json["outcome"], done.json["confidence"]) == (None, None)
     assert mark("chair", "verdict") in done.json["answer"]
     lines = above(shown(table, council), mark("chair", "verdict"))
-    assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested by anyone."
+    assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested."
     assert sorted(set(table.asked())) == ["draft/alpha", "draft/beta", "draft/gamma", "verdict/chair"]
 
 

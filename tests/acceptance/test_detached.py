@@ -72,7 +72,7 @@ def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council
     shown = council("runs", "show", run)
     assert shown.code == 0
     assert f"run {run} · queued · collaborative" in shown.out
-    assert "It is queued: nobody works on it yet." in shown.out
+    assert "queued: no worker has started it yet" in shown.out
     assert shown.out.rstrip().endswith(f"watch: council watch {run}")
     assert council("report", run).code == 0
     assert council("report", run, "--json").json["status"] == "incomplete"
@@ -145,7 +145,8 @@ def test_stopping_watch_does_not_stop_the_run(detached: Table, council: Terminal
     left = ended(watching)
     assert left.code == 130
     assert (
-        f"left alone: run {run} goes on; `council watch {run}` comes back, `council cancel {run}` stops it" in left.err
+        f"run {run} continues in the background: `council watch {run}` shows it, `council cancel {run}` stops it"
+        in left.err
     )
     assert left.out == ""
     assert status(detached, run) == "running"
@@ -172,7 +173,7 @@ def test_watch_reports_a_run_that_was_killed_in_another_terminal(table: Table, c
     (run,) = table.runs()
     watched = council("watch", run)
     assert watched.code == 1
-    assert f"nobody works on run {run} any more: `council resume {run}` goes on" in watched.err
+    assert f"run {run} was interrupted: continue it with `council resume {run}`" in watched.err
     gate.release()
 
 
@@ -200,7 +201,7 @@ def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, cou
     watching = detached.process("watch", run, "--json")
     cancelled = council("cancel", run)
     assert cancelled.code == 0
-    assert cancelled.out == f"run {run} is cancelled, what was answered is kept: `council resume {run}` goes on\n"
+    assert cancelled.out == f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`\n"
     watched = ended(watching)
     assert (watched.code, watched.json["status"]) == (130, "incomplete")
     assert {row["state"] for row in watched.json["degraded"]} >= {"cancelled"}
@@ -220,7 +221,7 @@ def test_a_cancelled_queued_run_is_never_started(detached: Table, council: Termi
     assert cancelled.json == {"run": run, "status": "incomplete", "cancelled": True}
     watched = council("watch", run)
     assert (watched.code, detached.provider.log) == (130, [])
-    assert council("cancel", run).out == f"run {run} has ended already (incomplete): nothing was stopped\n"
+    assert council("cancel", run).out == f"run {run} has already ended (incomplete): nothing to cancel\n"
     check_store(council)
 
 
@@ -255,7 +256,7 @@ def test_a_run_in_another_terminal_can_be_cancelled(table: Table, council: Termi
 def test_a_finished_run_cannot_be_cancelled(table: Table, council: Terminal) -> None:
     run = council("--json", *ARGS, QUESTION).json["run"]
     done = council("cancel", run)
-    assert (done.code, done.out) == (0, f"run {run} has ended already (complete): nothing was stopped\n")
+    assert (done.code, done.out) == (0, f"run {run} has already ended (complete): nothing to cancel\n")
     assert council("resume", run, "--json").json["status"] == "complete"
 
 

@@ -159,7 +159,7 @@ def test_a_member_that_will_not_be_asked_causes_a_warning(table: Table, council:
         (("--from", "attack"), 'has no phase "attack" to fork from: it has draft, improve, synthesise'),
         (("--seat", "delta=sim:m1"), '--seat sets "delta", but this run has no such seat: its seats are alpha, beta, gamma, chair'),
         (("--seat", "beta=nope:m1"), 'unknown provider "nope" in "nope:m1"'),
-        (("--seat", "beta"), "--seat takes NAME=MEMBER"),
+        (("--seat", "beta"), '--seat "beta" is not NAME=MEMBER'),
     ],
 )  # fmt: skip
 def test_an_invalid_fork_is_a_one_line_error_and_sends_nothing(

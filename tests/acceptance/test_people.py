@@ -60,9 +60,9 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
     table: Table, council: Terminal
 ) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    shown = typist.sees("You sit as beta.")
+    shown = typist.sees("Your seat is beta.")
     assert QUESTION in shown and "# Your part" in shown
-    typist.sees("A line with a single dot ends it")
+    typist.sees("End it with a line that has a single dot")
     typist.types("Not all of it.", "", f"Tape is slow: {mark('beta', 'draft')}.", ".")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -80,9 +80,9 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
 @pytest.mark.behaviour("50-human-typed")
 def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, "--protocol", "adversarial", *HUMAN, QUESTION)
-    typist.sees("You sit as beta.")
+    typist.sees("Your seat is beta.")
     typist.types("My draft.", ".")
-    typist.sees("You sit as beta. Your answer, field by field.")
+    typist.sees("Your seat is beta. Type your answer field by field.")
     typist.sees("issues, ")
     typist.types("major")
     typist.sees("hits, ")
@@ -97,7 +97,7 @@ def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) 
     typist.types("Mine counts them.", ".")
     typist.sees("verdict, ")
     typist.types("SURVIVED")
-    typist.sees("take one of STAND, MODIFIED, REJECTED")
+    typist.sees("choose one of STAND, MODIFIED, REJECTED")
     typist.types("mod")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -115,7 +115,7 @@ def test_a_typed_reply_is_asked_field_by_field(table: Table, council: Terminal) 
 @pytest.mark.parametrize("typed", ["-\n", ".\n", "\x04"])
 def test_a_person_may_abstain_and_is_absent_with_that_reason(table: Table, council: Terminal, typed: str) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.presses(typed)
     typist.sees("You abstained.")
     done = typist.ended()
@@ -128,7 +128,7 @@ def test_a_person_may_abstain_and_is_absent_with_that_reason(table: Table, counc
 @pytest.mark.behaviour("50-human-terminal")
 def test_a_short_answer_of_a_person_is_accepted(table: Table) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("none", ".")
     assert typist.ended().code == 0
     assert "none" in table.prompt("merge/chair")
@@ -138,7 +138,7 @@ def test_the_live_table_is_suspended_during_a_question(table: Table) -> None:
     gate = table.hold("draft")
     typist = Typist(table.folder, *TRIAD, QUESTION)
     gate.wait(count=2)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     gate.release()
     until(lambda: len(table.rows("SELECT 1 FROM results")) == 2, "the others have answered")
     assert "draft" not in typist.screen[typist._seen :]
@@ -153,7 +153,7 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     table: Table, council: Terminal
 ) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("Half an ans")
     typist.presses("\x03")
     done = typist.ended()
@@ -162,7 +162,7 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     assert asks() == []
     check_store(council)
     again = Typist(table.folder, "resume")
-    again.sees("a single - abstains.")
+    again.sees("a single - to abstain.")
     again.types("All of it.", ".")
     assert again.ended().code == 0
     assert "All of it." in table.prompt("merge/chair")
@@ -179,7 +179,7 @@ def test_without_a_terminal_a_person_is_rejected_before_anything_is_spent(
 ) -> None:
     refused = table.council(*command, *TRIAD, QUESTION)
     assert (refused.code, (refused.err or refused.out).count("\n")) == (2, 1)
-    assert 'a person sits as "beta", and nobody can be asked here' in refused.err + refused.out.replace('\\"', '"')
+    assert 'seat "beta" is a person, but there is no terminal' in refused.err + refused.out.replace('\\"', '"')
     assert (table.provider.log, table.runs()) == ([], [])
 
 
@@ -188,7 +188,7 @@ def test_with_no_input_a_person_is_rejected_at_a_terminal_too(table: Table) -> N
     typist = Typist(table.folder, "--no-input", *TRIAD, QUESTION)
     done = typist.ended()
     assert done.code == 2
-    assert "nobody can be asked here (no terminal, or --no-input)" in done.err
+    assert "there is no terminal (or --no-input is set)" in done.err
     assert (table.provider.log, table.runs()) == ([], [])
 
 
@@ -249,7 +249,7 @@ def test_an_invalid_answer_is_asked_for_again_with_the_reason(detached: Table, c
 def test_watching_a_detached_run_at_a_terminal_asks_the_person_there(detached: Table, council: Terminal) -> None:
     run = council("--detach", "--json", *TRIAD, QUESTION).json["run"]
     typist = Typist(detached.folder, "watch", run)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types("From afar.", ".")
     typist.sees("Thank you.")
     done = typist.ended()
@@ -261,10 +261,10 @@ def test_watching_a_detached_run_at_a_terminal_asks_the_person_there(detached: T
 
 def test_a_question_answered_elsewhere_is_withdrawn(table: Table) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     gate, one = table.hold("merge"), asked("draft/beta")
     assert answer(one["run"], one["key"], "I was faster.")
-    typist.sees("It is no longer asked: somebody else has answered, or the time is over.")
+    typist.sees("This question is closed: it was answered elsewhere or timed out.")
     gate.release()
     assert typist.ended().code == 0
     assert "I was faster." in table.prompt("merge/chair")
@@ -276,15 +276,15 @@ def test_a_question_answered_elsewhere_is_withdrawn(table: Table) -> None:
 @pytest.mark.behaviour("50-human-resumed")
 def test_a_resumed_run_keeps_the_answers_of_the_person(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, "--protocol", "adversarial", *HUMAN, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     typist.types(f"My only draft: {mark('beta', 'draft')}.", ".")
-    typist.sees("Your answer, field by field.")
+    typist.sees("Type your answer field by field.")
     os.killpg(typist.process.pid, signal.SIGKILL)
     typist.ended()
     check_store(council)
     again = Typist(table.folder, "resume")
-    shown = again.sees("Your answer, field by field.")
-    assert "My only draft" in shown  # part of the prompt of the attacker, not asked for again
+    shown = again.sees("Type your answer field by field.")
+    assert "My only draft" in shown  # quoted in what the attacker is shown, not asked for again
     again.sees("issues, ")
     again.types("", ".", "stand")
     again.sees("Thank you.")
@@ -342,7 +342,7 @@ def test_the_member_timeout_does_not_apply_to_a_person(table: Table) -> None:
     """Gamma times out; the person, asked at the same time, is still waited for."""
     table.cast.instead["gamma"] = Reply(hang=True)
     typist = Typist(table.folder, "--timeout", "0.3", *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     until(lambda: table.rows("SELECT 1 FROM events WHERE type = 'fault'"), "gamma is given up")
     typist.types("Still here.", ".")
     done = typist.ended()
@@ -356,7 +356,7 @@ def test_the_timeout_of_a_person_is_a_setting(council: Terminal) -> None:
 
 def test_the_grace_flag_does_not_drop_a_person(table: Table) -> None:
     typist = Typist(table.folder, "--grace", "0", *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     until(lambda: len(table.rows("SELECT 1 FROM results")) == 2, "the others have answered")
     typist.types("Late.", ".")
     assert typist.ended().code == 0
@@ -365,7 +365,7 @@ def test_the_grace_flag_does_not_drop_a_person(table: Table) -> None:
 
 def test_a_closed_terminal_leaves_a_run_that_can_be_resumed(table: Table, council: Terminal) -> None:
     typist = Typist(table.folder, *TRIAD, QUESTION)
-    typist.sees("a single - abstains.")
+    typist.sees("a single - to abstain.")
     os.killpg(typist.process.pid, signal.SIGHUP)
     assert typist.ended().code == 130
     (run,) = table.runs()

@@ -178,7 +178,7 @@ def test_the_grace_flag_drops_a_silent_seat(table: Table, council: Terminal) -> 
 def test_an_invalid_grace_is_rejected(table: Table, council: Terminal, value: str) -> None:
     done = council("--grace", value, QUESTION)
     assert (done.code, table.provider.log) == (2, [])
-    assert "--grace takes a number of seconds, 0 or more" in done.err
+    assert "is out of range: use 0 or more seconds" in done.err
 
 
 # Stopped

@@ -33,7 +33,7 @@ def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(t
     assert search(mark("beta", "draft")) == search(mark("chair", "merge")) == [second, first]
     assert search("archive", "Bär") == search("100%") == []
     assert council("runs", "search", "archive").out.startswith(first)
-    assert council("runs", "search", "no such word").out == 'no run speaks of "no such word"\n'
+    assert council("runs", "search", "no such word").out == 'no runs match "no such word"\n'
     assert council("runs", "search").code == 2
 
 
@@ -105,7 +105,7 @@ def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(table: Table,
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 86400))
     assert council("runs", "rm", "--before", day, "--json").json == {"removed": [old], "kept": {}}
     assert table.runs() == [new]
-    assert council("runs", "rm", "--before", day).out == "no run is that old\n"
+    assert council("runs", "rm", "--before", day).out == "no runs before that day\n"
 
 
 def _age(table: Table, run: str, days: int) -> None:

@@ -269,7 +269,7 @@ def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
     for command in (("watch", run), ("resume", "--detach", run)):
         refused = council(*command)
         assert refused.code == 2
-        assert f"run {run} needs SIM_KEY, which is not set here: set it, and try again" in refused.err
+        assert f"run {run} needs SIM_KEY: set it and try again" in refused.err
     assert (status(keyed, run), keyed.provider.log) == ("queued", [])
     monkeypatch.setenv("SIM_KEY", SECRET)
     watched = council("watch", run, "--json")

@@ -1,4 +1,4 @@
-"""Clients of `council mcp`: the SDK's own on the real command, and one that only writes and reads lines."""
+"""Clients of `council mcp`: the official SDK client on the real command, and a raw line client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ default = "scripted:"
 model = "scripted:"
 """ + "".join(f'[seats.{seat}]\nmodel = "scripted:"\n' for seat in ("alpha", "beta", "gamma"))
 COMMAND = ("-m", "council", "mcp")
-IDLE = "0.2"  # seconds without work after which the worker of a test goes
+IDLE = "0.2"  # idle seconds before the worker of a test exits
 QUESTION = "Should the archive move to cold storage?"
 HELLO: Json = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}}
 ENVELOPE = {
@@ -33,12 +33,12 @@ ENVELOPE = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The test's own, with a worker that goes soon after its last run."""
+    """Return the environment of the test, with a worker that exits soon after its last run."""
     return {**os.environ, "COUNCIL_WORKER_IDLE": IDLE, **more}
 
 
 def connected(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
-    """The SDK's client on the real command; what the server says on standard error is kept from the terminal."""
+    """Connect the SDK client to the real command. Discard the standard error of the server."""
     command = StdioServerParameters(command=sys.executable, args=[*COMMAND, *flags], env=environment(), cwd=cwd)
     quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=naming(roots), **more)
@@ -56,7 +56,7 @@ def naming(roots: Iterable[Path] | None) -> Any:
 
 
 async def called(client: Client, tool: str, /, **arguments: Any) -> Json:
-    """What a tool gives; the same as text and as a value."""
+    """Call a tool and return its result; text and structured content must be equal."""
     result = await client.call_tool(tool, arguments)
     [content] = result.content
     assert isinstance(content, types.TextContent)
@@ -66,7 +66,7 @@ async def called(client: Client, tool: str, /, **arguments: Any) -> Json:
 
 
 async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
-    """The line a tool refuses with."""
+    """Call a tool and return its error line."""
     result = await client.call_tool(tool, arguments)
     [content] = result.content
     assert isinstance(content, types.TextContent)
@@ -77,18 +77,18 @@ async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
 
 
 async def finished(client: Client, run: str) -> Json:
-    """Wait as a client should: slice by slice, until it is done."""
-    while not (told := await called(client, "council_wait", run=run))["done"]:
+    """Wait for a run in slices until it is done."""
+    while not (status := await called(client, "council_wait", run=run))["done"]:
         pass
-    return told
+    return status
 
 
 def processes(data: Path) -> list[str]:
-    """The commands of all processes that work with this data folder, but for the test's own."""
-    mark, found = f"COUNCIL_DATA={data}".encode(), []
+    """Return the commands of all other processes that use this data folder."""
+    marker, found = f"COUNCIL_DATA={data}".encode(), []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            marked = mark in (place / "environ").read_bytes().split(b"\0")
+            marked = marker in (place / "environ").read_bytes().split(b"\0")
             command = (place / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
@@ -98,7 +98,7 @@ def processes(data: Path) -> list[str]:
 
 
 class Lines:
-    """A client that is nothing but a pipe: what it reads is what was on the wire."""
+    """A raw client on a pipe that shows exactly the bytes on the wire."""
 
     def __init__(self, *flags: str) -> None:
         pipe = subprocess.PIPE
@@ -132,6 +132,6 @@ class Lines:
         self.send("notifications/initialized", {})
 
     def hang_up(self) -> tuple[int, list[str], str]:
-        """Close the line in the middle: its exit code, and whatever it still said."""
+        """Close the pipe and return the exit code, the remaining output lines and standard error."""
         out, err = self.process.communicate(timeout=20)
         return self.process.returncode, out.splitlines(), err

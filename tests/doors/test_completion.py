@@ -1,4 +1,4 @@
-"""Completion, asked for in the shells themselves."""
+"""Shell completion, tested in real shells."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shell(name: str, text: str, *arguments: str) -> str:
 
 
 def in_bash(line: str) -> set[str]:
-    """What bash would offer behind this line, which readline cuts at blanks and at `=`."""
+    """Return the completions of bash for a line. Readline splits it at blanks and `=`."""
     words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
     Path("council.bash").write_text(script("bash", management()), encoding="utf-8")
     asked = (
@@ -49,8 +49,8 @@ def in_bash(line: str) -> set[str]:
 
 def in_fish(line: str) -> set[str]:
     Path("council.fish").write_text(script("fish", management()), encoding="utf-8")
-    said = shell("fish", f"source ./council.fish; complete -C '{line}'")
-    return {offered.partition("\t")[0].rpartition("=")[2] for offered in said.splitlines()}
+    output = shell("fish", f"source ./council.fish; complete -C '{line}'")
+    return {offered.partition("\t")[0].rpartition("=")[2] for offered in output.splitlines()}
 
 
 OFFERED = [
@@ -78,7 +78,7 @@ OFFERED = [
 def test_words_flags_and_values_are_offered_where_they_fit(ask: object, line: str, offered: set[str]) -> None:
     assert callable(ask)
     assert offered <= ask(line)
-    if ask is in_bash:  # fish offers files beside them
+    if ask is in_bash:  # fish also offers files
         assert ask(line) == offered
 
 
@@ -104,7 +104,7 @@ def test_runs_are_offered_by_name() -> None:
 
 @pytest.mark.behaviour("50-completion")
 @pytest.mark.parametrize("line", ["council validate ", "council why does ", "council --spec ", "council --decision "])
-def test_where_a_path_or_a_word_of_ones_own_fits_no_command_is_offered(line: str) -> None:
+def test_no_command_is_offered_where_a_path_or_free_text_is_expected(line: str) -> None:
     assert in_bash(line) <= {"council.bash"}  # a file of this folder
 
 
@@ -133,7 +133,7 @@ def test_the_tab_key_completes_in_the_shell_itself(
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_every_shell_reads_its_script_without_a_word(name: str) -> None:
+def test_every_shell_parses_its_script_without_errors(name: str) -> None:
     Path("script").write_text(script(name, management()), encoding="utf-8")
     assert shell(name, f"{name} -n script") == ""
 

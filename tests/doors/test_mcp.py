@@ -71,7 +71,7 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> No
         report = await called(client, "council_result", run=started["run"])
     assert waited.structured_content == {
         "run": started["run"], "status": "complete", "phase": "synthesise", "heard": 3, "done": True,
-        "line": f'complete: an answer; council_result {{"run": "{started["run"]}"}} has the report',
+        "line": f'complete: an answer; call council_result {{"run": "{started["run"]}"}} for the report',
     }  # fmt: skip
     assert heard
     assert [now for now, _ in heard] == sorted({now for now, _ in heard})
@@ -155,7 +155,7 @@ async def test_a_slice_ends_while_the_run_goes_on(tmp_path: Path) -> None:
         early = await refused(client, "council_result", run=run)
         [row] = (await called(client, "council_list", unfinished=True))["runs"]
     assert (told["status"], told["phase"], told["done"]) == ("running", "draft", False)
-    assert told["line"].startswith("collaborative in draft: 2 of 3 have answered")
+    assert told["line"].startswith("collaborative in draft: 2 of 3 answered")
     assert "council_wait" in early
     assert row["status"] == "running"
     convener = Convener()
@@ -238,8 +238,8 @@ async def test_what_the_owner_says_at_the_start_holds(inner: Path) -> None:
         over = await refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
         out = await refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
     assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
-    assert "ask for 0.5 at most" in over
-    assert "outside of what this client may use" in out
+    assert "use 0.5 or less" in over
+    assert "outside the allowed roots" in out
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def inner() -> Path:
 
 BAD: list[tuple[str, Json, str]] = [
     ("council_start", {}, 'needs "question"'),
-    ("council_start", {"question": QUESTION, "mode": "x"}, 'takes no "mode"'),
+    ("council_start", {"question": QUESTION, "mode": "x"}, 'has no argument "mode"'),
     ("council_start", {"question": ["a"]}, "should be a valid string"),
     ("council_start", {"question": QUESTION, "protocol": "colaborative"}, 'did you mean "collaborative"'),
     ("council_start", {"question": QUESTION, "options": {"flow": "paralel"}}, 'unknown flow "paralel": did you mean "parallel"'),
@@ -269,11 +269,11 @@ BAD: list[tuple[str, Json, str]] = [
     ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "no protocol has such a seat"),
     ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option --sprok"),
     ("council_start", {"question": ""}, "no question was given"),
-    ("council_wait", {"run": "r99999"}, 'there is no run "r99999"'),
-    ("council_wait", {"run": "r99999", "seconds": "long"}, 'cannot use "long" as seconds'),
-    ("council_result", {"run": "../../etc"}, "there is no run"),
+    ("council_wait", {"run": "r99999"}, 'no run "r99999"'),
+    ("council_wait", {"run": "r99999", "seconds": "long"}, 'invalid seconds "long"'),
+    ("council_result", {"run": "../../etc"}, "no run"),
     ("council_list", {"limit": 0}, "greater than or equal to 1"),
-    ("council_begin", {}, 'there is no tool "council_begin"'),
+    ("council_begin", {}, 'unknown tool "council_begin"'),
 ]  # fmt: skip
 
 
@@ -306,6 +306,6 @@ async def test_without_the_sdk_it_says_what_to_install(
 def test_a_port_without_http_and_a_folder_that_is_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     from council.doors.cli import run
 
-    for flags, said in ((["--port", "8765"], "is for --http"), (["--folder", "nowhere"], "there is no such folder")):
+    for flags, said in ((["--port", "8765"], "needs --http"), (["--folder", "nowhere"], "does not exist")):
         assert run(["mcp", *flags]) == 2
         assert said in capsys.readouterr().err

@@ -91,8 +91,8 @@ async def test_a_client_that_declares_roots_stays_in_them(mode: str, tmp_path: P
         await called(client, "council_estimate", question=QUESTION, folder=str(second / "deep"))
         for folder in (str(Path.cwd()), "..", str(tmp_path), "link", "link/work", "/", "\0"):
             line = await refused(client, "council_start", question=QUESTION, folder=folder)
-            assert "outside of what this client may use" in line or "no path" in line
-        assert "there is no folder" in await refused(client, "council_start", question=QUESTION, folder="nowhere")
+            assert "outside the allowed roots" in line or "is not a valid path" in line
+        assert "does not exist" in await refused(client, "council_start", question=QUESTION, folder="nowhere")
 
 
 @ERAS
@@ -121,7 +121,7 @@ async def test_runs_of_other_folders_are_unknown_to_a_client(mode: str, tmp_path
         assert (await called(client, "council_list"))["runs"] == []
         for tool in ("council_wait", "council_result"):
             for name in (run, run[:3]):
-                assert "of a folder that this client may use" in await refused(client, tool, run=name)
+                assert "in the folders of this client" in await refused(client, tool, run=name)
 
 
 @ERAS
@@ -133,7 +133,7 @@ async def test_a_client_that_does_not_name_its_roots_is_not_served(mode: str) ->
     try:
         async with Client(server_of(desk), mode=mode, list_roots_callback=unwilling) as client:
             if mode == "legacy":
-                assert "did not name them (no roots today)" in await refused(client, "council_list")
+                assert "did not list them (no roots today)" in await refused(client, "council_list")
             else:  # its own SDK ends the call
                 with pytest.raises(Exception, match="no roots today"):
                     await client.call_tool("council_list", {})
@@ -174,7 +174,7 @@ async def test_no_option_leads_out_of_the_folder(tmp_path: Path) -> None:
     async with door() as client:
         for options in ways:
             line = await refused(client, "council_estimate", question=QUESTION, options=options)
-            assert "outside of what this client may use" in line, options
+            assert "outside the allowed roots" in line, options
         line = await refused(client, "council_estimate", question=QUESTION, options={"spec": "../outside/notes.md"})
         assert "outside the folder" in line
         assert "outside the folder" in await refused(
@@ -203,7 +203,7 @@ async def test_a_folder_that_the_settings_search_outside_is_refused_too(tmp_path
     put("council.toml", f'{SCRIPTED}\n[search]\nprovider = "files"\nfolder = "{place}"\n')
     async with door() as client:
         line = await refused(client, "council_estimate", question=QUESTION, protocol="general")
-    assert "outside of what this client may use" in line
+    assert "outside the allowed roots" in line
 
 
 # Endpoints
@@ -219,18 +219,18 @@ async def test_a_caller_seats_nobody_whom_the_owner_has_not_configured(tmp_path:
     async with door() as client:
         for member in strangers:
             line = await refused(client, "council_start", question=QUESTION, options={"seats": {"alpha": member}})
-            assert "is not configured here" in line
+            assert "is not configured on this server" in line
         line = await refused(
             client, "council_start", question="validate this", options={"explorers": 1, "explorer_model": strangers[0]}
         )
-        assert "is not configured here" in line
-        assert "is not configured here" in await refused(
+        assert "is not configured on this server" in line
+        assert "is not configured on this server" in await refused(
             client, "council_start", question=QUESTION, options={"roster": "board.toml"}
         )
         line = await refused(client, "council_start", question=QUESTION, options={"seats": {"alpha": "elsewhere:m1"}})
         assert "elsewhere" in line
         line = await refused(client, "council_start", question=QUESTION, options={"search": "http://10.0.0.1:8080"})
-        assert "an address of the caller's own" in line
+        assert "is not configured on this server" in line
         for member in ("scripted:", "local:smollm2"):
             plan = await called(client, "council_estimate", question=QUESTION, options={"seats": {"alpha": member}})
             assert plan["seats"][0]["model"] == member
@@ -261,9 +261,9 @@ async def test_a_caller_can_lower_the_cap_and_never_raise_it() -> None:
         assert await cap_of(client) == 1.0
         assert await cap_of(client, max_cost=0.25) == 0.25
         line = await refused(client, "council_start", question=QUESTION, options={"max_cost": 1.01})
-        assert 'max_cost "1.01" is more than the owner of this server allows' in line
+        assert 'max_cost "1.01" exceeds the limit of this server' in line
         line = await refused(client, "council_start", question=QUESTION, options={"allow_unpriced": True})
-        assert "is for the owner of this server to say" in line
+        assert "can only be set by the owner of this server" in line
     async with door() as client:
         assert await cap_of(client) is None
         assert await cap_of(client, max_cost=5) == 5
@@ -280,7 +280,7 @@ async def test_a_folder_with_settings_of_its_own_allows_no_more_than_the_owner(t
         }
         assert {name: plan["cap"] for name, plan in plans.items()} == {"rich": 1.0, "poor": 0.5}
         line = await refused(client, "council_start", question=QUESTION, folder="endless")
-        assert "allow more a day than the 2 of the owner" in line
+        assert 'max_cost_per_day of this folder exceeds the limit of this server "2"' in line
 
 
 @pytest.mark.behaviour("40-mcp-cap")

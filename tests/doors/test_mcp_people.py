@@ -123,7 +123,7 @@ async def test_a_form_that_is_closed_leaves_the_question_open_and_the_line_says_
         while not visitor.asked:
             told = await called(client, "council_wait", run=run, seconds=2)
         assert (told["status"], told["done"]) == ("running", False)
-        assert told["line"] == f"it waits for a person: gamma has not answered; `council watch {run}` takes the answer"
+        assert told["line"] == f"waiting for a person: gamma has not answered; answer with `council watch {run}`"
     await cancelled(run)
 
 
@@ -132,7 +132,7 @@ async def test_a_form_that_is_closed_leaves_the_question_open_and_the_line_says_
 async def test_a_client_without_forms_is_told_how_a_person_answers(mode: str) -> None:
     async with door(mode) as client:
         run = (await called(client, "council_start", question=QUESTION))["run"]
-        while "waits for a person" not in (await called(client, "council_wait", run=run, seconds=0.2))["line"]:
+        while "waiting for a person" not in (await called(client, "council_wait", run=run, seconds=0.2))["line"]:
             pass
         convener = Convener()
         try:

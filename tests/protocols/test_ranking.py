@@ -395,7 +395,7 @@ async def test_the_rosters_chair_is_used_unless_a_flag_names_one() -> None:
 
 @pytest.mark.behaviour("10-ranking-roster")
 @pytest.mark.parametrize(
-    ("seats", "told"), [(1, "has 1 seat, and a council needs at least 2"), (61, "at most 60 can sit")]
+    ("seats", "told"), [(1, "has 1 seat, but at least 2 are needed"), (61, "at most 60 are allowed")]
 )
 async def test_a_roster_with_one_or_too_many_seats_is_rejected(seats: int, told: str) -> None:
     with pytest.raises(UsageError, match=told):

@@ -1,4 +1,4 @@
-"""How many judges sit."""
+"""Number of judges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRESET = ("attacker", "defender", "compliance")
         ({"usual": 2, "deep": True}, 3, 3),
     ],
 )
-def test_flags_decide_how_many_judges_and_agents_sit(flags: dict[str, Any], judges: int, agents: int) -> None:
+def test_flags_set_the_number_of_judges_and_agents(flags: dict[str, Any], judges: int, agents: int) -> None:
     bench = seat_bench(**flags)
     assert (bench.judges, bench.agents, bench.scaled) == (judges, agents, False)
 
@@ -76,8 +76,8 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
 
 
 @pytest.mark.behaviour("20-bench-debate-needs-two")
-def test_a_debate_of_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="--debate needs 2 judges"):
+def test_a_debate_with_one_judge_is_refused() -> None:
+    with pytest.raises(UsageError, match="--debate needs at least 2 judges"):
         seat_bench(debate=True, count=1)
     assert seat_bench(debate=True, count=1, mixed=True).judges == 2
 
@@ -88,7 +88,7 @@ def test_a_debate_of_one_is_refused() -> None:
     explorers=st.integers(0, 5),
     names=st.lists(st.text(min_size=1), max_size=20, unique=True),
 )
-def test_no_bench_is_empty_or_over_the_cap_and_no_perspective_is_lost(
+def test_there_is_at_least_one_judge_within_the_cap_and_no_perspective_is_lost(
     mixed: bool, deep: bool, explorers: int, names: list[str]
 ) -> None:
     bench = seat_bench(perspectives=names, mixed=mixed, deep=deep, explorers=explorers)
@@ -96,5 +96,5 @@ def test_no_bench_is_empty_or_over_the_cap_and_no_perspective_is_lost(
     assert [*bench.perspectives, *bench.dropped] == names
 
 
-def test_a_perspective_stands_in_a_name_without_blanks() -> None:
+def test_a_name_becomes_a_slug() -> None:
     assert plain_name(" Error paths! ") == "error-paths"

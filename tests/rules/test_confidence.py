@@ -1,4 +1,4 @@
-"""Confidence is computed from what happened. The whole table, by enumeration."""
+"""Computed confidence: all combinations, by enumeration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def subsets(items: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> str:
-    """The rule as the specification words it."""
+    """The rule as specified."""
     rows = (
         (outcome == "OVERTURNED", "CONTESTED"),
         ("FATAL" in landed and "REJECTED" in stances, "CONTESTED"),
@@ -33,7 +33,7 @@ def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) ->
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("landed", subsets(SEVERITIES), ids="+".join)
 @pytest.mark.parametrize("stances", subsets(STANCES), ids="+".join)
-def test_the_first_row_that_matches_decides(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> None:
+def test_the_first_matching_rule_decides(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> None:
     assert confidence(outcome, landed, stances) == expected(outcome, landed, stances)
 
 
@@ -41,7 +41,7 @@ def test_the_first_row_that_matches_decides(outcome: str, landed: tuple[str, ...
 @pytest.mark.parametrize(
     ("outcome", "landed", "stances", "level"),
     [
-        ("SURVIVED", [], [], "HIGH"),  # the consensus skip
+        ("SURVIVED", [], [], "HIGH"),  # attack skipped by consensus
         ("SURVIVED", ["MINOR"], ["STAND", "REJECTED"], "HIGH"),
         ("SURVIVED", ["MAJOR"], ["STAND"], "MEDIUM"),
         ("SURVIVED", ["FATAL"], ["STAND", "MODIFIED"], "MEDIUM"),

@@ -1,4 +1,4 @@
-"""How verdicts become one."""
+"""Combining verdicts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VOTES = st.lists(
 
 
 def expected(first: tuple[Word, ...], second: tuple[Word, ...], mixed: bool) -> str:
-    """The spec's sentences, written down once more and in another way than the rule."""
+    """Independent implementation of the specified rule."""
 
     def family(verdicts: tuple[Word, ...]) -> str:
         if all(verdict == "PASS" for verdict in verdicts):
@@ -66,7 +66,7 @@ def expected(first: tuple[Word, ...], second: tuple[Word, ...], mixed: bool) -> 
 
 
 def every_panel() -> Iterator[tuple[tuple[Word, ...], tuple[Word, ...]]]:
-    """Every panel of up to four judges in each of two families, whatever their order."""
+    """Yield every panel of up to four judges in each of two families."""
     sizes = [(a, b) for a in range(5) for b in range(5) if a + b]
     for a, b in sizes:
         yield from product(combinations_with_replacement(WORDS, a), combinations_with_replacement(WORDS, b))
@@ -80,7 +80,7 @@ def test_the_whole_table_over_up_to_four_judges_of_two_families(mixed: bool) -> 
         votes = panel(*first) + panel(*second, vendor="openai")
         assert consensus(votes, mixed=mixed).verdict == expected(first, second, mixed), (first, second)
         rows += 1
-    assert rows == 35 * 35 - 1  # multisets of 0 to 4 out of three words, twice, without the empty panel
+    assert rows == 35 * 35 - 1  # multisets of 0 to 4 of three verdicts, for two families, without the empty panel
 
 
 @pytest.mark.behaviour("20-consensus-table")
@@ -95,11 +95,11 @@ def test_the_whole_table_over_up_to_four_judges_of_two_families(mixed: bool) -> 
         (("FAIL", "FAIL"), "FAIL"),
     ],
 )
-def test_all_pass_any_fail_and_what_lies_between(verdicts: tuple[Word, ...], overall: str) -> None:
+def test_all_pass_any_fail_and_mixed_verdicts(verdicts: tuple[Word, ...], overall: str) -> None:
     assert consensus(panel(*verdicts), mixed=False).verdict == overall
 
 
-def test_nobody_voted_is_no_verdict() -> None:
+def test_without_votes_there_is_no_verdict() -> None:
     assert consensus([], mixed=True) == Consensus()
 
 
@@ -116,7 +116,7 @@ def test_without_mixed_two_families_never_disagree() -> None:
 
 
 @pytest.mark.behaviour("20-disagree")
-def test_a_split_inside_one_family_is_its_fail_and_no_disagreement() -> None:
+def test_a_split_inside_one_family_counts_as_fail_not_disagree() -> None:
     assert consensus(panel("PASS", "FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
 
 
@@ -129,14 +129,14 @@ def test_a_warning_family_against_a_failing_one_is_a_fail() -> None:
 
 
 @pytest.mark.behaviour("20-overall-confidence")
-def test_the_overall_confidence_is_the_lowest_among_those_who_hold_the_verdict() -> None:
+def test_the_overall_confidence_is_the_lowest_among_the_holders() -> None:
     votes = [vote("a", "FAIL", confidence="MEDIUM"), vote("b", "FAIL"), vote("c", "PASS", confidence="LOW")]
     ruled = consensus(votes, mixed=False)
     assert (ruled.verdict, ruled.confidence, ruled.holders) == ("FAIL", "MEDIUM", ("a", "b"))
 
 
 @pytest.mark.behaviour("20-overall-confidence")
-def test_a_reply_that_was_cut_off_counts_with_the_least_confidence() -> None:
+def test_a_truncated_reply_counts_with_low_confidence() -> None:
     assert consensus([vote("a", "PASS", state="truncated")], mixed=False).confidence == "LOW"
 
 
@@ -173,13 +173,13 @@ def test_an_absent_seat_never_counts(votes: list[Vote], mixed: bool, verdict: Wo
 
 
 @given(VOTES, st.booleans())
-def test_every_holder_voted_for_what_it_holds(votes: list[Vote], mixed: bool) -> None:
+def test_every_holder_voted_for_the_verdict(votes: list[Vote], mixed: bool) -> None:
     ruled = consensus(votes, mixed=mixed)
     held = {one.verdict for one in votes if one.seat in ruled.holders}
     assert held == ({"PASS", "FAIL"} if ruled.verdict == "DISAGREE" else {ruled.verdict} - {None})
 
 
-def test_three_orders_of_one_panel_are_one_consensus() -> None:
+def test_all_orders_of_one_panel_give_the_same_consensus() -> None:
     votes = [vote("a", "PASS"), vote("b", "WARN", "openai", "LOW"), vote("c", "FAIL", "openai")]
     assert len({str(consensus(order, mixed=True)) for order in permutations(votes)}) == 1
 
@@ -188,31 +188,31 @@ def test_three_orders_of_one_panel_are_one_consensus() -> None:
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_a_fail_that_rests_on_nothing_is_a_warning_and_its_judge_is_named() -> None:
+def test_a_fail_without_evidence_becomes_a_warning_and_its_judge_is_named() -> None:
     ruled = corroborated(panel("PASS", "FAIL"), mixed=False)
     assert (ruled.verdict, ruled.weakened) == ("WARN", ("anthropic-1",))
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
 @pytest.mark.parametrize("evidence", [{"verified": ["anthropic-1"]}, {"survived": ["anthropic-1"]}])
-def test_a_verified_place_or_a_survived_challenge_makes_a_fail_stand(evidence: dict[str, list[str]]) -> None:
+def test_a_verified_location_or_a_survived_challenge_supports_a_fail(evidence: dict[str, list[str]]) -> None:
     ruled = corroborated(panel("PASS", "FAIL"), mixed=False, **evidence)
     assert (ruled.verdict, ruled.weakened) == ("FAIL", ())
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_evidence_of_a_judge_that_passed_bears_out_no_fail() -> None:
+def test_evidence_of_a_passing_judge_does_not_support_a_fail() -> None:
     assert corroborated(panel("PASS", "FAIL"), mixed=False, verified=["anthropic-0"]).verdict == "WARN"
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_a_second_family_bears_a_fail_out_and_a_second_judge_of_the_same_does_not() -> None:
+def test_a_second_family_supports_a_fail_and_a_second_judge_of_the_same_family_does_not() -> None:
     assert corroborated(panel("FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
     assert corroborated(panel("FAIL", "FAIL"), mixed=False).verdict == "WARN"
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_an_unfounded_fail_of_one_family_is_no_disagreement() -> None:
+def test_a_fail_without_evidence_is_not_a_disagreement() -> None:
     votes = panel("PASS") + panel("FAIL", vendor="openai")
     assert corroborated(votes, mixed=True).verdict == "WARN"
     assert corroborated(votes, mixed=True, verified=["openai-0"]).verdict == "DISAGREE"
@@ -225,20 +225,20 @@ def test_corroboration_never_makes_a_verdict_worse(votes: list[Vote], mixed: boo
     assert SCALE.index(asked) <= SCALE.index(plain)
 
 
-# What was not seen
+# Coverage cap
 
 
 @pytest.mark.behaviour("20-coverage-cap")
 @pytest.mark.parametrize(("holes", "empty"), [(["a.py"], False), ([], True), (["a.py"], True)])
-def test_a_hole_or_an_empty_packet_leaves_at_best_a_warning(holes: list[str], empty: bool) -> None:
+def test_a_hole_or_an_empty_packet_caps_the_verdict_at_warn(holes: list[str], empty: bool) -> None:
     assert [capped(verdict, holes, empty) for verdict in SCALE] == ["WARN", "WARN", "DISAGREE", "FAIL"]
 
 
-def test_a_whole_packet_caps_nothing() -> None:
+def test_a_complete_packet_does_not_cap_the_verdict() -> None:
     assert [capped(verdict, [], False) for verdict in (*SCALE, None)] == [*SCALE, None]
 
 
-# How many votes these are worth
+# Effective votes
 
 
 @pytest.mark.behaviour("60-effective-votes")
@@ -253,7 +253,7 @@ def test_a_whole_packet_caps_nothing() -> None:
         (panel("PASS", "PASS", "PASS") + panel("PASS", "PASS", "PASS", vendor="openai"), 2.73),
     ],
 )
-def test_judges_of_one_family_are_worth_little_more_than_one(votes: list[Vote], worth: float) -> None:
+def test_judges_of_one_family_count_little_more_than_one(votes: list[Vote], worth: float) -> None:
     assert effective_votes(votes) == worth
 
 
@@ -285,11 +285,11 @@ def test_a_changed_verdict_that_cites_nothing_is_weak(cited: str) -> None:
         "I overlooked the error path.",
     ],
 )
-def test_a_place_an_own_error_or_a_missed_case_is_a_reason(cited: str) -> None:
+def test_a_location_the_judges_error_or_a_missed_case_is_a_reason(cited: str) -> None:
     assert not is_weak_flip("PASS", "FAIL", "", cited)
 
 
-def test_a_verdict_that_did_not_change_is_no_flip() -> None:
+def test_an_unchanged_verdict_is_not_a_flip() -> None:
     assert not is_weak_flip("WARN", "WARN")
 
 

@@ -47,7 +47,7 @@ def test_a_field_has_name_kind_help_and_choices() -> None:
         "choice",
         ["STAND", "MODIFIED", "REJECTED"],
     )
-    assert verdict["help"] == "what should become of the leading draft as a whole"
+    assert verdict["help"] == "your judgement of the leading draft as a whole"
     assert (case["name"], case["kind"]) == ("case", "text")
     assert issues["kind"] == "rows"
     assert [one["name"] for one in issues["fields"]] == ["severity", "hits", "flaw", "correction"]

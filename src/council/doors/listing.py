@@ -1,4 +1,4 @@
-"""A run in a list: what every door tells of it."""
+"""List entry of a run, shared by all interfaces."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from council.types import Json
 
 
 def row(run: Json) -> Json:
+    """Return the fields of a run that lists show."""
     setup = run["setup"]
     return {
         "run": run["id"], "name": run["name"], "status": status_of(run), "protocol": setup["protocol"], "task": setup["question"]["task"],
@@ -14,5 +15,5 @@ def row(run: Json) -> Json:
 
 
 def status_of(run: Json) -> str:
-    """A run that nobody is at work on and that never ended was stopped by something that did not ask."""
+    """Return the status of a run; "stopped" if it is marked running but no process owns it."""
     return "stopped" if run["status"] == "running" and not run["running"] else str(run["status"])

@@ -1,4 +1,4 @@
-"""The skill's files and the folders agents read: copied and taken away without touching what somebody else wrote."""
+"""Install and remove the skill in the folders agents read, without touching other files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from council.errors import CouncilError, UsageError
 
 NAME = "council"
-RECEIPT = ".installed.json"  # what was put there, by hash: tells a file that somebody changed from an older one of ours
-# Where each agent looks: in a project, and in the home of a person.
+RECEIPT = ".installed.json"  # hashes of installed files; distinguishes edited files from older versions
+# Skill folders of each agent: in a project, and in the home folder.
 AGENTS = {
     "claude": (".claude/skills", ".claude/skills"),
     "codex": (".agents/skills", ".agents/skills"),
@@ -22,7 +22,7 @@ AGENTS = {
     "copilot": (".github/skills", ".copilot/skills"),
     "agents": (".agents/skills", ".agents/skills"),  # the folder that most agents share
 }
-# What tells that an agent is used there. Our own reports lie in .agents, so that folder says nothing.
+# Files that show that an agent is used. Council writes reports to .agents, so that folder proves nothing.
 SIGNS = {
     "claude": (".claude", "CLAUDE.md"),
     "codex": (".codex",),
@@ -34,7 +34,7 @@ SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder for the skill, and the root that nothing is written outside of."""
+    """A folder for the skill, and the root that contains all writes."""
 
     agent: str
     scope: str  # project | user
@@ -46,7 +46,7 @@ class Place:
 
 
 def source() -> Path:
-    """The skill as it was shipped; in a checkout, as it stands there."""
+    """Return the packaged skill, or the one of the checkout."""
     shipped = Path(__file__).parents[1] / "data" / "skill"
     return shipped if shipped.is_dir() else Path(__file__).parents[3] / "skills" / NAME
 
@@ -57,7 +57,7 @@ def places(folder: Path) -> list[Place]:
 
 
 def find_agents(folder: Path, scope: str) -> list[str]:
-    """The agents whose traces are there. A project that shows none is the person's: the one agent at home, else what all share."""
+    """Return the agents used here. Without markers in the project: the only agent in the home folder, else the shared folder."""
     if here := _signs(Path.home() if scope == "user" else _repository(folder)):
         return here
     at_home = _signs(Path.home())
@@ -72,11 +72,11 @@ def _repository(folder: Path) -> Path:
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
 
 
-# What is there
+# Installed state
 
 
 def state(place: Place) -> str:
-    """`-`, `up to date`, `older`, or `changed`."""
+    """Return `-`, `up to date`, `older` or `changed`."""
     if not place.folder.exists():
         return "-"
     if _changed(place):
@@ -95,35 +95,35 @@ def _there(place: Place) -> dict[str, str]:
 
 
 def _changed(place: Place) -> list[str]:
-    """The files that are neither as they are shipped nor as they were installed."""
+    """Return the files that match neither the shipped nor the installed version."""
     shipped, ours = _shipped(), _receipt(place)
     return [name for name, digest in _there(place).items() if digest not in (shipped.get(name), ours.get(name))]
 
 
 def _receipt(place: Place) -> dict[str, str]:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        kept = json.loads((place.folder / RECEIPT).read_text(encoding="utf-8"))["files"]
-        return {str(name): str(digest) for name, digest in kept.items() if _is_inside(str(name))}
+        files = json.loads((place.folder / RECEIPT).read_text(encoding="utf-8"))["files"]
+        return {str(name): str(digest) for name, digest in files.items() if _is_inside(str(name))}
     return {}
 
 
 def _is_inside(name: str) -> bool:
-    """A receipt is a file that anybody can write: no name in it may lead out of the folder."""
+    """Return whether a name stays in the folder. Receipts are untrusted: any user can write one."""
     return not Path(name).is_absolute() and ".." not in Path(name).parts
 
 
 def _digest(path: Path) -> str:
-    """Of a file's bytes; whatever else stands there is nobody's file."""
+    """Return the SHA-256 of a regular file, or "no file" for anything else."""
     if path.is_symlink() or not path.is_file():
         return "no file"
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# Putting it there and taking it away
+# Install and remove
 
 
 def install(place: Place, *, force: bool = False) -> list[str]:
-    """The names of the files that were written."""
+    """Install the skill and return the names of the written files."""
     _stay_inside(place)
     _refuse_changed(place, force, "overwritten")
     shipped, there = _shipped(), _there(place)
@@ -137,12 +137,12 @@ def install(place: Place, *, force: bool = False) -> list[str]:
         if wanted or stale or _receipt(place) != shipped:
             _write(place.folder / RECEIPT, json.dumps({"files": shipped}, indent=1).encode())
     except OSError as error:
-        raise CouncilError(f'the skill could not be written to "{place.folder}" ({error.strerror}): mend that, or choose another folder by --agent or --user') from error  # fmt: skip
+        raise CouncilError(f'cannot write the skill to "{place.folder}" ({error.strerror}): choose another folder with --agent or --user') from error  # fmt: skip
     return wanted
 
 
 def remove(place: Place, *, force: bool = False) -> list[str]:
-    """The names of the files that were removed; a folder goes only when nothing else is in it."""
+    """Remove the skill and return the names of the removed files. Keep folders that contain other files."""
     _stay_inside(place)
     _refuse_changed(place, force, "removed")
     gone = list(_there(place))
@@ -155,28 +155,28 @@ def remove(place: Place, *, force: bool = False) -> list[str]:
             with contextlib.suppress(OSError):
                 folder.rmdir()
     except OSError as error:
-        raise CouncilError(f'the skill could not be removed from "{place.folder}" ({error.strerror}): remove it by hand') from error  # fmt: skip
+        raise CouncilError(f'cannot remove the skill from "{place.folder}" ({error.strerror}): remove it by hand') from error  # fmt: skip
     return gone
 
 
 def _refuse_changed(place: Place, force: bool, what: str) -> None:
     if not force and (changed := _changed(place)):
         raise UsageError(
-            f'"{place.folder}" has files that were changed there ({", ".join(changed)}), nothing was {what}: look at them, then say --force'
+            f'"{place.folder}" has edited files ({", ".join(changed)}), nothing was {what}: check them, then pass --force'
         )
 
 
 def _stay_inside(place: Place) -> None:
-    """No link on the way may lead out of the project or the home."""
+    """Raise UsageError if a link leads out of the project or the home folder."""
     root = place.root.resolve()
     for name in ("", *_shipped(), *_receipt(place)):
         parent = (place.folder / name).parent if name else place.folder
         if not parent.resolve().is_relative_to(root):
-            raise UsageError(f'"{parent}" leads out of "{place.root}" by a link, nothing was done: choose another folder by --agent or --user')  # fmt: skip
+            raise UsageError(f'"{parent}" is a link that leads out of "{place.root}", nothing was done: choose another folder with --agent or --user')  # fmt: skip
 
 
 def _write(path: Path, content: bytes) -> None:
-    """In one step, and in the place of a link instead of through it."""
+    """Write a file atomically, replacing a link instead of following it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with draft.open("xb") as file:

@@ -1,4 +1,4 @@
-"""`council worker`: works on detached runs until none is left. Whoever queues a run calls it; nobody needs to start it by hand."""
+"""`council worker`: process detached runs until the queue is empty. Queueing a run starts it automatically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def work() -> int:
 
 
 async def _serve() -> None:
-    """Until it is told to leave: then what is under way goes back into the queue."""
+    """Process runs until idle or signalled. On a signal, active runs go back into the queue."""
     worker = Worker(os.environ)
     for number in LEAVE:
         asyncio.get_running_loop().add_signal_handler(number, worker.leave)

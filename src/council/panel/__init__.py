@@ -1,4 +1,4 @@
-"""Who sits: from options and settings to named seats, the members they want, and the helpers they may send out."""
+"""Panels: the seats of a council, built from options and settings before members are assigned."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from council.types import Json, Seat
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Seats before they are taken. `members` says what single seats want, `everyone` what all others do."""
+    """Seats before assignment. `members` holds settings of single seats, `everyone` the member of all other seats."""
 
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR
     members: Mapping[str, SeatSetting] = field(default_factory=dict)
     everyone: str | None = None
-    presiding: SeatSetting = field(default_factory=SeatSetting)  # what the chair is to be, whatever [chair] says
+    presiding: SeatSetting = field(default_factory=SeatSetting)  # overrides [chair]
     helpers: tuple[Seat, ...] = ()
     warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()  # what a reader of the verdict must know
+    notices: tuple[str, ...] = ()  # shown in the report
     agents: int | None = None
-    options: Json = field(default_factory=dict)  # what settings made of options nobody gave
-    refusal: str = ""  # why this council can be planned and not be held
+    options: Json = field(default_factory=dict)  # options filled in from settings
+    refusal: str = ""  # why the run cannot start; the plan can still be shown
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What a panel is put together from, besides its options."""
+    """Inputs of a panel besides its options."""
 
     settings: Settings
     env: Mapping[str, str]
@@ -40,6 +40,7 @@ class Where:
     strict: bool = False
 
     def reachable(self, member: str) -> str | None:
+        """Return the full name of the member, or None if it is not available."""
         try:
             return resolve(member, self.settings, self.env)
         except ConfigError:

@@ -1,4 +1,4 @@
-"""Who advises: the usual three or a roster of the user's own, on the tier that was asked for, and the referee."""
+"""Panel of the advisors protocol: the default or a chosen roster, the tier, and the referee."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from council.types import Json, Seat
 REFEREE = Seat("referee", "Referee")
 USUAL = "advisors"
 COPIES = (
-    "several rounds between advisors of one model: copies that talk each other round prove little; "
-    "a roster whose seats name members of other families is worth more"
+    "several rounds between advisors on one model: agreement means less; "
+    "use a roster whose seats name models of different families"
 )
 
 
@@ -36,7 +36,7 @@ def _everyone(chosen: AdvisorsOptions, where: Where) -> str:
 
 
 def _presiding(chosen: AdvisorsOptions, named: Named, where: Where) -> SeatSetting:
-    """A tier that was asked for decides over [chair]; `--seat chair=…` decides over a tier."""
+    """Return the setting of the referee: `--seat chair=…` overrides --tier, which overrides [chair]."""
     by_hand = where.settings.origins.get("chair.model") == "flag --seat"
     if chosen.tier is None or by_hand:
         return SeatSetting() if by_hand else named.chair
@@ -44,14 +44,16 @@ def _presiding(chosen: AdvisorsOptions, named: Named, where: Where) -> SeatSetti
 
 
 def _no_stronger(chosen: AdvisorsOptions, where: Where) -> tuple[str, ...]:
-    """A tier that changes nothing is told, not left to be believed in."""
+    """Return a warning if the chosen tier changes nothing."""
     default, strong = (tier_member(tier, where.settings, where.env) for tier in ("default", "strong"))
     if chosen.tier in (None, "light") or default != strong:
         return ()
-    return (f"--tier {chosen.tier} finds nobody stronger than {strong}: name one as [models] strong in council.toml",)
+    return (
+        f"--tier {chosen.tier} has no effect, no stronger model than {strong} is set: set [models] strong in council.toml",
+    )
 
 
 def _several(named: Named, where: Where) -> bool:
-    """Whether somebody saw to it that the advisors are not all of one model."""
-    said = {seat.name: where.settings.seats.get(seat.name) or named.members[seat.name] for seat in named.seats}
-    return len({one.model for one in said.values()}) > 1
+    """Return whether the advisors are set to more than one model."""
+    settings = {seat.name: where.settings.seats.get(seat.name) or named.members[seat.name] for seat in named.seats}
+    return len({one.model for one in settings.values()}) > 1

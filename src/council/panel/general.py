@@ -1,4 +1,4 @@
-"""Who sits in the General Council, where it may search, and what it needs before it can be held."""
+"""Panel of the general protocol: seats, search provider, and why the run cannot start."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def general_panel(task: str, options: Json, where: Where) -> Panel:
 
 
 def _search(said: GeneralOptions, where: Where) -> tuple[str | None, str]:
-    """Where to search, or why this council cannot be held."""
+    """Return the search provider and, if the run cannot start, the reason."""
     if said.no_search:
         return None, ""
     try:
-        found = chosen(said.search, where.settings, where.env, where.folder)
+        provider = chosen(said.search, where.settings, where.env, where.folder)
     except SearchNotEnabled as error:
         return said.search, str(error)
-    return found, "" if found else NOT_ENABLED
+    return provider, "" if provider else NOT_ENABLED

@@ -1,4 +1,4 @@
-"""Who judges: how many, of which families, through which lenses, and whom they may send out."""
+"""Panel of the judges protocol: number of judges, families, perspectives and explorers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from council.types import Json, Seat
 FAMILIES = {
     "anthropic": "claude",
     "openai": "codex",
-}  # how seats of a mixed council are called; else by the vendor's name
+}  # seat name prefix by vendor in a mixed council; other vendors use their own name
 LEAD = Seat("chair", "Lead")
 
 
@@ -37,7 +37,7 @@ def judges_panel(task: str, options: Json, where: Where) -> Panel:
         everyone=first,
         helpers=(_explorer(chosen, first, where),) if bench.explorers else (),
         warnings=tuple(_warnings(bench)),
-        notices=("--mixed found no second family: the judges of the first sit alone.",)
+        notices=("--mixed found no second vendor family: all judges are of the first.",)
         if chosen.mixed and not second
         else (),
         agents=bench.agents,
@@ -45,7 +45,7 @@ def judges_panel(task: str, options: Json, where: Where) -> Panel:
 
 
 def _lenses(chosen: JudgesOptions, where: Where) -> tuple[Perspective, ...]:
-    """Names and files decide over a preset."""
+    """Load the perspectives: a file or names override a preset."""
     if chosen.perspectives_file:
         return perspectives_file(where.folder / chosen.perspectives_file)
     if chosen.perspectives:
@@ -62,14 +62,14 @@ def _bench(chosen: JudgesOptions, lenses: tuple[Perspective, ...], where: Where,
 
 
 def _usual(chosen: JudgesOptions, where: Where) -> int:
-    """How many judges sit when no flag says: the environment, then the profile, then two."""
+    """Return the default number of judges: COUNCIL_JUDGE_COUNT, then the profile, then 2."""
     if where.settings.given("variables.COUNCIL_JUDGE_COUNT"):
         return int(where.settings.variables["COUNCIL_JUDGE_COUNT"])
     return PROFILE_JUDGES.get(chosen.profile or "", USUAL_JUDGES)
 
 
 def _first_family(chosen: JudgesOptions, where: Where) -> str:
-    """The environment, then the profile's tier, then [models] default, then the seeds' own model, then whoever is there."""
+    """Return the first member found: environment, profile tier, [models] default, built-in default, any available member."""
     settings = where.settings
     if settings.given("variables.COUNCIL_CLAUDE_MODEL"):
         return resolve(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, where.env)
@@ -82,20 +82,22 @@ def _first_family(chosen: JudgesOptions, where: Where) -> str:
 
 
 def _second_family(first: str, where: Where) -> str | None:
-    """Of another family than the first: [models] other, the codex member, else whoever is available."""
+    """Return a member of another family: [models] other, the codex member, else any available member."""
     settings = where.settings
     by_file, by_env = settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")
-    wishes = [by_env, by_file] if settings.given("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
-    members = [where.reachable(wish) for wish in wishes if wish]
+    names = [by_env, by_file] if settings.given("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
+    members = [where.reachable(name) for name in names if name]
     members += [candidate.member for candidate in available(settings, where.env)]
     others = [member for member in members if member and where.vendor(member) != where.vendor(first)]
     if not others and where.strict:
-        raise UsageError("--mixed needs a second family, and none is available: set another key, or drop --strict")
+        raise UsageError(
+            "--mixed needs a second vendor family, but none is available: set another API key, or drop --strict"
+        )
     return others[0] if others else None
 
 
 def _wanted(member: str, families: list[str], where: Where) -> SeatSetting:
-    """Of two families neither stands in for the other: what agrees with itself is no second opinion."""
+    """Return the setting of a seat. With two families, seats get no fallbacks, so the families stay separate."""
     return SeatSetting(member, ()) if len(families) > 1 else SeatSetting(member)
 
 
@@ -105,7 +107,7 @@ def _prefix(member: str, where: Where, second: str | None) -> str:
 
 
 def _seats(bench: Bench, lenses: tuple[Perspective, ...], prefix: str) -> list[Seat]:
-    """The judges of one family: one for each perspective that is held, the rest independent."""
+    """Return the judges of one family: one per perspective, the rest numbered."""
     held = lenses[: len(bench.perspectives)]
     seats = [Seat(f"{prefix}judge-{plain_name(lens.name)}", lens.persona, lens.name, lens.focus) for lens in held]
     return seats + [Seat(f"{prefix}judge-{n}", "Judge") for n in range(len(held) + 1, bench.per_family + 1)]
@@ -123,9 +125,7 @@ def _warnings(bench: Bench) -> list[str]:
     warnings = []
     if bench.scaled:
         each = " per family" if bench.families > 1 else ""
-        warnings.append(
-            f"{bench.wanted} judges{each} scaled down to {bench.per_family}: at most {MOST_AGENTS} agents sit"
-        )
+        warnings.append(f"{bench.wanted} judges{each} scaled down to {bench.per_family}: at most {MOST_AGENTS} agents")
     if bench.dropped:
         warnings.append(f"perspectives dropped: {', '.join(bench.dropped)}")
     return warnings

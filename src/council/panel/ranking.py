@@ -1,4 +1,4 @@
-"""Who answers and ranks: the usual three, or a roster of the user's own."""
+"""Panel of the ranking protocol: the default three seats or a roster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from council.settings import SeatSetting
 from council.types import Json, Seat
 
 USUAL = tuple(Seat(name) for name in TABLE)
-TWO = "of two seats each reads one answer, so nothing can be ranked: three are the fewest that make a table"
-MOST = 60  # seats, each of which reads all the others' answers
+TWO = "with two seats each reads only one answer, so nothing can be ranked: use at least 3 seats"
+MOST = 60  # seats; each reads the answers of all others
 
 
 def ranking_panel(task: str, options: Json, where: Where) -> Panel:
-    """Seats for which the roster names no member take those of alpha, beta and gamma in turn."""
+    """Return the panel. Seats without a member in the roster use those of alpha, beta and gamma in turn."""
     chosen = RankingOptions.model_validate(options)
     if not chosen.roster:
         return Panel(USUAL)

@@ -1,4 +1,4 @@
-"""Rosters: seats of the user's own. A name stands in [rosters] or a file of that name; a path is a TOML file with the same table."""
+"""Rosters: custom seats, found by name in [rosters] or a rosters folder, or by the path of a TOML file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from council.settings_keys import ROSTER, checked
 from council.types import Json, Seat
 
 SHIPPED = Path(__file__).parents[1] / "data" / "rosters"
-TAKEN = ("chair", "referee")  # names that mean something else at every table
+TAKEN = ("chair", "referee")  # reserved for the chair
 LONGEST_NAME = 60
-MOST_LISTED = 1_000  # a roster may be too long for one council and fit another
+MOST_LISTED = 1_000  # listing accepts rosters that are too long for some protocols
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A roster as it was read: who sits, what each wants to be, and what the chair is to be."""
+    """A parsed roster: seats and settings of each seat and of the chair."""
 
     name: str
     seats: tuple[Seat, ...]
@@ -41,20 +41,22 @@ class Named:
 
 
 def _shown(seat: Seat, setting: SeatSetting) -> Json:
-    words = {"role": seat.role, "lens": seat.perspective, "stance": seat.focus, "style": seat.style}
-    return {"name": seat.name, **words, "model": setting.model, "fallback": setting.fallback}
+    texts = {"role": seat.role, "lens": seat.perspective, "stance": seat.focus, "style": seat.style}
+    return {"name": seat.name, **texts, "model": setting.model, "fallback": setting.fallback}
 
 
 def roster(said: str, where: Where, least: int = 2, most: int = 9) -> Named:
-    """The roster of that name or in that file. Raises UsageError where it cannot sit."""
+    """Load a roster by name or path, or raise UsageError."""
     name = said.strip()
     if name in where.settings.rosters:
         return _named(name, where.settings.rosters[name], f"[rosters.{name}]", least, most)
     path = _file(name, where)
     source = f'the roster "{path}"'
     if not path.is_file():
-        what = "is no file" if path.exists() else "does not exist"
-        raise UsageError(f"{source} {what}: give a TOML file with a list of `seats`, or a name; {_known(name, where)}")
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise UsageError(
+            f"{source} {problem}: give a TOML file with a list of `seats`, or a name; {_known(name, where)}"
+        )
     rows = {key: value for key, value in checked(read_config(path), source, ROSTER) if value is not None}
     chair = {key.partition(".")[2]: value for key, value in rows.items() if "." in key}
     nested = {"about": rows.get("about", ""), "seats": rows.get("seats", []), "chair": chair}
@@ -62,7 +64,7 @@ def roster(said: str, where: Where, least: int = 2, most: int = 9) -> Named:
 
 
 def rosters(where: Where) -> dict[str, str]:
-    """Every roster that has a name, and where it comes from."""
+    """Return the origin of every named roster by name."""
     shipped = {path.stem: BUILT_IN for path in sorted(SHIPPED.glob("*.toml"))}
     files = {path.stem: str(path) for path in sorted(_own_folder(where).glob("*.toml"))}
     return (
@@ -73,7 +75,7 @@ def rosters(where: Where) -> dict[str, str]:
 
 
 def described(where: Where, name: str | None = None) -> list[Json]:
-    """Every roster that has a name, or the one that is asked for, with its seats and where it comes from."""
+    """Return every named roster, or the requested one, with its seats and origin."""
     origins = rosters(where)
     return (
         [_described(one, where, origins) for one in origins] if name is None else [_with_origin(name, where, origins)]
@@ -81,7 +83,7 @@ def described(where: Where, name: str | None = None) -> list[Json]:
 
 
 def _described(name: str, where: Where, origins: Mapping[str, str]) -> Json:
-    """A roster that cannot be read says so in its own row and hides no other."""
+    """Describe a roster; one that cannot be read gets a row with its error."""
     try:
         return _with_origin(name, where, origins)
     except UsageError as error:
@@ -98,7 +100,7 @@ def _own_folder(where: Where) -> Path:
 
 
 def _file(name: str, where: Where) -> Path:
-    """A name first, then a path as written; what looks like neither is taken for a name."""
+    """Return the file of a roster: first as a name, then as a path."""
     for folder in (_own_folder(where), SHIPPED):
         if (folder / f"{name}.toml").is_file() and "/" not in name:
             return folder / f"{name}.toml"
@@ -119,41 +121,41 @@ def _named(name: str, table: Mapping[str, Any], source: str, least: int, most: i
     rows = list(table.get("seats", []))
     if not least <= len(rows) <= most:
         has = f"{source} has {len(rows)} seat{'' if len(rows) == 1 else 's'}"
-        few = f"and a council needs at least {least}: add {least - len(rows)}"
-        many = f"and at most {most} can sit: leave {len(rows) - most} out"
+        few = f"but at least {least} are needed: add {least - len(rows)}"
+        many = f"but at most {most} are allowed: remove {len(rows) - most}"
         raise UsageError(f"{has}, {few if len(rows) < least else many}")
     seats = tuple(_seat(row, n, source) for n, row in enumerate(rows, 1))
     names = [seat.name for seat in seats]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f'{source} names "{twice}" twice, and two seats cannot share a name: rename one')
+        raise UsageError(f'{source} names "{twice}" twice: rename one')
     seats = tuple(_apart(seat, seats) for seat in seats)
     members = {seat.name: _setting(row) for seat, row in zip(seats, rows, strict=True)}
     return Named(name, seats, members, _setting(table.get("chair", {})), path, str(table.get("about", "")))
 
 
 def _seat(row: Mapping[str, Any], n: int, source: str) -> Seat:
-    said = " ".join(str(row.get("name") or row.get("role") or "").split())
-    name = plain_name(said)
+    text = " ".join(str(row.get("name") or row.get("role") or "").split())
+    name = plain_name(text)
     if not any(sign.isalpha() for sign in name):
-        raise UsageError(f'{source} has no name with a letter for seat {n}: write name = "…"')
+        raise UsageError(f'{source}: seat {n} has no name with a letter: write name = "…"')
     if len(name) > LONGEST_NAME:
-        raise UsageError(f'{source} has a name of {len(name)} letters, "{name[:30]}…": {LONGEST_NAME} are the most')
+        raise UsageError(f'{source}: name "{name[:30]}…" has {len(name)} characters: use at most {LONGEST_NAME}')
     if name in TAKEN:
-        raise UsageError(f'{source} calls a seat "{name}", which is the chair\'s own name: rename it')
-    words = {key: " ".join(str(row.get(key, "")).split()) for key in ("role", "lens", "stance", "style")}
-    role = words["role"] or _titled(said.replace("_", " ").replace("-", " "))
-    return Seat(name, role, words["lens"], words["stance"], words["style"])
+        raise UsageError(f'{source} calls a seat "{name}", which is reserved for the chair: rename it')
+    texts = {key: " ".join(str(row.get(key, "")).split()) for key in ("role", "lens", "stance", "style")}
+    role = texts["role"] or _titled(text.replace("_", " ").replace("-", " "))
+    return Seat(name, role, texts["lens"], texts["stance"], texts["style"])
 
 
 def _titled(words: str) -> str:
-    """With capitals, unless somebody wrote some: "COO" stays."""
+    """Capitalise words written in lower case; "COO" is kept."""
     return words.title() if words.islower() else words
 
 
 def _apart(seat: Seat, seats: Sequence[Seat]) -> Seat:
-    """Seats are spoken to by their roles: two of one role are told apart by their names."""
-    twice = [other.role.casefold() for other in seats].count(seat.role.casefold()) > 1
-    return replace(seat, role=f"{seat.role} ({seat.name})") if twice else seat
+    """Add the name to a role that several seats share."""
+    shared = [other.role.casefold() for other in seats].count(seat.role.casefold()) > 1
+    return replace(seat, role=f"{seat.role} ({seat.name})") if shared else seat
 
 
 def _setting(row: Mapping[str, Any]) -> SeatSetting:

@@ -1,4 +1,4 @@
-"""The table of protocols: what each is called, who sits, and where its function and its prompts are."""
+"""Table of protocols: name, seats, function and prompts of each."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ CHAIR = Seat("chair", "Orchestrator")
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A protocol: its function (or where to find it, "module:attr"), who sits, and where its prompts are."""
+    """One protocol. `function` is the coroutine function itself or its "module:attr"."""
 
     name: str
     function: Function | str
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
-    prompts: Path | None = None  # a folder that holds <protocol>/<phase>.md; None: the shipped ones
-    options: type[Any] | None = None  # a pydantic model; None: the one in options.py, or no options
-    spread: bool = True  # whether seats are spread over families
-    panel: str = (
-        ""  # where the seats are put together from the options ("module:attr"), if they are not always the same
-    )
+    prompts: Path | None = None  # folder with <protocol>/<phase>.md; None: the shipped prompts
+    options: type[Any] | None = None  # pydantic model; None: the model in options.py, or no options
+    spread: bool = True  # spread the seats over vendor families
+    panel: str = ""  # "module:attr" that builds the seats from the options; empty if the seats are fixed
 
     def load(self) -> Function:
         if isinstance(self.function, str):
@@ -59,15 +57,15 @@ _TABLE = {
             "collaborative",
             f"{HERE}.collaborative:collaborative",
             EXPLORERS,
-            summary="draft apart, improve on each other, synthesise",
+            summary="draft independently, improve on each other, synthesise",
         ),
         Protocol(
             "adversarial",
             f"{HERE}.adversarial:adversarial",
             RIVALS,
-            summary="draft apart, attack the leading draft, rule",
+            summary="draft independently, attack the leading draft, rule",
         ),
-        Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft apart, merge once"),
+        Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft independently, merge once"),
         Protocol(
             "advisors",
             f"{HERE}.advisors:advisors",
@@ -85,13 +83,13 @@ _TABLE = {
         Protocol(
             "general",
             f"{HERE}.general:general",
-            summary="research, answer apart, reconcile, synthesise",
+            summary="research, answer independently, reconcile, synthesise",
             panel="council.panel.general:general_panel",
         ),
         Protocol(
             "ranking",
             f"{HERE}.ranking:ranking",
-            summary="answer apart, rank each other blind, synthesise",
+            summary="answer independently, rank each other blind, synthesise",
             panel="council.panel.ranking:ranking_panel",
         ),
         Protocol(
@@ -106,22 +104,24 @@ _TABLE = {
 
 
 def register(protocol: Protocol) -> None:
-    """Add a protocol of your own by name; a shipped one cannot be replaced."""
+    """Register a third-party protocol. Shipped protocols cannot be replaced."""
     if protocol.name in _TABLE and _TABLE[protocol.name] != protocol:
-        raise UsageError(f'there is a protocol "{protocol.name}" already: register yours under another name')
+        raise UsageError(f'protocol "{protocol.name}" is already registered: choose another name')
     _TABLE[protocol.name] = protocol
 
 
 def known() -> tuple[str, ...]:
+    """Return the names of all shipped, registered and installed protocols."""
     return (*_TABLE, *(entry.name for entry in _installed() if entry.name not in _TABLE))
 
 
 def every_seat() -> tuple[str, ...]:
-    """The names of all seats that protocols always have."""
+    """Return the names of the seats that do not depend on options."""
     return tuple(dict.fromkeys(seat.name for protocol in _TABLE.values() for seat in protocol.seats))
 
 
 def find(name: str) -> Protocol:
+    """Return the protocol, or raise UsageError with the known names."""
     if name in _TABLE:
         return _TABLE[name]
     for entry in _installed():
@@ -132,16 +132,14 @@ def find(name: str) -> Protocol:
 
 def _from_package(name: str, entry: Any) -> Protocol:
     try:
-        found: Protocol = replace(entry.load(), name=name)
+        protocol: Protocol = replace(entry.load(), name=name)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(
-            f'the package that brings the protocol "{name}" cannot be loaded ({what}): repair it or uninstall it'
-        ) from error
-    return found
+        cause = f"{type(error).__name__}: {error}"
+        raise UsageError(f'cannot load the package of protocol "{name}" ({cause}): fix or uninstall it') from error
+    return protocol
 
 
 @cache
 def _installed() -> Any:
-    """Protocols that other packages bring, as entry points of the group `council.protocols`. Finding them reads every package's files."""
+    """Return the entry points of the group `council.protocols`. Cached: the lookup reads the metadata of every package."""
     return entry_points(group="council.protocols")

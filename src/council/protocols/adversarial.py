@@ -1,4 +1,4 @@
-"""Stress-test an answer: the leading draft is attacked, and a verdict says what is left standing."""
+"""Adversarial protocol: attack the leading draft, then rule on the attack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from council.types import Json, Round, Verdict
 
 
 async def adversarial(council: Council) -> Verdict:
-    """Draft apart, attack the leading draft, rule on what is left standing."""
+    """Draft independently, attack the leading draft, rule on the attack."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "adversarial/draft")
     if len(drafts) == 1:
@@ -42,25 +42,23 @@ async def adversarial(council: Council) -> Verdict:
 
 
 async def untested(council: Council, drafts: Round[None]) -> Verdict:
-    """One draft: an answer can be written, but nothing was tested, so there is no outcome to report."""
+    """Return an answer without an outcome: with one draft, no seat could test it."""
     (leader,) = drafts.values()
-    council.note("attack skipped", why="there is only one draft, and nobody to test it")
+    council.note("attack skipped", why="there is only one draft, so no other seat can test it")
     async with council.phase("verdict"):
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[], reply=Ruling
         )
-    return Verdict(
-        ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested by anyone"
-    )
+    return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
 
 
 def numbered(attacks: Round[Attack]) -> dict[str, Issue]:
-    """Every issue under a name the chair can cite: beta-1, beta-2, gamma-1."""
+    """Return the issues under names that the chair can cite: beta-1, beta-2, gamma-1."""
     return {f"{name}-{n}": issue for name, attack in attacks.items() for n, issue in enumerate(attack.reply.issues, 1)}
 
 
 def verdict_from(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
-    """Confidence is a rule, not a claim. Without an attack there is nothing that could have changed the leader."""
+    """Build the verdict with a computed confidence. Without an attack the outcome is SURVIVED."""
     issues = numbered(attacks)
     outcome = ruling.outcome if attacks else "SURVIVED"
     landed = [issues[point.issue].severity for point in ruling.points if point.landed and point.issue in issues]
@@ -70,7 +68,7 @@ def verdict_from(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
 
 
 def _dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
-    """An attacker who wanted the leader rejected, and was not followed, stays on record."""
+    """Return the attackers that said REJECTED although the draft was not overturned."""
     rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
     return [
         {"seat": name, "position": "REJECTED", "text": attacks[name].said}

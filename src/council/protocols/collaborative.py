@@ -1,4 +1,4 @@
-"""Build together: draft apart, read each other, write again, and let the chair author the answer."""
+"""Collaborative protocol: draft, improve, synthesise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from council.types import Verdict
 
 
 async def collaborative(council: Council) -> Verdict:
-    """Draft apart, improve on each other, write one answer from what emerged."""
+    """Draft independently, improve on each other, synthesise one answer."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "collaborative/draft")
     improved = drafts
@@ -15,7 +15,7 @@ async def collaborative(council: Council) -> Verdict:
         async with council.phase("improve"):
             improved = drafts.revised(await council.poll(drafts.seats, "collaborative/improve", drafts=drafts))
     else:
-        council.note("improve skipped", why="there is only one draft, and nothing to improve it with")
+        council.note("improve skipped", why="there is only one draft, so there is nothing to improve it with")
     async with council.phase("synthesise"):
         synthesis = await council.ask(council.chair, "collaborative/synthesise", improved=improved)
     return Verdict(synthesis.text)

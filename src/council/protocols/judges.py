@@ -1,4 +1,4 @@
-"""Independent judges: validate, brainstorm, research. They judge apart, may answer each other once, and rules make one verdict of it."""
+"""Judges protocol: independent judges for validate, brainstorm and research, with an optional second round."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from council.rules.rounds import Stance, unanimous
 from council.types import Absence, Json, Round, Seat, Statement, Verdict
 
 REPLIES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
-HOPS = 3  # how often an explorer is shown something before it must write up what it has
+HOPS = 3  # look-ups of an explorer before it must write its report
 
 
 async def judges(council: Council, **options: Any) -> Verdict:
-    """Judge apart, answer each other if asked to, consolidate by rule or by one chair call."""
+    """Judge independently, debate if requested, then combine by rule (validate) or by one chair call."""
     chosen = JudgesOptions.model_validate(options)
     if council.packet.empty and council.packet.note:
         return Verdict(council.packet.note)
@@ -43,7 +43,7 @@ async def judges(council: Council, **options: Any) -> Verdict:
 
 
 async def quick(council: Council) -> Verdict:
-    """One judge, one call."""
+    """Ask one judge once."""
     return await judges(council, quick=True)
 
 
@@ -63,21 +63,21 @@ async def first_round(council: Council, chosen: JudgesOptions) -> Round[Any]:
 
 
 def _round(heard: list[Statement[Any] | Absence]) -> Round[Any]:
-    said = [one for one in heard if isinstance(one, Statement)]
-    gone = [one for one in heard if isinstance(one, Absence)]
-    if not said:
-        raise QuorumLost("; ".join(f"{absence.seat.name}: {absence.state}" for absence in gone))
-    return Round(said, gone)
+    statements = [result for result in heard if isinstance(result, Statement)]
+    absences = [result for result in heard if isinstance(result, Absence)]
+    if not statements:
+        raise QuorumLost("; ".join(f"{absence.seat.name}: {absence.state}" for absence in absences))
+    return Round(statements, absences)
 
 
 # Explorers
 
 
 async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, Any]) -> list[Statement[Any]]:
-    """The judge names its questions, its explorers look them up; those that fell silent are missing, not waited for."""
+    """Ask the judge for questions and run one explorer per question. Return the reports; absent explorers are left out."""
     async with council.phase("questions"):
-        asked = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=number, **given)
-    questions = asked.reply.questions[:number]
+        statement = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=number, **given)
+    questions = statement.reply.questions[:number]
     (explorer,) = council.roster.helpers
     seats = [replace(explorer, name=f"{judge.name}-explorer-{n}") for n in range(1, len(questions) + 1)]
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
@@ -86,12 +86,12 @@ async def sent_out(council: Council, judge: Seat, number: int, given: dict[str, 
         return await explored(apart, seat, judge, subjects[seat.name])
 
     async with council.phase("explore"):
-        found = await council.gather(seats, act)
-    return [one for one in found if isinstance(one, Statement)]
+        results = await council.gather(seats, act)
+    return [result for result in results if isinstance(result, Statement)]
 
 
 async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
-    """Look, read, look further; at most three times, and after the last only a write-up will do."""
+    """Run one explorer: at most HOPS look-ups, then only the report is accepted."""
     given: dict[str, Any] = {
         "judge": judge,
         "subquestion": subquestion,
@@ -99,17 +99,17 @@ async def explored(council: Council, explorer: Seat, judge: Seat, subquestion: s
         "timeout": council.limits.get("explorer"),
     }
     async with council.phase("look-1"):
-        said = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
+        statement = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
     for hop in range(1, HOPS + 1):
-        if said.reply.done:
+        if statement.reply.done:
             break
         async with council.phase(f"look-{hop + 1}"):
-            found = await council.look(explorer, _wanted(said.reply))
+            results = await council.look(explorer, _wanted(statement.reply))
             reply = Lookups if hop < HOPS else Exploration
-            said = await council.ask(
-                explorer, "judges/found", reply=reply, after=said, left=HOPS - hop, found=_shown(found), **given
+            statement = await council.ask(
+                explorer, "judges/found", reply=reply, after=statement, left=HOPS - hop, found=_shown(results), **given
             )
-    return said
+    return statement
 
 
 def _wanted(said: Lookups) -> Json:
@@ -125,11 +125,11 @@ def _shown(found: list[Json]) -> str:
 
 
 async def debate(council: Council, opinions: Round[Opinion], early_stop: bool = False) -> Round[SecondOpinion]:
-    """The same judges, each with the others' verdicts. One that stays silent keeps its first verdict."""
+    """Show each judge the other verdicts and ask again. An absent judge keeps its first verdict."""
     if len(opinions) < 2:
-        council.note("second round skipped", why="only one judge answered the first, and nobody can answer it")
+        council.note("second round skipped", why="only one judge answered the first round")
         return Round()
-    if early_stop and unanimous([_stance(said) for said in opinions.values()]):
+    if early_stop and unanimous([_stance(statement) for statement in opinions.values()]):
         verdict = next(iter(opinions.values())).reply.verdict
         why = f"all {len(opinions)} judges say {verdict} with HIGH confidence; {len(opinions)} calls saved"
         council.note("second round skipped", why=why)
@@ -150,16 +150,16 @@ def _stance(said: Statement[Opinion]) -> Stance:
 
 
 async def consolidated(council: Council, statements: Round[Any]) -> Verdict:
-    if council.roster.chair is None:  # a quick check: one judge, nothing to bring together
-        (alone,) = statements.values()
-        return Verdict(alone.reply.recommendation, details={"judges": {alone.seat.name: alone.reply.model_dump()}})
+    if council.roster.chair is None:  # quick: one judge, nothing to combine
+        (only,) = statements.values()
+        return Verdict(only.reply.recommendation, details={"judges": {only.seat.name: only.reply.model_dump()}})
     async with council.phase("consolidate"):
-        said = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
-    whole: Consolidation = said.reply
+        result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
+    consolidation: Consolidation = result.reply
     return Verdict(
-        whole.recommendation,
+        consolidation.recommendation,
         details={
-            "consolidation": whole.model_dump(),
-            "judges": {name: one.reply.model_dump() for name, one in statements.items()},
+            "consolidation": consolidation.model_dump(),
+            "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},
         },
     )

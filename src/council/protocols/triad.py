@@ -1,4 +1,4 @@
-"""The fast triad: three drafts that doubt themselves, merged by the chair."""
+"""Triad protocol: three drafts with self-critique, merged by the chair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from council.types import Verdict
 
 
 async def triad(council: Council) -> Verdict:
-    """Draft apart with self-critique, merge once."""
+    """Draft independently with self-critique, merge once."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "adversarial/draft")
     async with council.phase("merge"):

@@ -1,4 +1,4 @@
-"""What a seat may be asked to return. A reply is typed where the protocol reads it; `prose()` is how a person reads it."""
+"""Typed replies of seats. `prose()` renders a reply for people."""
 
 from __future__ import annotations
 

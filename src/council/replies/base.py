@@ -1,4 +1,4 @@
-"""A typed reply: the schema that is sent for it, and how a member's words are read."""
+"""Typed replies: the JSON schema sent with a request, and the parser of the answer."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from council.errors import Fault
 from council.types import Json
 
 R = TypeVar("R", bound="Reply")
-Choices = Mapping[str, Collection[str]]  # a field's name → the only values it may have in this ask
+Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
 SMALL_STRING = 400
-SMALL_ROWS = 2  # rows of several fields
+SMALL_ROWS = 2  # rows in a list of objects
 SMALL_CELL = 120
 SMALL_LIST = 3
-DOUBTFUL = 0.3  # a confidence in numbers that reads as LOW
+DOUBTFUL = 0.3  # numeric confidence that counts as LOW
 
 
 class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
-    takes_a_position: ClassVar[bool] = (
-        True  # whether it says where the seat stands on the question, as a digest would show it
-    )
+    takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
 
     def prose(self) -> str:
+        """Render the reply as Markdown."""
         raise NotImplementedError
 
     def fits(self, choices: Choices) -> None:
-        """Raise ValueError, in words a model can act on, where a reply that has the right form cannot be right."""
+        """Raise ValueError, worded for the model, if a well-formed reply is not acceptable."""
 
     def doubted(self) -> Self:
-        """The same with little confidence, where it claims any: for a reply that was cut off behind its end."""
-        sure = getattr(self, "confidence", None)
-        if sure is None:
+        """Return a copy with low confidence, for a reply that was truncated after its end."""
+        confidence = getattr(self, "confidence", None)
+        if confidence is None:
             return self
-        return self.model_copy(update={"confidence": "LOW" if isinstance(sure, str) else min(sure, DOUBTFUL)})
+        low = "LOW" if isinstance(confidence, str) else min(confidence, DOUBTFUL)
+        return self.model_copy(update={"confidence": low})
 
     @classmethod
     def differing(cls, plain: Json, n: int) -> Json:
-        """What the n-th seat (from 0) answers in rehearsal when the council is not of one mind."""
+        """Return the rehearsal answer of the n-th seat (from 0) for a run in which seats disagree."""
         return plain
 
 
 def each(of: str) -> Any:
-    """Mark a list field: one row for each value that the rows' field `of` may have in an ask; a list of texts has those values."""
+    """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of strings)."""
     return {"each": of}
 
 
 def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
-    """The strict JSON schema of a reply: nothing extra, everything required, names limited to those present."""
+    """Return the strict JSON schema of a reply: no extra fields, all required, values limited to `choices`."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
     strict: Json = _strict(schema, definitions, choices)
@@ -72,7 +72,7 @@ def _strict(node: Any, definitions: Json, choices: Choices) -> Any:
         if key not in ("title", "default", "each", "properties")
     }
     if tight.get("type") == "object":
-        fields = node.get("properties", {}).items()  # whatever they are called: a field may be named "title"
+        fields = node.get("properties", {}).items()  # kept apart: a field may be named "title"
         properties = {name: _limited(name, _strict(of, definitions, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     return tight | _one_for_each(tight["items"], choices[many]) if many in choices else tight
@@ -88,7 +88,7 @@ def _limited(name: str, schema: Json, choices: Choices) -> Json:
 
 
 def _short(schema: Json, longest: int = SMALL_STRING) -> Json:
-    """A small model under a grammar would otherwise write until it is cut; the rows of a list are shorter still."""
+    """Limit lengths: a small model under a grammar would otherwise write until it is truncated."""
     kind = schema.get("type")
     if kind == "string" and "enum" not in schema:
         return {**schema, "maxLength": longest}
@@ -102,7 +102,7 @@ def _short(schema: Json, longest: int = SMALL_STRING) -> Json:
 
 
 def read(reply: type[R], text: str, choices: Choices) -> R:
-    """The typed reply in a member's words, or Fault("schema") in words a model can act on."""
+    """Parse a reply, or raise Fault("schema") worded for the model."""
     bare = unfence(text)
     try:
         value = reply.model_validate_json(bare)
@@ -116,7 +116,7 @@ def read(reply: type[R], text: str, choices: Choices) -> R:
 
 
 def unfence(text: str) -> str:
-    """Without a code fence that encloses the whole message."""
+    """Strip a code fence that encloses the whole message."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
         bare = bare[bare.index("\n") + 1 : -3].strip()

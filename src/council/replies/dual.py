@@ -1,4 +1,4 @@
-"""What seed 000's protocols ask for: a triage, an attack, a ruling."""
+"""Replies of the adversarial protocol: triage, attack, ruling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from council.replies.base import Reply
 
 
 class Triage(Reply):
-    """The chair's light reading of the drafts: who leads, what is agreed, whether an attack is needed."""
+    """The chair's triage of the drafts: the leader, agreed and contested points, and the consensus criteria."""
 
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")
     reason: str = Field(description="why it leads, in one or two sentences")
@@ -23,7 +23,7 @@ class Triage(Reply):
 
     @property
     def consensus(self) -> bool:
-        """All four criteria must favour it."""
+        """Return whether all four criteria hold."""
         return self.same_conclusion and self.no_critical_flag and self.no_contradiction and self.mostly_high
 
     def prose(self) -> str:
@@ -35,26 +35,26 @@ class Triage(Reply):
 class Issue(BaseModel):
     severity: Literal["FATAL", "MAJOR", "MINOR"]
     hits: str = Field(description="the claim or passage of the leading draft that this hits")
-    flaw: str = Field(description="what is wrong with it, with the evidence")
-    correction: str = Field(description="what should stand there instead")
+    flaw: str = Field(description="the error in it, with the evidence")
+    correction: str = Field(description="the text that should replace it")
 
 
 class Attack(Reply):
-    """What an attacker found. To have found nothing is a valid answer."""
+    """The issues an attacker found; an empty list is valid."""
 
     issues: list[Issue] = Field(description="every flaw found, the worst first; empty if there is none")
     case: str = Field(
         description="where your own draft differs, why yours is better, with evidence; empty if it does not"
     )
     verdict: Literal["STAND", "MODIFIED", "REJECTED"] = Field(
-        description="what should become of the leading draft as a whole"
+        description="your judgement of the leading draft as a whole"
     )
 
     def prose(self) -> str:
         return "\n\n".join([self.listed(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
 
     def listed(self, name: str = "") -> str:
-        """The issues by number; under names the chair can cite if `name` is given: beta-1, beta-2."""
+        """Return the numbered issues; with `name`, under names the chair can cite: beta-1, beta-2."""
         lines = []
         for n, issue in enumerate(self.issues, 1):
             mark = f"{name}-{n}:" if name else f"{n}."
@@ -73,9 +73,9 @@ class Ruling(Reply):
 
     points: list[Point] = Field(description="one entry for each numbered attack point")
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"]
-    answer: str = Field(description="the final answer itself, complete, in Markdown, with no word about the process")
+    answer: str = Field(description="the final answer itself, complete, in Markdown, without mentioning the process")
     assessment: str = Field(
-        description="how contested the answer was and what is still uncertain, two to four sentences"
+        description="how contested the answer was and which points are still uncertain, two to four sentences"
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What passes between a judge and its explorers: questions, wishes, and the write-up."""
+"""Replies of explorers and the questions judges give them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from council.replies.judges import Part, Some, Text
 
 
 class SubQuestions(Reply):
-    """What a judge wants looked up, one question for each explorer."""
+    """Questions of a judge, one per explorer."""
 
     questions: Some[str] = Field(description="specific, answerable by looking, no two alike")
 
@@ -18,11 +18,11 @@ class SubQuestions(Reply):
 
 
 class Exploration(Reply):
-    """What an explorer found out, for its judge alone."""
+    """Report of an explorer to its judge."""
 
-    findings: list[str] = Field(description="what is so")
+    findings: list[str] = Field(description="facts that you found")
     evidence: list[str] = Field(description="the files, lines and patterns that show it")
-    assessment: str = Field(description="what it means for the question, and what could not be found out")
+    assessment: str = Field(description="the meaning for the question, and what you could not find")
 
     def prose(self) -> str:
         findings, evidence = (["- " + one for one in many] or ["- none"] for many in (self.findings, self.evidence))
@@ -30,7 +30,7 @@ class Exploration(Reply):
 
 
 class Lines(Part):
-    """A file, or the lines of it that are wanted; 0 to 0 is all of it."""
+    """A file or a line range of it; 0 to 0 is the whole file."""
 
     path: str
     first: int = Field(default=0, description="the first line wanted; 0 for the whole file")
@@ -40,16 +40,16 @@ class Lines(Part):
     def _forwards(self) -> Lines:
         if self.first < 0 or self.last < 0 or (self.last and self.last < self.first):
             raise ValueError(
-                f"lines {self.first} to {self.last} of {self.path} run backwards: give the first, then the last"
+                f"lines {self.first} to {self.last} of {self.path} are not a valid range: give the first line, then the last"
             )
         return self
 
 
 class Lookups(Reply):
-    """What an explorer wants to see next, or its write-up when it has seen enough."""
+    """Files, names and patterns an explorer requests next, or its report."""
 
     exploration: Exploration | None = Field(
-        default=None, description="the write-up when you are done; null to look further"
+        default=None, description="your report when you are done; null to look further"
     )
     files: list[Lines] = Field(default_factory=list, description="files to read")
     names: list[Text] = Field(default_factory=list, description="names or globs of files to find")

@@ -1,4 +1,4 @@
-"""What a judge answers: the verdict schema, version 2, and the verdict of a debate's second round."""
+"""Replies of a judge: the verdict schema, version 2, and the second-round verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 SCHEMA_VERSION = 2
 
 
-# How the packet describes a verdict to whoever reads it; the strict schema goes with the request besides.
+# Description of a verdict in the packet; the strict schema is sent with the request.
 OUTPUT_SCHEMA: dict[str, Any] = {
     "verdict": "PASS | WARN | FAIL",
     "confidence": "HIGH | MEDIUM | LOW",
@@ -22,7 +22,7 @@ OUTPUT_SCHEMA: dict[str, Any] = {
         {
             "severity": "critical | significant | minor",
             "category": "security | architecture | performance | style | another word",
-            "description": "what was found",
+            "description": "the problem found",
             "location": "file:line, if it has one",
             "recommendation": "how to address it",
             "fix": "the specific action that resolves it",
@@ -52,9 +52,9 @@ def _version(value: Any) -> Any:
 
 
 def _revised(value: Any) -> Any:
-    """No verdict before this one, in the words in which models say so."""
-    said = _upper(value)
-    return None if said in ("", "NULL", "NONE", "N/A") else said
+    """Map the values models use for "no earlier verdict" to None."""
+    verdict = _upper(value)
+    return None if verdict in ("", "NULL", "NONE", "N/A") else verdict
 
 
 def _some(value: list[T]) -> list[T]:
@@ -68,23 +68,23 @@ Confidence = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_upper)
 Severity = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lower)]
 Text = Annotated[str, BeforeValidator(_text)]
 Version = Annotated[int, BeforeValidator(_version)]
-# Checked here and not in the schema: not every provider knows minItems.
+# Checked here and not in the schema: some providers do not support minItems.
 Some = Annotated[list[T], AfterValidator(_some)]
 Revised = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_revised)]
 
 
 class Part(BaseModel):
-    """A piece of a reply; what a member adds of its own is ignored."""
+    """Part of a reply; extra fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Found(Part):
-    """One finding as a judge writes it. Older schemas did not ask for fix, why and ref."""
+    """One finding of a judge. Older schemas do not have fix, why and ref."""
 
     severity: Severity
     category: Text = Field(default="", description="security, architecture, performance, style, or another one word")
-    description: str = Field(description="what was found")
+    description: str = Field(description="the problem found")
     location: Text = Field(default="", description="file:line as in the packet; empty if it concerns no single place")
     recommendation: Text = Field(default="", description="how to address it")
     fix: Text = Field(default="", description="the specific action that resolves it")
@@ -95,7 +95,7 @@ class Found(Part):
         place = f" `{self.location}`" if self.location else ""
         lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
         parts = (("Fix", self.fix or self.recommendation), ("Why", self.why), ("Ref", self.ref))
-        return "\n".join(lines + [f"   - {name}: {said}" for name, said in parts if said])
+        return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
 
 
 class Opinion(Reply):
@@ -121,7 +121,7 @@ class Opinion(Reply):
 class Objection(Part):
     target_judge: str = Field(description="whose claim it is")
     claim: str = Field(description="the claim that is wrong or incomplete, with its location if it has one")
-    response: str = Field(description="what is wrong with it, with the evidence")
+    response: str = Field(description="the error in it, with the evidence")
 
 
 class Acknowledgment(Part):
@@ -141,7 +141,7 @@ class DebateNotes(Part):
 
 
 class _Debated(Reply):
-    """What is written down before the verdict, so that the verdict can follow from it."""
+    """Fields that come before the verdict, so that the model reasons before it decides."""
 
     restated: Text = Field(
         default="", description="your first position and its key evidence, in two or three sentences"
@@ -154,14 +154,14 @@ class _Debated(Reply):
 
 
 class SecondOpinion(Opinion, _Debated):
-    """The verdict of the second round. Its fields stand in the order in which they have to be thought."""
+    """The second-round verdict. Field order matters: the reasoning comes before the verdict."""
 
     @property
     def cited(self) -> tuple[str, ...]:
-        """Everything that may give a reason for a changed verdict. What it said before the debate is no such reason."""
+        """Return the texts that may justify a changed verdict. `restated` is left out: it predates the debate."""
         notes = self.debate_notes
-        heard = [text for point in notes.acknowledgments for text in (point.point, point.impact)]
-        return (self.reason, *heard)
+        acknowledged = [text for point in notes.acknowledgments for text in (point.point, point.impact)]
+        return (self.reason, *acknowledged)
 
     def prose(self) -> str:
         notes = self.debate_notes
@@ -171,5 +171,5 @@ class SecondOpinion(Opinion, _Debated):
         lines += [
             f"Revised from {notes.revised_from}: {self.reason}" if notes.revised_from else f"Confirmed: {self.reason}"
         ]
-        said = [line for line in lines if not line.endswith(": ")]
-        return "\n\n".join([super().prose(), *said])
+        filled = [line for line in lines if not line.endswith(": ")]
+        return "\n\n".join([super().prose(), *filled])

@@ -1,4 +1,4 @@
-"""What brainstorm and research ask for: a judge's options or facets, and what the chair makes of all of them."""
+"""Replies of brainstorm and research: options or facets of a judge, and the chair's consolidation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from council.replies.judges import Part, Some, Text
 
 class Option(Part):
     name: str = Field(description="a name of a few words that others could have chosen too")
-    what: Text = Field(default="", description="what it is, in a sentence or two")
+    what: Text = Field(default="", description="the option in a sentence or two")
     pros: list[str]
     cons: list[str]
     assessment: str = Field(description="when it would be the right choice, and how you rate it")
@@ -28,9 +28,7 @@ class Option(Part):
 class Options(Reply):
     """The options a judge sees in a brainstorm."""
 
-    working: Text = Field(
-        default="", description="the steps of the technique that was asked for, in Markdown; else empty"
-    )
+    working: Text = Field(default="", description="the steps of the requested technique, in Markdown; else empty")
     options: Some[Option] = Field(description="options that differ in kind")
     recommendation: str = Field(description="the one you would take, and what would change your mind")
 
@@ -48,11 +46,13 @@ class Facet(Part):
 
 
 class Facets(Reply):
-    """What a judge knows about a subject, facet by facet."""
+    """A judge's findings on a subject, grouped by facet."""
 
     facets: Some[Facet]
-    findings: list[str] = Field(description="what holds across facets, the weightiest first")
-    open_questions: list[str] = Field(description="what is open and would change a decision, with how to settle it")
+    findings: list[str] = Field(description="findings that hold across facets, the most important first")
+    open_questions: list[str] = Field(
+        description="open questions that would change a decision, with how to settle them"
+    )
     recommendation: str = Field(description="what you would do with this knowledge")
 
     def prose(self) -> str:
@@ -76,13 +76,15 @@ class Theme(Part):
 
 
 class Consolidation(Reply):
-    """What the chair makes of the judges' work. What the task does not need stays empty."""
+    """The chair's consolidation. Fields that the task does not need stay empty."""
 
     trade_offs: list[TradeOff] = Field(
         default_factory=list, description="brainstorm: each serious option once; else empty"
     )
     themes: list[Theme] = Field(default_factory=list, description="research: the findings by subject; else empty")
-    open_questions: list[str] = Field(default_factory=list, description="research: what remains, the weightiest first")
+    open_questions: list[str] = Field(
+        default_factory=list, description="research: open questions, the most important first"
+    )
     recommendation: str = Field(description="what to do, for which reason, and when something else")
 
     def prose(self) -> str:

@@ -1,4 +1,4 @@
-"""How many judges sit: the sizes, what raises and lowers them, and the cap of twelve agents."""
+"""Number of judges: defaults, flags, and the cap of 12 agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROFILE_JUDGES = {"thorough": 3, "balanced": 2, "fast": 2}
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The judges of one council. `wanted` is what each family would have seated without the cap."""
+    """Numbers of judges and explorers. `wanted` is the number per family before the cap."""
 
     per_family: int
     families: int = 1
@@ -49,7 +49,7 @@ def seat_bench(
     explorers: int = 0,
     usual: int = USUAL_JUDGES,
 ) -> Bench:
-    """Size the bench. `usual` is what a profile or the configuration seats when no flag says otherwise."""
+    """Compute the number of judges. `usual` applies when no flag sets a size."""
     if quick:
         return Bench(1, wanted=1)
     families = 2 if mixed else 1
@@ -57,7 +57,7 @@ def seat_bench(
     per_family = _under_the_cap(wanted, families, explorers, explicit=count is not None)
     if debate and per_family * families < 2:
         raise UsageError(
-            f"--debate needs 2 judges to answer each other, and {per_family} would sit: raise --count, or drop --debate"
+            f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
     return Bench(per_family, families, explorers, held, dropped, wanted)
@@ -77,5 +77,5 @@ def _under_the_cap(wanted: int, families: int, explorers: int, *, explicit: bool
 
 
 def plain_name(perspective: str) -> str:
-    """A perspective as it stands in a judge's name: "Error paths" sits as judge-error-paths."""
+    """Return the name in lower case with hyphens: "Error paths" becomes "error-paths"."""
     return re.sub(r"\W+", "-", perspective.lower()).strip("-")

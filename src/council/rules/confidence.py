@@ -1,4 +1,4 @@
-"""How far to trust a contested answer: computed from what happened, never from what was claimed."""
+"""Confidence levels, computed by rule instead of taken from a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from council.rules.voices import Dispute
 
 
 def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) -> str:
-    """`landed` are the severities of the issues that landed, `stances` the attackers' words for the whole. First match decides."""
+    """Return the confidence of an attacked answer: `landed` holds severities of landed issues, `stances` the attackers' verdicts."""
     if outcome == "OVERTURNED" or ("FATAL" in landed and "REJECTED" in stances):
         return "CONTESTED"
     if outcome == "MODIFIED" or "FATAL" in landed or "MAJOR" in landed:
@@ -20,7 +20,7 @@ def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) 
 def general_confidence(
     consensus: Sequence[Any], persisting: Sequence[Dispute], heard: int, asked: int, sourced: bool
 ) -> str:
-    """How far an answer can be stood by: what is disputed decides first, then what is agreed, then on which grounds."""
+    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources."""
     if any(not one.possible for one in persisting):
         return "CONTESTED"
     if not consensus or heard < 2:

@@ -1,4 +1,4 @@
-"""How verdicts become one: the table, the split between families, and what a verdict may rest on."""
+"""Combine the judges' verdicts: consensus and corroborated rules, coverage cap, weak flips."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Overall = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 
 SCALE: tuple[Overall, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 LEVELS: tuple[Level, ...] = ("LOW", "MEDIUM", "HIGH")
-SAME_MIND = 0.6  # how often two seats of one family err alike (spec 60: the same wrong answer 60 % of the time)
+SAME_MIND = 0.6  # share of errors that two seats of one family have in common
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One judge's verdict. `vendor` is the family that was requested, whoever served; only an ok `state` counts."""
+    """One judge's verdict. `vendor` is the requested family, even if a fallback answered; only an ok `state` counts."""
 
     seat: str
     vendor: str
@@ -32,17 +32,17 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Consensus:
-    """What the votes come to. `verdict` is None when nobody voted; `holders` are the seats that hold it."""
+    """Result of the vote. `verdict` is None without votes; `holders` are the seats that voted for it."""
 
     verdict: Overall | None = None
     confidence: Level | None = None
     families: Mapping[str, Word] = field(default_factory=dict)
     holders: tuple[str, ...] = ()
-    weakened: tuple[str, ...] = ()  # seats whose FAIL counted as WARN for want of evidence
+    weakened: tuple[str, ...] = ()  # seats whose FAIL counted as WARN for lack of evidence
 
 
 def consensus(votes: Iterable[Vote], *, mixed: bool) -> Consensus:
-    """All PASS is PASS, any FAIL is FAIL, anything else WARN; `mixed` lets two families disagree."""
+    """All PASS gives PASS, any FAIL gives FAIL, anything else WARN; with `mixed`, families can DISAGREE."""
     counted = _counted(votes)
     if not counted:
         return Consensus()
@@ -57,50 +57,50 @@ def consensus(votes: Iterable[Vote], *, mixed: bool) -> Consensus:
 def corroborated(
     votes: Iterable[Vote], *, mixed: bool, verified: Collection[str] = (), survived: Collection[str] = ()
 ) -> Consensus:
-    """The same table after every FAIL that rests on nothing has become a WARN.
+    """Apply the consensus rule after every FAIL without evidence has become a WARN.
 
-    A FAIL stands when judges of a second family say FAIL too, when its judge is in `verified` (has a finding at a
-    verified location) or in `survived` (has a critical finding that was challenged and stayed).
+    A FAIL counts if judges of a second family say FAIL too, or if its judge is in `verified` (has a finding at a
+    verified location) or in `survived` (kept a critical finding that was challenged).
     """
     counted = _counted(votes)
     failing = {vote.vendor for vote in counted if vote.verdict == "FAIL"}
-    borne_out = len(failing) > 1
+    confirmed = len(failing) > 1
     weak = [
         vote.seat
         for vote in counted
-        if vote.verdict == "FAIL" and not borne_out and vote.seat not in verified and vote.seat not in survived
+        if vote.verdict == "FAIL" and not confirmed and vote.seat not in verified and vote.seat not in survived
     ]
     softened = [replace(vote, verdict="WARN") if vote.seat in weak else vote for vote in counted]
     return replace(consensus(softened, mixed=mixed), weakened=tuple(weak))
 
 
 def capped(verdict: Overall | None, holes: Collection[object], empty: bool) -> Overall | None:
-    """What was not seen cannot pass: with a coverage hole or an empty packet PASS becomes WARN."""
+    """Turn PASS into WARN if the judges did not see all material (coverage hole or empty packet)."""
     return "WARN" if verdict == "PASS" and (holes or empty) else verdict
 
 
 def effective_votes(votes: Iterable[Vote]) -> float:
-    """An estimate of how many independent votes these are worth.
+    """Estimate the number of independent votes.
 
-    n seats of one family count as n / (1 + (n - 1) x 0.6), since they tend to err alike; families are added up as if
-    they were independent, which they are not quite: read it as "at most about".
+    n seats of one family count as n / (1 + (n - 1) x 0.6), because their errors correlate. Families are added as if
+    they were independent, so the result is an upper estimate.
     """
     seats = Counter(vote.vendor for vote in _counted(votes))
     return round(sum(n / (1 + (n - 1) * SAME_MIND) for n in seats.values()), 2)
 
 
 def converged(r1: Iterable[str], r2: Iterable[str]) -> bool:
-    """The first round had at least two verdicts and the second has one: a reader should check for anchoring."""
+    """Return whether a split first round became unanimous: a sign of possible anchoring."""
     return len(set(r1)) > 1 and len(set(r2)) == 1
 
 
 def is_weak_flip(r1_verdict: str, r2_verdict: str, *cited: str) -> bool:
-    """A changed verdict whose reasons name no place in the code, no error of the judge's own and no missed test or case."""
+    """Return whether a verdict changed without citing a location, the judge's error, or a missed test or case."""
     return r1_verdict != r2_verdict and not any(names_something(text) for text in cited)
 
 
 def names_something(text: str) -> bool:
-    """A reading of words, so it can be fooled: it decides on a flag for the reader, never on a verdict."""
+    """Return whether the text cites something specific. A heuristic: it only sets a flag in the report, never a verdict."""
     return any(pattern.search(text[:20_000]) for pattern in (_PLACE, _OWN_ERROR, _MISSED_CASE))
 
 
@@ -127,9 +127,9 @@ _MISSED_CASE = re.compile(
 
 
 def _counted(votes: Iterable[Vote]) -> list[Vote]:
-    """Those that count, in an order of their own; an answer that was cut off counts with the least confidence."""
-    heard = [replace(vote, confidence="LOW") if vote.state == "truncated" else vote for vote in votes]
-    return sorted((vote for vote in heard if vote.state in (*OK_STATES, "truncated")), key=lambda vote: vote.seat)
+    """Return the votes that count, sorted by seat; a truncated answer counts with LOW confidence."""
+    adjusted = [replace(vote, confidence="LOW") if vote.state == "truncated" else vote for vote in votes]
+    return sorted((vote for vote in adjusted if vote.state in (*OK_STATES, "truncated")), key=lambda vote: vote.seat)
 
 
 def _vendors(votes: Iterable[Vote]) -> list[str]:
@@ -137,10 +137,10 @@ def _vendors(votes: Iterable[Vote]) -> list[str]:
 
 
 def _table(verdicts: Iterable[Word]) -> Word:
-    said = set(verdicts)
-    if "FAIL" in said:
+    words = set(verdicts)
+    if "FAIL" in words:
         return "FAIL"
-    return "PASS" if said == {"PASS"} else "WARN"
+    return "PASS" if words == {"PASS"} else "WARN"
 
 
 def _ruled(verdict: Overall, holders: list[Vote], families: Mapping[str, Word]) -> Consensus:

@@ -1,4 +1,4 @@
-"""What a council without a chair still ends with: the statements themselves, told apart from an answer."""
+"""Digest of statements, for a run that ended without an answer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ EXCERPT = 120  # words of each position
 
 
 def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]]) -> str:
-    """`positions` is each seat's latest statement, `tally` what seats declared where the protocol asked them to (seat, stance)."""
-    lines = [f"## {cause}: digest of statements", "", "No one has weighed these statements against each other.", ""]
+    """Build the digest from each seat's latest statement and, if the protocol asks for them, the declared stances."""
+    lines = [f"## {cause}: digest of statements", "", "These statements have not been weighed against each other.", ""]
     for statement in positions.values():
         lines += [
             f"### {_title(statement.seat)}",
@@ -27,7 +27,7 @@ def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[
 
 
 def _title(seat: Seat) -> str:
-    """By its name, and by its role where that says more."""
+    """Return the seat's label, with its role unless both are the same."""
     same = seat.role.lower() == seat.name.lower().replace("_", " ").replace("-", " ")
     return seat.role if same else f"{seat.label} ({seat.role})" if seat.role else seat.label
 
@@ -38,7 +38,7 @@ def _excerpt(text: str) -> str:
 
 
 def _dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
-    """Those who hold what fewer hold than the most held stance; a tie has no majority and so no dissent."""
+    """List the seats outside the majority; a tie has no majority and so no dissent."""
     counts: dict[str, int] = {}
     for _, stance in tally:
         counts[stance] = counts.get(stance, 0) + 1

@@ -1,4 +1,4 @@
-"""What judges found: read, checked against the packet, grouped across judges, put in order."""
+"""Findings of judges: parse, verify against the packet, group across judges, sort."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = [
     "read_finding", "read_location", "rows", "survivors", "verified_seats", "verify",
 ]  # fmt: skip
 
-SEVERITIES = ("critical", "significant", "minor")  # the worst first
-NEAR = 3  # lines: judges rarely point at the same one
+SEVERITIES = ("critical", "significant", "minor")  # worst first
+NEAR = 3  # lines; judges rarely name the exact same line
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One judge's finding. `verified` is None while it names no line; path, line and code are set where the line exists."""
+    """One judge's finding. `verified` is None if it names no line; path, line and code are set if the line exists."""
 
     severity: str
     category: str
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One matter, with every judge's own finding of it. `lead` speaks for the group; nothing is merged away."""
+    """Findings of several judges on the same problem. `lead` represents the group; all members are kept."""
 
     members: tuple[Finding, ...]
     of: int
@@ -57,7 +57,7 @@ class Group:
 
     @property
     def shown(self) -> Finding:
-        """The member whose place is shown: one that points at a line which exists, if any does."""
+        """Return the member whose location is shown: the first verified one, else the lead."""
         return next((member for member in self.members if member.verified), self.lead)
 
     @property
@@ -79,14 +79,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a judge held against a claim of another in the debate."""
+    """A judge's challenge to a claim of another judge in the debate."""
 
     target: str
     claim: str
 
 
 def read_finding(seat: str, row: Mapping[str, Any]) -> Finding:
-    """A row of a reply, with the fallbacks for what older schemas did not ask for."""
+    """Parse a finding of a reply, with defaults for fields that older schemas do not have."""
     location, recommendation = str(row.get("location") or "").strip(), str(row.get("recommendation") or "").strip()
     return Finding(
         severity=str(row["severity"]),
@@ -102,7 +102,7 @@ def read_finding(seat: str, row: Mapping[str, Any]) -> Finding:
 
 
 def verify(finding: Finding, files: Mapping[str, str]) -> Finding:
-    """The finding with its line looked up in the packet: True if it is there, False if not, None if it names none."""
+    """Look the line up in the packet and set `verified`: True if it exists, False if not, None if no line is named."""
     place = read_location(finding.location) or read_location(finding.ref)
     if place is None:
         return replace(finding, verified=None)
@@ -114,44 +114,45 @@ def verify(finding: Finding, files: Mapping[str, str]) -> Finding:
 
 
 def group(findings: Iterable[Finding], of: int) -> list[Group]:
-    """The findings by what they are about: those at one verified place first, then those in near-equal words.
+    """Group findings on the same problem: by verified location first, then by similar wording.
 
-    The closest pairs are joined first and two matters of one judge are never joined by their place alone, so that the
-    result depends neither on the order of the judges nor on chains of neighbours.
+    The closest pairs are joined first and two findings of one judge are never joined by location alone, so the
+    result depends neither on the order of the judges nor on chains of neighbouring lines.
     """
-    every = sorted(findings, key=_rank)
-    home = {n: [n] for n in range(len(every))}
-    for a, b, by_place in _pairs(every):
-        if home[a] is not home[b] and _may_join([every[n] for n in home[a]], [every[n] for n in home[b]], by_place):
-            joined = home[a] + home[b]
-            home.update(dict.fromkeys(joined, joined))
-    whole = {id(members): sorted(members) for members in home.values()}
-    groups = [Group(tuple(every[n] for n in members), of) for members in whole.values()]
+    ranked = sorted(findings, key=_rank)
+    groups_of = {n: [n] for n in range(len(ranked))}
+    for a, b, by_location in _pairs(ranked):
+        first, second = groups_of[a], groups_of[b]
+        if first is not second and _may_join([ranked[n] for n in first], [ranked[n] for n in second], by_location):
+            joined = first + second
+            groups_of.update(dict.fromkeys(joined, joined))
+    distinct = {id(members): sorted(members) for members in groups_of.values()}
+    groups = [Group(tuple(ranked[n] for n in members), of) for members in distinct.values()]
     return sorted(groups, key=lambda one: _rank(one.lead))
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
-    """Who speaks first: the worst, then what could be verified; the rest only makes the order certain."""
+    """Sort key: severity, then verified first; the rest makes the order deterministic."""
     place = (finding.path, finding.line, finding.description, finding.seat, finding.category, finding.location)
     rest = (finding.recommendation, finding.fix, finding.why, finding.ref)
     return (SEVERITIES.index(finding.severity), not finding.verified, *place, *rest)
 
 
 def _pairs(every: Sequence[Finding]) -> list[tuple[int, int, bool]]:
-    """Every two findings that may be about one matter, the surest first."""
+    """Return the pairs of findings that may be the same problem, the most certain first."""
     words = [tokens(finding.description) for finding in every]
-    found = []
+    pairs = []
     for a in range(len(every)):
         for b in range(a + 1, len(every)):
             likeness = alike(words[a], words[b])
             by_place = _same_place(every[a], every[b]) and every[a].seat != every[b].seat
             if by_place or close(likeness):
-                found.append((not by_place, -likeness, abs(every[a].line - every[b].line), a, b))
-    return [(a, b, not by_words) for by_words, _, _, a, b in sorted(found)]
+                pairs.append((not by_place, -likeness, abs(every[a].line - every[b].line), a, b))
+    return [(a, b, not by_words) for by_words, _, _, a, b in sorted(pairs)]
 
 
 def _may_join(ours: Sequence[Finding], theirs: Sequence[Finding], by_place: bool) -> bool:
-    """No two members may stand at different places, and by place alone no judge may come to have two."""
+    """Return whether two groups can be joined: no two verified locations differ, and by location no judge occurs twice."""
     both = [(a, b) for a in ours for b in theirs]
     if any(a.verified and b.verified and not _same_place(a, b) for a, b in both):
         return False
@@ -163,7 +164,7 @@ def _same_place(a: Finding, b: Finding) -> bool:
 
 
 def ordered(groups: Iterable[Group], failing: Collection[str]) -> list[Group]:
-    """A security matter that a FAIL rests on comes first; then the worst, then what most judges found."""
+    """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
 
     def place(one: Group) -> tuple[Any, ...]:
         supports = one.is_security and one.severity != "minor" and not set(one.found_by).isdisjoint(failing)
@@ -173,7 +174,7 @@ def ordered(groups: Iterable[Group], failing: Collection[str]) -> list[Group]:
 
 
 def fingerprint(one: Group) -> str:
-    """The same for the same matter when lines were added above it: the code's text counts, its number does not."""
+    """Return a hash that does not change when lines are added above: it uses the code text, not the line number."""
     words = " ".join(sorted(word for word in tokens(one.lead.description) if not word.isdigit()))
     code = "".join(one.shown.code.split())
     path = one.shown.path or re.sub(r"\d+", "", one.lead.location).strip().lower()
@@ -181,7 +182,7 @@ def fingerprint(one: Group) -> str:
 
 
 def rows(groups: Iterable[Group]) -> list[Json]:
-    """The findings as they stand in the report; equal fingerprints are told apart by their order in the file."""
+    """Return the findings as report rows; equal fingerprints get a counter by their order in the file."""
     listed = list(groups)
     marks: dict[int, str] = {}
     seen: Counter[str] = Counter()
@@ -212,13 +213,13 @@ def _row(one: Group, mark: str) -> Json:
 
 
 def inconsistent(votes: Iterable[Vote], findings: Iterable[Finding]) -> tuple[str, ...]:
-    """The judges that said PASS and listed a critical finding. They are flagged; nobody guesses what they meant."""
+    """Return the judges that said PASS and listed a critical finding. They are flagged, not changed."""
     critical = {finding.seat for finding in findings if finding.severity == "critical"}
     return tuple(vote.seat for vote in votes if vote.verdict == "PASS" and vote.seat in critical)
 
 
 def dropped(earlier: Iterable[Finding], later: Iterable[Finding]) -> list[Finding]:
-    """What a judge found in the first round and does not speak of in the second."""
+    """Return first-round findings that their judge does not repeat in the second round."""
     still = list(later)
     return [finding for finding in earlier if not any(_same_matter(finding, other) for other in still)]
 
@@ -228,7 +229,7 @@ def _same_matter(a: Finding, b: Finding) -> bool:
 
 
 def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
-    """Whether another judge spoke against it: by its words, or by its place."""
+    """Return whether a challenge targets the finding, by its wording or its location."""
     words = tokens(finding.description)
     return any(
         challenge.target == finding.seat and (_at(finding, challenge.claim) or close(alike(words, tokens(challenge.claim))))
@@ -244,12 +245,12 @@ def _at(finding: Finding, claim: str) -> bool:
 
 
 def survivors(earlier: Iterable[Finding], later: Iterable[Finding], challenges: Iterable[Challenge]) -> frozenset[str]:
-    """The judges with a critical finding that was challenged in the debate and that they still hold after it."""
+    """Return the judges that kept a challenged critical finding after the debate."""
     against, still = list(challenges), [finding for finding in later if finding.severity == "critical"]
     held = (old for old in earlier if old.severity == "critical" and any(_same_matter(old, new) for new in still))
     return frozenset(finding.seat for finding in held if is_challenged(finding, against))
 
 
 def verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
-    """The judges that point at a line which exists."""
+    """Return the judges with at least one verified finding."""
     return frozenset(finding.seat for finding in findings if finding.verified)

@@ -1,14 +1,14 @@
-"""Places in files, as models write them: `src/auth.py:12`, `auth.py#L12-L20`, `src/auth.py, line 12`."""
+"""Parse file locations as models write them: `src/auth.py:12`, `auth.py#L12-L20`, `src/auth.py, line 12`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-LONGEST = 1_000  # characters that are read
+LONGEST = 1_000  # characters; the rest of a text is ignored
 _NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"
 _MARK = rf"(?::L?|#L|,?\s+\(?(?:at\s+|on\s+)?(?:lines?|L)\s*){_NUMBER}"
-_QUOTED = re.compile(rf"(?P<path>[^:\n]{{1,300}}?){_MARK}(?:\D.{{0,40}})?", re.IGNORECASE)  # may hold spaces
+_QUOTED = re.compile(rf"(?P<path>[^:\n]{{1,300}}?){_MARK}(?:\D.{{0,40}})?", re.IGNORECASE)  # may contain spaces
 _BARE = re.compile(rf"(?<![\w/:.\\-])(?P<path>[\w./\\@+~\[\]-]{{1,300}}){_MARK}", re.IGNORECASE)
 _NAMED = re.compile(rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_MARK}\s*", re.IGNORECASE)  # Makefile:3, with nothing around it
 _TICKED = re.compile(r"`([^`\n]{1,400})`")
@@ -16,7 +16,7 @@ _BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def read_location(text: str) -> tuple[str, int] | None:
-    """The first file and line that the text names, or None. Addresses and times of day are no files."""
+    """Return the first file and line in the text, or None. URLs and times of day do not count."""
     short = text[:LONGEST]
     if alone := _NAMED.fullmatch(short):
         return alone["path"], int(alone["line"])
@@ -41,7 +41,7 @@ def _is_file(path: str) -> bool:
 
 
 def plain_path(path: str) -> str:
-    """With forward slashes, without a leading `./` and without the bracket of a link around it."""
+    """Return the path with forward slashes, without a leading `./` or `[`."""
     plain = path.strip().replace("\\", "/")
     plain = plain if "]" in plain else plain.lstrip("[")
     while plain.startswith("./"):
@@ -50,20 +50,20 @@ def plain_path(path: str) -> str:
 
 
 def find_file(path: str, files: Collection[str]) -> str | None:
-    """The file of the packet that is meant: by its path, else by the end of it where only one file ends so."""
+    """Return the packet file with this path, or the only one whose path ends with it."""
     if path in files:
         return path
-    wanted = path[2:] if path.startswith(("a/", "b/")) else path  # as a diff names its two sides
+    wanted = path[2:] if path.startswith(("a/", "b/")) else path  # prefixes of a diff
     ends = [name for name in files if name == wanted or name.endswith(f"/{wanted}") or _is_rooted(wanted, name)]
     return ends[0] if len(ends) == 1 else None
 
 
 def _is_rooted(wanted: str, name: str) -> bool:
-    """A whole path of the machine that ends in the packet's."""
+    """Return whether `wanted` is an absolute path that ends with `name`."""
     return wanted.startswith("/") and wanted.endswith(f"/{name}")
 
 
 def lines_of(content: str) -> list[str]:
-    """The lines as an editor numbers them; a final line break starts no further line."""
+    """Split into lines as an editor numbers them; a final line break does not start a new line."""
     lines = _BREAK.split(content)
     return lines[:-1] if lines[-1] == "" else lines

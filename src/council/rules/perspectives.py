@@ -1,4 +1,4 @@
-"""The lenses judges look through: presets, names on the command line, files of the user's own."""
+"""Perspectives of judges: presets, names on the command line, user files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ORDER = (
     "product", "developer-experience",
 )  # fmt: skip
 KEYS = ("name", "persona", "focus")
-LARGEST = 256_000  # bytes of a file
-LONGEST_NAME = 60  # it stands in a seat's name and in the name of a file
+LARGEST = 256_000  # bytes
+LONGEST_NAME = 60  # used in seat names and file names
 
 
 @dataclass(frozen=True, slots=True)
 class Perspective:
-    """A lens: `persona` is who looks through it, `focus` what it asks of the material."""
+    """A judge's perspective: `persona` is its display name, `focus` its instructions."""
 
     name: str
     persona: str
@@ -42,17 +42,17 @@ class Preset:
 
     @property
     def own(self) -> bool:
-        """Whether it is the user's, not one that is shipped."""
+        """Return whether the preset comes from the user's folder."""
         return self.path.parent != SHIPPED
 
 
 def presets(folder: Path | None = None) -> tuple[str, ...]:
-    """The names of all presets: those that are shipped, then those only `folder` has."""
+    """Return the names of all presets: shipped ones first, then those in `folder`."""
     return tuple(_preset_files(folder))
 
 
 def preset(name: str, folder: Path | None = None) -> Preset:
-    """The preset of that name; a file of the same name in `folder` shadows the shipped one."""
+    """Load a preset; a file of the same name in `folder` overrides the shipped one."""
     files = _preset_files(folder)
     wanted = name.strip().lower()
     if wanted not in files:
@@ -65,18 +65,18 @@ def preset(name: str, folder: Path | None = None) -> Preset:
 
 def _preset_files(folder: Path | None) -> dict[str, Path]:
     shipped = {name: SHIPPED / f"{name}.toml" for name in ORDER}
-    own = {path.stem.lower(): path for path in sorted(folder.glob("*.toml"))} if folder else {}
-    return shipped | own
+    from_folder = {path.stem.lower(): path for path in sorted(folder.glob("*.toml"))} if folder else {}
+    return shipped | from_folder
 
 
 def perspectives_named(names: str | Iterable[str]) -> tuple[Perspective, ...]:
-    """Perspectives that are only names, as a list or with commas between them: the name itself is the viewpoint."""
-    given = names.split(",") if isinstance(names, str) else list(names)
-    return _perspectives({"perspectives": [name.strip() for name in given]}, "--perspectives")
+    """Return perspectives from names, given as a list or separated by commas. The name is also the focus."""
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    return _perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
 
 
 def perspectives_file(path: Path) -> tuple[Perspective, ...]:
-    """The perspectives of a file: TOML if its name says so, else YAML."""
+    """Load perspectives from a file: TOML if the suffix is `.toml`, else YAML."""
     tables = _toml(path) if path.suffix.lower() == ".toml" else _yaml(path)
     return _perspectives(tables, _file(path))
 
@@ -87,22 +87,22 @@ def _file(path: Path) -> str:
 
 def _text(path: Path) -> str:
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             raise UsageError(
-                f"{_file(path)} {'is no file' if path.exists() else 'does not exist'}: give the path of one"
+                f"{_file(path)} {'is not a file' if path.exists() else 'does not exist'}: give the path of a file"
             )
         if path.stat().st_size > LARGEST:
-            raise UsageError(f"{_file(path)} is larger than {LARGEST // 1000} kB: names and focuses need far less")
+            raise UsageError(f"{_file(path)} is larger than {LARGEST // 1000} kB: shorten it")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise UsageError(f"{_file(path)} cannot be read ({_first_line(error)}): give it as UTF-8 text") from None
+        raise UsageError(f"{_file(path)} cannot be read ({_first_line(error)}): save it as UTF-8 text") from None
 
 
 def _toml(path: Path) -> Any:
     try:
         return tomllib.loads(_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{_file(path)} is not TOML ({_first_line(error)}): mend it") from None
+        raise UsageError(f"{_file(path)} is not valid TOML ({_first_line(error)}): fix the syntax") from None
 
 
 def _yaml(path: Path) -> Any:
@@ -112,26 +112,26 @@ def _yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{_file(path)} is not YAML ({_first_line(error)}): mend it") from None
+        raise UsageError(f"{_file(path)} is not valid YAML ({_first_line(error)}): fix the syntax") from None
 
 
 def _first_line(error: Exception) -> str:
-    where = getattr(error, "problem_mark", None)
-    said = str(getattr(error, "problem", None) or error).partition("\n")[0]
-    return f"{said}, line {where.line + 1}" if where else said
+    mark = getattr(error, "problem_mark", None)
+    problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
+    return f"{problem}, line {mark.line + 1}" if mark else problem
 
 
 def _perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
     listed = tables.get("perspectives") if isinstance(tables, Mapping) else tables
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise UsageError(
-            f"{source} names no perspectives: list them under `perspectives`, each with a name and a focus"
+            f"{source} contains no perspectives: list them under `perspectives`, each with a name and a focus"
         )
-    found = tuple(_perspective(row, n, source) for n, row in enumerate(listed, 1))
-    plain = [plain_name(one.name) for one in found]
-    if twice := next((one.name for one, name in zip(found, plain, strict=True) if plain.count(name) > 1), None):
-        raise UsageError(f'{source} names "{twice}" twice, and two judges cannot share a perspective: drop one')
-    return found
+    perspectives = tuple(_perspective(row, n, source) for n, row in enumerate(listed, 1))
+    slugs = [plain_name(one.name) for one in perspectives]
+    if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if slugs.count(name) > 1), None):
+        raise UsageError(f'{source} names "{twice}" twice: drop one')
+    return perspectives
 
 
 def _perspective(row: Any, n: int, source: str) -> Perspective:
@@ -141,16 +141,16 @@ def _perspective(row: Any, n: int, source: str) -> Perspective:
     name = _name(fields["name"], source)
     for key, value in fields.items():
         _check(key, value, name, source)
-    words = {key: " ".join(fields.get(key, "").split()) for key in ("persona", "focus")}
-    return Perspective(name, words["persona"] or f"Council Member {n}", words["focus"] or name.replace("-", " "))
+    texts = {key: " ".join(fields.get(key, "").split()) for key in ("persona", "focus")}
+    return Perspective(name, texts["persona"] or f"Council Member {n}", texts["focus"] or name.replace("-", " "))
 
 
 def _name(said: str, source: str) -> str:
     name = " ".join(said.split())
     if not any(sign.isalpha() for sign in plain_name(name)):
-        raise UsageError(f'{source} has the name "{name}" without a letter, which no judge can bear: give it a word')
+        raise UsageError(f'{source}: name "{name}" has no letter: use at least one letter')
     if len(name) > LONGEST_NAME:
-        raise UsageError(f'{source} has a name of {len(name)} letters, "{name[:30]}…": {LONGEST_NAME} are the most')
+        raise UsageError(f'{source}: name "{name[:30]}…" has {len(name)} characters: use at most {LONGEST_NAME}')
     return name
 
 
@@ -158,6 +158,6 @@ def _check(key: Any, value: Any, name: str, source: str) -> None:
     if key not in KEYS:
         near = get_close_matches(str(key), KEYS, n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'{source} has the unknown key "{key}" in "{name}": {hint}known are {", ".join(KEYS)}')
+        raise UsageError(f'{source} has an unknown key "{key}" in "{name}": {hint}known are {", ".join(KEYS)}')
     if not isinstance(value, str):
-        raise UsageError(f'{source} has a {key} for "{name}" that is no text: write it as words')
+        raise UsageError(f'{source}: {key} of "{name}" is not a string: write it as text')

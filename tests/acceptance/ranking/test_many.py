@@ -54,7 +54,7 @@ def test_a_roster_in_the_settings_is_used_by_name(table: Table, council: Termina
 @pytest.mark.parametrize(
     ("seats", "words"),
     [
-        (["alone"], "needs at least 2"),
+        (["alone"], "at least 2 are needed"),
         ([f"s{n}" for n in range(61)], "at most 60"),
         (["twin", "twin"], '"twin" twice'),
         (["chair", "other"], '"chair"'),
@@ -74,6 +74,6 @@ def test_two_seats_review_each_other_and_nothing_is_ranked(table: Table, council
     done = council(*RANKING, "--roster", roster("two.toml", ["one", "two"]), QUESTION)
     report = done.json
     assert (done.code, report["calls"]["made"], report["confidence"]) == (0, 5, "LOW")
-    assert "of two seats each reads one answer, so nothing can be ranked" in done.err
+    assert "with two seats each reads only one answer, so nothing can be ranked" in done.err
     assert [row["ballots"] for row in report["ranking"]["table"]] == [0, 0]
     assert "No reader compared two answers" in [row["reason"] for row in report["degraded"]][-1]

@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         done = ended(Command(tmp_path, "--port", str(port)).process)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f'council: port "{port}" is taken')
+    assert done.err.startswith(f'council: port "{port}" is already in use')
     assert "--port 0" in done.err
     assert done.err.count("\n") == 1
 
@@ -154,13 +154,13 @@ def test_another_address_needs_a_flag_and_says_what_that_means(tmp_path: Path, c
     assert asked("127.0.0.2", port, url.netloc, token) == 200
     assert asked("127.0.0.2", port, f"localhost:{port}", token) == 400
     assert not _listens("127.0.0.1", port)
-    assert "not on this machine alone" in command.stop().err
+    assert "which other machines can reach" in command.stop().err
 
 
 @pytest.mark.behaviour("40-web-bind", "50-web-serve")
 @pytest.mark.parametrize(("flags", "line"), [
-    (["--unsafe-host", "0.0.0.0"], "every address"), (["--unsafe-host", "::"], "every address"), (["--unsafe-host", "example"], "is no address"),
-    (["--unsafe-host", "192.0.2.1"], "cannot be listened on"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is no folder"),
+    (["--unsafe-host", "0.0.0.0"], "every address"), (["--unsafe-host", "::"], "every address"), (["--unsafe-host", "example"], "is not an IP address"),
+    (["--unsafe-host", "192.0.2.1"], "cannot be used"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is not a folder"),
     (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "not found"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_told_in_one_line(

@@ -373,4 +373,4 @@ def test_a_stream_on_which_nothing_happens_says_that_it_is_there(site: Site, mon
     site.hall.feeds = Feeds(silent)
     with site.asked("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
-    assert lines == [b"retry: 1000\n", b"\n", b": still here\n", b"\n", b": still here\n", b"\n"]
+    assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

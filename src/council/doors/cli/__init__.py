@@ -1,4 +1,4 @@
-"""The command `council`. argv is split once: a management word goes to its command, all else convenes."""
+"""The `council` command. argv is split once: a management word selects its command, anything else is a question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from council.errors import CouncilError, UnknownRun, UsageError
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if sys.stderr is None:  # closed by whoever started us
+    if sys.stderr is None:  # closed by the parent process
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         code = run(arguments)
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """One command line, from words to exit code. Every error is one line, or one object where JSON was asked for."""
+    """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
     wants_json = _wants_json(_before_dashes(arguments))
     try:
         word, rest = split(arguments)
@@ -49,21 +49,20 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return _complain(
-                CouncilError(f"the output could not be written ({error.strerror}): nothing else is lost"), wants_json
+                CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
+                wants_json,
             )
         if "COUNCIL_DEBUG" in os.environ:
             raise
         what = f"{type(error).__name__}: {error}"
         return _complain(
-            CouncilError(
-                f"this is a fault of council itself ({what}): set COUNCIL_DEBUG=1 to see where, and report it"
-            ),
+            CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
             wants_json,
         )
 
 
 def _command(word: str) -> click.Command:
-    """Only what is asked for is loaded."""
+    """Load the command for the first word. Imports are local to keep startup fast."""
     if word in MANAGEMENT:
         from council.doors.cli.manage import management
 
@@ -74,7 +73,7 @@ def _command(word: str) -> click.Command:
 
 
 def _as_question(arguments: list[str]) -> str:
-    words = [one for one in arguments if not one.startswith("-")]
+    words = [argument for argument in arguments if not argument.startswith("-")]
     return f' To ask it as a question: council ask "{" ".join(words)}".' if words and words[0] in MANAGEMENT else ""
 
 
@@ -103,6 +102,6 @@ def _before_dashes(arguments: list[str]) -> list[str]:
 
 
 def _pipe_closed() -> int:
-    """Whoever read our output has gone; that is no fault of ours."""
+    """Exit quietly after the reader of standard output has closed it."""
     sys.stderr.close()
     return 0

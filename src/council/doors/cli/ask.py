@@ -1,4 +1,4 @@
-"""Convening: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`, the main job."""
+"""The main command: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from council.doors.cli.given import OneOf, Whole, Wish, piped
 from council.doors.cli.words import BUILT, COMMON, owned_flags
 
 KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
-USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
+USAGE = """Ask several language models one question and get one answer that says how far to trust it.
 
 \b
 council "Should we …?"                     deliberate and answer
 council "adversarial council: A or B?"     stress-test an answer
-council validate recent                    judges review what changed: PASS, WARN or FAIL
+council validate recent                    judges review recent changes: PASS, WARN or FAIL
 council --dry-run "…"                      show the plan, spend nothing
-council runs · resume · replay · report    past councils
-council models · doctor · config           who can sit, and why not
+council runs · resume · replay · report    past runs
+council models · doctor · config           available models and settings
 """
 
 
@@ -37,7 +37,7 @@ def convening() -> click.Command:
 
 
 class Convening(click.Command):
-    """Help in sections: the flags of every council, then those of single protocols, then the commands."""
+    """Command whose help lists common flags, protocol flags and management commands."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage("council", "[FLAGS] [ask|validate|brainstorm|research] WORDS…")
@@ -57,7 +57,7 @@ class Convening(click.Command):
                 own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):
-            formatter.write_dl([(f"council {word}", what) for word, what in BUILT.items()])
+            formatter.write_dl([(f"council {word}", text) for word, text in BUILT.items()])
 
 
 def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -78,47 +78,54 @@ def _option(flag: dict[str, Any]) -> click.Option:
     return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
 
 
-def convene(words: tuple[str, ...], **given: Any) -> int:
+def convene(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.drive import Drive
 
-    wish = wish_from(words, given)
-    drive = Drive.from_flags(given, profile=wish.owned.get("profile"))
-    if given["detach"] and not given["dry_run"]:
+    wish = wish_from(words, params)
+    drive = Drive.from_flags(params, profile=wish.owned.get("profile"))
+    if params["detach"] and not params["dry_run"]:
         from council.doors.cli.detached import detach
 
         return detach(drive, wish)
-    return drive.convene(wish, dry_run=given["dry_run"])
+    return drive.convene(wish, dry_run=params["dry_run"])
 
 
-def show_packet(words: tuple[str, ...], **given: Any) -> int:
+def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.drive import Drive
 
-    wish = wish_from(words, given)
-    return Drive.from_flags(given, profile=wish.owned.get("profile")).packet(wish)
+    wish = wish_from(words, params)
+    return Drive.from_flags(params, profile=wish.owned.get("profile")).packet(wish)
 
 
 def packet_command() -> click.Command:
-    """`council packet …` takes what convening takes, so that it shows what that would send."""
+    """Build `council packet`, which takes the same arguments as asking a question."""
     parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
     return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
 
 
-def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
-    said = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
-    owned = {name: value for name, value in said if value is not None and value is not False}  # 0 was said
+def wish_from(words: tuple[str, ...], params: dict[str, Any]) -> Wish:
+    values = ((flag["name"], params[flag["name"]]) for flag in owned_flags())
+    owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
-        "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
-        "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
+        "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": piped(words),
     }  # fmt: skip
-    protocol = _one_protocol(given["protocol"], given["mode"])
+    protocol = _one_protocol(params["protocol"], params["mode"])
     return Wish(
-        list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material, given["continued"]
+        list(words),
+        owned,
+        protocol,
+        params["verbose"],
+        params["strict"],
+        params["fail_on"],
+        material,
+        params["continued"],
     )
 
 
 def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
     if protocol and mode and protocol != mode:
         raise click.UsageError(
-            f'--protocol says "{protocol}" and --mode says "{mode}": they are one flag, give it once'
+            f'--protocol "{protocol}" and --mode "{mode}" conflict: --mode is an alias of --protocol, give one of them'
         )
     return protocol or mode

@@ -1,4 +1,4 @@
-"""The question before a dear council: asked at a terminal, when it is expected to cost more than `confirm_above`."""
+"""Cost confirmation at a terminal, when the estimate is above `confirm_above`."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from council.types import Json
 
 
 def agreed(plan: Json, budget: Mapping[str, Any], *, ask: bool) -> bool:
-    """Whether to convene. Off a terminal nobody is asked, and the cap alone decides."""
+    """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
     why = dear(plan, budget.get("confirm_above"))
     if not (why and ask and sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     with _interruptible():
-        return click.confirm(f"{why}: convene it?", default=False, err=True)
+        return click.confirm(f"{why} Continue?", default=False, err=True)
 
 
 def dear(plan: Json, limit: float | None) -> str:
-    """Why somebody should be asked, or nothing. A price nobody knows may be above any limit."""
+    """Return the reason to ask for confirmation, or "". An unknown price always needs one."""
     if limit is None:
         return ""
     if plan["unpriced"]:
-        return f"nobody knows what {', '.join(plan['unpriced'])} will cost, and confirm_above is {shown(limit)}"
+        return f"No price for {', '.join(plan['unpriced'])} (confirm_above is {shown(limit)})."
     cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""
-    return f"this council is expected to cost {shown(cost['expected'])}, at worst {shown(cost['worst'])}; confirm_above is {shown(limit)}"
+    return f"Estimated {shown(cost['expected'])} (at most {shown(cost['worst'])})."
 
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """The first Ctrl-C ends the question; the loop's own handler would wait for an answer."""
+    """Let Ctrl-C end the prompt; the event loop's handler would wait for an answer."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

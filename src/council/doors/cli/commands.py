@@ -1,4 +1,4 @@
-"""What all management commands have in common."""
+"""Options and helpers shared by the management commands."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import click
 
 from council.doors.cli.words import BUILT
 
-JSON = click.Option(["--json"], is_flag=True, help="Print one object.")
+JSON = click.Option(["--json"], is_flag=True, help="Print JSON.")
 CONFIG = click.Option(
-    ["--config"], default=None, metavar="FILE", help="Use this file in place of the project's council.toml."
+    ["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."
 )
 
 
 def command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
-    """A management command, with the flags that all of them have."""
+    """Create a management command with the common options."""
     return click.Command(name, callback=callback, params=[*params, JSON, CONFIG], help=help or BUILT.get(name, ""))
 
 
-def drive_from(given: dict[str, Any]) -> Any:
-    """Only commands that need one load what a run needs."""
+def drive_from(params: dict[str, Any]) -> Any:
+    """Create a Drive. The import is local so that light commands start fast."""
     from council.doors.cli.drive import Drive
 
-    return Drive.from_flags(given)
+    return Drive.from_flags(params)

@@ -1,4 +1,4 @@
-"""Runs that another process works on: queued here, followed here, stopped from here."""
+"""Detached runs: queue, watch and cancel runs that the worker processes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from council.render import terminal
 from council.rules.exits import INTERRUPTED
 from council.types import Json
 
-TEND = 1.0  # seconds between two looks whether anybody works on a run that is watched
-STOPPING = 10.0  # seconds a run has to stop before it is only said that it was told to
+TEND = 1.0  # how often watching checks that a worker owns the run
+STOPPING = 10.0  # how long `council cancel` waits for the run to stop
 
 
 def detach(drive: Drive, wish: Wish) -> int:
-    """Plan it, write it down, and leave it to the worker."""
+    """Plan a run, queue it and start the worker."""
     _refuse_early(drive)
 
     async def job(convener: Convener) -> int:
@@ -40,44 +40,42 @@ def detach(drive: Drive, wish: Wish) -> int:
         plan.ready()
         lines = terminal.before(plan.as_json())
         if not agreed(plan.as_json(), convener.settings.budget, ask=drive.ask):
-            click.echo("council: not convened, nothing was spent", err=True)
+            click.echo("council: not started, nothing was spent", err=True)
             return INTERRUPTED
         run = await convener.enqueue(plan)
         await _handed_over(drive, convener, run, lines)
         if names := peopled(plan.as_json()):
-            drive.say([f"a person sits as {', '.join(names)}: `council watch {run}` asks them at a terminal"])
+            drive.say([f"{', '.join(names)} is a person: answer at a terminal with `council watch {run}`"])
         return 0
 
     return drive.with_convener(job)
 
 
 def _refuse_early(drive: Drive) -> None:
-    """What asks for the end of a run has nothing to ask here, and to drop it in silence would be a gate that never shuts."""
+    """Raise UsageError for flags that need a finished run. Ignoring --fail-on would make a gate that always passes."""
     if drive.output:
-        raise UsageError(
-            "-o takes an answer that is not there yet, nothing was started: `council watch RUN -o FILE` writes it"
-        )
+        raise UsageError("-o cannot be combined with --detach, nothing was started: use `council watch RUN -o FILE`")
     if drive.fail_on:
         raise UsageError(
-            "--fail-on asks for a verdict that is not there yet, nothing was started: "
-            f"`council gate RUN --fail-on {drive.fail_on}` asks for it when the run has ended"
+            "--fail-on cannot be combined with --detach, nothing was started: "
+            f"use `council gate RUN --fail-on {drive.fail_on}` after the run"
         )
     if drive.form not in ("", "json"):
         raise UsageError(
-            f"--format {drive.form} takes a report that is not there yet, nothing was started: "
-            f"`council report RUN --format {drive.form}` prints it when the run has ended"
+            f"--format {drive.form} cannot be combined with --detach, nothing was started: "
+            f"use `council report RUN --format {drive.form}` after the run"
         )
 
 
 def requeue(drive: Drive, run: str | None) -> int:
-    """Leave an unfinished run to the worker."""
+    """Queue an unfinished run and start the worker."""
 
     async def job(convener: Convener) -> int:
         name = await convener.named(run or await convener.newest_unfinished())
         _refuse_without(await convener.lacking(name), name)
         await convener.requeue(name)
         if (await convener.standing(name))["status"] == "complete":
-            raise UsageError(f"run {name} is complete, so there is nothing to resume: `council report {name}` shows it")
+            raise UsageError(f"run {name} is complete, nothing to resume: use `council report {name}`")
         await _handed_over(drive, convener, name, [])
         return 0
 
@@ -94,7 +92,7 @@ async def _handed_over(drive: Drive, convener: Convener, run: str, lines: Sequen
 
 
 def watch(drive: Drive, run: str | None) -> int:
-    """The same view as where it runs, and the same end."""
+    """Show a run of another process, with the same view, output and exit code."""
 
     async def job(convener: Convener) -> int:
         name = await convener.named(run or await convener.newest())
@@ -106,7 +104,9 @@ def watch(drive: Drive, run: str | None) -> int:
         code = await drive.watched(convener, work)
         if code == INTERRUPTED and (await convener.standing(name))["status"] in OPEN:
             drive.say(
-                [f"left alone: run {name} goes on; `council watch {name}` comes back, `council cancel {name}` stops it"]
+                [
+                    f"run {name} continues in the background: `council watch {name}` shows it, `council cancel {name}` stops it"
+                ]
             )
         return code
 
@@ -114,7 +114,7 @@ def watch(drive: Drive, run: str | None) -> int:
 
 
 async def _until_left(following: AsyncIterator[Entry], convener: Convener, run: str, stop: Stop) -> Minutes | None:
-    """What the run came to, or None if whoever watched went away."""
+    """Return the minutes of the run, or None if watching was interrupted first."""
 
     async def heard() -> Minutes:
         async for _ in following:
@@ -122,21 +122,21 @@ async def _until_left(following: AsyncIterator[Entry], convener: Convener, run: 
         return await convener.minutes(run)
 
     async with _tended(convener, run) as tending:
-        hearing, leaving = asyncio.ensure_future(heard()), asyncio.ensure_future(stop.wait())
-        tasks: set[asyncio.Future[Any]] = {hearing, leaving, tending}
+        reading, stopping = asyncio.ensure_future(heard()), asyncio.ensure_future(stop.wait())
+        tasks: set[asyncio.Future[Any]] = {reading, stopping, tending}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tending.done() and not hearing.done():
+            if tending.done() and not reading.done():
                 tending.result()
-            return hearing.result() if hearing.done() else None
+            return reading.result() if reading.done() else None
         finally:
-            for task in (hearing, leaving):
+            for task in (reading, stopping):
                 task.cancel()
-            await asyncio.gather(hearing, leaving, return_exceptions=True)
+            await asyncio.gather(reading, stopping, return_exceptions=True)
 
 
 async def _followed(convener: Convener, run: str, view: View, *, at_once: bool) -> AsyncIterator[Entry]:
-    """What happened so far, then what happens, whoever works on it, until the run has ended."""
+    """Yield past and new events until the run has ended."""
     past, seq = await convener.entries(run), 0
     if at_once and any(isinstance(entry.event, ev.Stated) for entry in past):
         view.catch_up(past)
@@ -150,12 +150,12 @@ async def _followed(convener: Convener, run: str, view: View, *, at_once: bool) 
         if standing["status"] not in OPEN:
             return
         if not (standing["detached"] or standing["owned"]):
-            raise CouncilError(f"nobody works on run {run} any more: `council resume {run}` goes on")
+            raise CouncilError(f"run {run} was interrupted: continue it with `council resume {run}`")
 
 
 @asynccontextmanager
 async def _tended(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[None]]:
-    """A detached run that nobody works on finds a worker, now and whenever it loses one."""
+    """Keep a worker running for a detached run while it is watched."""
     tending = asyncio.ensure_future(_tend(convener, run))
     try:
         yield tending
@@ -165,15 +165,15 @@ async def _tended(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[
 
 
 def _refuse_without(keys: list[str], run: str) -> None:
-    """The worker would only wait for somebody who has them."""
+    """Raise UsageError if keys are missing. The worker would wait for them without an error."""
     if keys:
-        raise UsageError(f"run {run} needs {', '.join(keys)}, which is not set here: set it, and try again")
+        raise UsageError(f"run {run} needs {', '.join(keys)}: set it and try again")
 
 
 async def _lacking(convener: Convener, run: str) -> list[str]:
     try:
         return await convener.lacking(run)
-    except UsageError:  # its folder or its settings are gone: the worker closes it with that reason
+    except UsageError:  # folder or settings are gone: the worker fails the run with that reason
         return []
 
 
@@ -200,7 +200,7 @@ def cancel(drive: Drive, run: str) -> int:
 
 
 async def _settled(convener: Convener, run: str) -> Json:
-    """How it stands when it has stopped, or when it is not waited for any longer."""
+    """Return the status of the run once it has stopped or the timeout has passed."""
     end = time.monotonic() + STOPPING
     while True:
         standing = await convener.standing(run)
@@ -212,9 +212,9 @@ async def _settled(convener: Convener, run: str) -> Json:
 def _told(standing: Json, stopped: bool) -> str:
     run, status = standing["run"], standing["status"]
     if not stopped:
-        return f"run {run} has ended already ({status}): nothing was stopped"
+        return f"run {run} has already ended ({status}): nothing to cancel"
     if status in OPEN:
-        return f"run {run} was told to stop, and has not yet: `council watch {run}` shows whether it does"
+        return f"run {run} is still stopping: check with `council watch {run}`"
     if status == "complete":
-        return f"run {run} was complete before it could be stopped: `council report {run}` shows it"
-    return f"run {run} is cancelled, what was answered is kept: `council resume {run}` goes on"
+        return f"run {run} completed before it could be cancelled: use `council report {run}`"
+    return f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`"

@@ -1,4 +1,4 @@
-"""A command line at the wheel of one run: the view on standard error, the result on standard output, signals in between."""
+"""Run a council from the command line: progress on standard error, result on standard output, signal handling."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ from council.rules.gate import verdict_code
 from council.types import Json
 
 TICK = 0.1
-LONGEST_GAP = 5.0  # seconds of silence that a replay keeps
+LONGEST_GAP = 5.0  # longest pause in a replay
 
 
 @dataclass(slots=True)
 class Drive:
+    """Options of one command line, and the jobs that run with them."""
+
     flags: Json
     config: Path | None = None
     json: bool = False
@@ -51,26 +53,26 @@ class Drive:
     color: bool = True
     ascii: bool = False
     fail_on: str | None = None
-    ask: bool = True  # whether somebody at the terminal may be asked
-    form: str = ""  # how the finished run is printed; empty: the answer
-    typed: bool = True  # whether a person who sits may be asked at the terminal
+    ask: bool = True  # ask for cost confirmation at a terminal
+    form: str = ""  # output format of the finished run; "" is the answer
+    typed: bool = True  # ask human seats at the terminal
 
     @classmethod
-    def from_flags(cls, given: Json, profile: str | None = None) -> Drive:
-        settings = {"timeout": given.get("timeout"), "seats": seats_from(given.get("seat") or ()), "profile": profile}
-        settings |= {"max_cost": given.get("max_cost"), "allow_unpriced": given.get("allow_unpriced") or None}
-        settings |= {"grace": patience(given.get("grace")), "no_resend": given.get("no_resend") or None}
-        settings |= {"effort": given.get("effort")}
-        plain = given.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    def from_flags(cls, params: Json, profile: str | None = None) -> Drive:
+        settings = {"timeout": params.get("timeout"), "seats": seats_from(params.get("seat") or ()), "profile": profile}
+        settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
+        settings |= {"grace": patience(params.get("grace")), "no_resend": params.get("no_resend") or None}
+        settings |= {"effort": params.get("effort")}
+        plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
-            settings, Path(given["config"]) if given.get("config") else None, bool(given.get("json")), bool(given.get("jsonl")),
-            bool(given.get("verbose") or given.get("show")), given.get("show") or "", writable(given.get("output")),
-            bool(given.get("quiet")), not plain, bool(given.get("ascii")), given.get("fail_on"),
-            not (given.get("yes") or given.get("no_input")),
-            one_format(given.get("format"), bool(given.get("json")), bool(given.get("jsonl"))), not given.get("no_input"),
+            settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
+            bool(params.get("verbose") or params.get("show")), params.get("show") or "", writable(params.get("output")),
+            bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
+            not (params.get("yes") or params.get("no_input")),
+            one_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
         )  # fmt: skip
 
-    # The jobs
+    # Jobs
 
     def convene(self, wish: Wish, *, dry_run: bool) -> int:
         async def job(convener: Convener) -> int:
@@ -83,14 +85,14 @@ class Drive:
             convener.open()
             self.say(terminal.before(plan.as_json()))
             if not agreed(plan.as_json(), convener.settings.budget, ask=self.ask):
-                click.echo("council: not convened, nothing was spent", err=True)
+                click.echo("council: not started, nothing was spent", err=True)
                 return INTERRUPTED
             return await self.watched(convener, lambda view, stop: convener.run(plan, view.hear, stop=stop))
 
         return self.with_convener(job)
 
     def packet(self, wish: Wish) -> int:
-        """What would leave the machine, exactly, and what would not."""
+        """Print exactly what would be sent, and list the skipped files."""
 
         async def job(convener: Convener) -> int:
             plan = await planned(convener, wish)
@@ -120,7 +122,7 @@ class Drive:
         return self.with_convener(job)
 
     def fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> int:
-        """A run of its own that takes over what another has; told before anything is sent."""
+        """Start a new run from the statements of another. Print the plan before anything is sent."""
 
         def before(plan: Json) -> None:
             self._refuse_absent(plan)
@@ -135,7 +137,7 @@ class Drive:
         return self.with_convener(job)
 
     def replay(self, run: str | None, speed: float) -> int:
-        """The ledger through the same view, without a call; off a terminal nobody waits."""
+        """Play a past run through the live view without calls. Off a terminal, play it at once."""
 
         async def job(convener: Convener) -> int:
             entries = await convener.entries(run or await convener.newest())
@@ -159,10 +161,10 @@ class Drive:
 
         return asyncio.run(whole())
 
-    # Watching a run
+    # Views
 
     async def watched(self, convener: Convener, work: Callable[[View, Stop], Awaitable[Minutes | None]]) -> int:
-        """Show the work until it is done, then what it came to; of work that was left (None) there is nothing to show."""
+        """Show a view while the work runs, then print the result. Print nothing if the work was interrupted (None)."""
         stop = Stop()
         view = Guarded(self._view(), stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(_tick(view))]
@@ -189,7 +191,7 @@ class Drive:
 
     @property
     def is_live(self) -> bool:
-        """Whether a table can stay in place here."""
+        """Return whether the terminal supports the live table."""
         return not (self.jsonl or self.quiet) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def _view(self) -> View:
@@ -205,7 +207,7 @@ class Drive:
 
         return PlainView(sys.stderr)
 
-    # What is said before and after
+    # Output
 
     def _show_plan(self, plan: Plan) -> int:
         if self.form == "json":
@@ -215,16 +217,18 @@ class Drive:
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
-        whole = report(minutes)
+        result = report(minutes)
         try:
             if not self.jsonl:
                 self._put(self._result(minutes, entries))
-            self.say(terminal.after(whole if minutes.folder == str(Path.cwd()) else _from_afar(whole, minutes.folder)))
+            self.say(
+                terminal.after(result if minutes.folder == str(Path.cwd()) else _from_afar(result, minutes.folder))
+            )
         except BrokenPipeError:
-            pass  # nobody reads any more; the report is filed
+            pass  # the reader is gone; the report is on disk
         except OSError as error:
             raise CouncilError(
-                f"the answer could not be written ({error.strerror}), but nothing is lost: it stands in {whole['report_path']}"
+                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
             ) from error
         return exit_of(minutes, self.fail_on)
 
@@ -254,9 +258,9 @@ def exit_of(minutes: Minutes, fail_on: str | None = None) -> int:
     return exit_code(status, minutes.stopped, states) or verdict_code(report(minutes), fail_on)
 
 
-def _from_afar(whole: Json, folder: str) -> Json:
-    """A path that leads there from wherever this is."""
-    return whole | {"report_path": str(Path(folder) / whole["report_path"]) if whole["report_path"] else None}
+def _from_afar(result: Json, folder: str) -> Json:
+    """Return the report with an absolute path, for runs of another folder."""
+    return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
 
 
 async def planned(convener: Convener, wish: Wish) -> Plan:
@@ -275,7 +279,7 @@ async def _tick(view: View) -> None:
 
 @contextlib.contextmanager
 def _signals(stop: Stop) -> Iterator[None]:
-    """The first Ctrl-C stops the run and keeps what it has; the second leaves at once, and the ledger still has it."""
+    """Stop the run on the first Ctrl-C and exit on the second. The ledger is kept in both cases."""
     loop = asyncio.get_running_loop()
 
     def halt(number: int) -> None:
@@ -294,7 +298,7 @@ def _signals(stop: Stop) -> Iterator[None]:
 
 
 async def play(entries: list[Entry], view: View, speed: float) -> None:
-    """Show entries at their own pace, `speed` times as fast (0: at once). Pauses between processes are left out."""
+    """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
     for earlier, entry in pairwise([entries[0], *replayed(entries)]):
         gap = min(max(0.0, entry.at - earlier.at), LONGEST_GAP)
         if speed and gap:

@@ -1,4 +1,4 @@
-"""A run in the formats that people and programs read: one list of them, for a run and for `council report`."""
+"""Output formats of a run, for `--format` and `council report`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = ("md", "json", "sarif", "junit", "github", "html")
 
 
 def rendered(minutes: Minutes, form: str, entries: Sequence[Entry] = ()) -> str:
-    """The whole run in one of them; the page is made of its events, all others of its minutes. Only what is asked for is loaded."""
+    """Render a run in a format. HTML needs the events, all others need only the minutes."""
     from council.render.markdown import document
     from council.render.report import dump, report
 
@@ -32,10 +32,8 @@ def rendered(minutes: Minutes, form: str, entries: Sequence[Entry] = ()) -> str:
 
 
 def one_format(form: str | None, json: bool, jsonl: bool) -> str:
-    """What is printed when a run has ended; empty: the answer. Two different wishes are refused."""
+    """Return the output format of a finished run ("" is the answer). Raise UsageError if two flags conflict."""
     if form and (jsonl or (json and form != "json")):
         other = "--jsonl" if jsonl else "--json"
-        raise UsageError(
-            f'--format "{form}" and {other} both say what goes to standard output, nothing was spent: give one of them'
-        )
+        raise UsageError(f'--format "{form}" and {other} conflict, nothing was spent: give one of them')
     return "json" if json else form or ""

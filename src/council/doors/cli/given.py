@@ -1,4 +1,4 @@
-"""What was given to a command, checked, and how an object is given back."""
+"""Parse and check command-line parameters, and print JSON."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ import click
 from council.doors.cli.words import VERBS
 from council.errors import UsageError
 
-MOST_PIPED = 4_000_000  # bytes; the packet gate has its own, smaller limits
+MOST_PIPED = 4_000_000  # the packet gate has smaller limits
 
 
-class OneOf(click.Choice):  # type: ignore[type-arg]  # older releases know no argument
-    """One of a few words, in any case; another one is answered as everywhere, with the nearest."""
+class OneOf(click.Choice):  # type: ignore[type-arg]  # older releases are not generic
+    """Case-insensitive choice whose error suggests the nearest value."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return str(super().convert(value, param, ctx))
         except click.BadParameter:
-            from council.protocols.options import unknown_choice  # only on the way to an error
+            from council.protocols.options import unknown_choice  # only needed for the error
 
             raise UsageError(unknown_choice(str(param.name if param else "word"), str(value), self.choices)) from None
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]
-    """A whole number; whether it is too small or too large is said by the protocol it is for."""
+    """Integer option. The protocol checks its range."""
 
     name = "integer"
 
@@ -40,48 +40,51 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
             return int(value)
         except ValueError:
             flag = param.opts[-1] if param else "this flag"
-            said = f'{flag} "{value}" cannot be used, nothing was spent: give a whole number, as in {flag} 2'
-            raise UsageError(said) from None
+            raise UsageError(
+                f'{flag} "{value}" is not a whole number, nothing was spent: use for example {flag} 2'
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody asked for on the command line, before it is understood."""
+    """A question and its flags as given on the command line, before planning."""
 
     words: list[str]
-    owned: dict[str, Any]  # flags that belong to single protocols
+    owned: dict[str, Any]  # flags of single protocols
     protocol: str | None
     verbose: bool
     strict: bool
     fail_on: str | None
-    material: dict[str, Any]  # what was said about the packet
-    continued: str | None = None  # the run that is asked on from
+    material: dict[str, Any]  # packet flags
+    continued: str | None = None  # the run to continue
 
 
 def piped(words: tuple[str, ...]) -> str | None:
-    """What came in on standard input, if the words ask for it."""
-    said = " ".join(words).split()
-    asked = said[1:] if said and said[0].lower() in VERBS else said
-    if "-" not in (*words, *asked[:1], *asked[-1:]):
+    """Return standard input if the words include a `-` at an edge, else None."""
+    tokens = " ".join(words).split()
+    text = tokens[1:] if tokens and tokens[0].lower() in VERBS else tokens
+    if "-" not in (*words, *text[:1], *text[-1:]):
         return None
     if sys.stdin is None or sys.stdin.isatty():
-        raise click.UsageError('"-" means standard input, and nothing is piped in: council validate - < FILE')
-    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "surrogateescape")  # the gate tells what it is
+        raise click.UsageError(
+            '"-" reads standard input, but nothing is piped in: use for example council validate - < FILE'
+        )
+    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "surrogateescape")  # the packet gate detects the encoding
 
 
-def seats_from(given: tuple[str, ...]) -> dict[str, str]:
+def seats_from(values: tuple[str, ...]) -> dict[str, str]:
     seats = {}
-    for seat in given:
+    for seat in values:
         name, equals, member = seat.partition("=")
         if not (name and equals and member):
-            raise click.UsageError(f'--seat takes NAME=MEMBER, as in --seat alpha=openai:gpt-5.2, not "{seat}"')
+            raise click.UsageError(f'--seat "{seat}" is not NAME=MEMBER: use for example --seat alpha=openai:gpt-5.2')
         seats[name.strip()] = member.strip()
     return seats
 
 
 def patience(seconds: float | None) -> float | None:
     if seconds is not None and not 0 <= seconds < math.inf:
-        raise click.UsageError(f'--grace takes a number of seconds, 0 or more, not "{seconds:g}"')
+        raise click.UsageError(f'--grace "{seconds:g}" is out of range: use 0 or more seconds')
     return seconds
 
 
@@ -90,11 +93,11 @@ def print_json(value: Any) -> None:
 
 
 def writable(path: str | None) -> Path | None:
-    """Where the answer goes; found out before anything is spent whether it can go there."""
+    """Return the output path. Raise an error before anything is spent if it is not writable."""
     if path is None:
         return None
     target = Path(path)
     possible = os.access(target, os.W_OK) if target.exists() else os.access(target.absolute().parent, os.W_OK)
     if target.is_dir() or not possible:
-        raise click.UsageError(f'cannot write to "{path}", nothing was spent: name another file with -o')
+        raise click.UsageError(f'cannot write to "{path}", nothing was spent: choose another file with -o')
     return target

@@ -1,4 +1,4 @@
-"""The commands for runs that go on: resume, watch, cancel, fork."""
+"""The commands resume, watch, cancel and fork."""
 
 from __future__ import annotations
 
@@ -14,71 +14,75 @@ THIS_RUN = click.Argument(["run"])
 
 
 def _shown() -> list[click.Option]:
-    """How a run is shown."""
+    """Return the options for output and progress."""
     return [
-        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--quiet"], is_flag=True, help="No progress on standard error."),
-        click.Option(["--no-color"], is_flag=True, help="No colour."),
-        click.Option(["--ascii"], is_flag=True, help="Plain characters in the live table."),
+        click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+        click.Option(["--ascii"], is_flag=True, help="Use ASCII characters in the live table."),
         click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
-        click.Option(["--no-input"], is_flag=True, help="Ask nobody, also at a terminal."),
+        click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
     ]
 
 
 def _allowed() -> list[click.Option]:
-    """What a run may take."""
+    """Return the options that limit time and cost."""
     return [
-        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time a seat has in a phase."),
-        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="What the run may cost in all, from now on."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Go on although nobody knows a member's price."),
+        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit per seat and phase."),
+        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="New cost limit of the whole run."),
+        click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
     ]
 
 
 def resume_command() -> click.Command:
     flags = [
-        click.Option(["--no-resend"], is_flag=True, help="Do not send again what was in flight when the run stopped."),
-        click.Option(["--detach"], is_flag=True, help="Leave it to a worker in the background and return at once."),
+        click.Option(
+            ["--no-resend"], is_flag=True, help="Do not repeat requests that were in flight when the run stopped."
+        ),
+        click.Option(["--detach"], is_flag=True, help="Continue in the background and return at once."),
     ]
 
-    def resume(run: str | None, no_resend: bool, detach: bool, **given: Any) -> int:
+    def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
         if not detach:
-            return int(drive_from(given).resume(run, resend=not no_resend))
+            return int(drive_from(params).resume(run, resend=not no_resend))
         from council.doors.cli.detached import requeue
 
-        return requeue(drive_from(given | {"no_resend": no_resend}), run)
+        return requeue(drive_from(params | {"no_resend": no_resend}), run)
 
     return command("resume", resume, RUN, *flags, *_allowed(), *_shown())
 
 
 def watch_command() -> click.Command:
     levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
-    level = click.Option(["--fail-on"], type=levels, default=None, help="Exit 10 when a review comes to this or worse.")
+    level = click.Option(
+        ["--fail-on"], type=levels, default=None, help="Exit 10 if the review result is this or worse."
+    )
 
-    def watch_(run: str | None, **given: Any) -> int:
+    def watch_(run: str | None, **params: Any) -> int:
         from council.doors.cli.detached import watch
 
-        return watch(drive_from(given), run)
+        return watch(drive_from(params), run)
 
     return command("watch", watch_, RUN, level, *_shown())
 
 
 def cancel_command() -> click.Command:
-    def cancel_(run: str, **given: Any) -> int:
+    def cancel_(run: str, **params: Any) -> int:
         from council.doors.cli.detached import cancel
 
-        return cancel(drive_from(given), run)
+        return cancel(drive_from(params), run)
 
     return command("cancel", cancel_, THIS_RUN)
 
 
 def fork_command() -> click.Command:
     flags = [
-        click.Option(["--from", "phase"], default=None, metavar="PHASE", help="Take over everything before this phase; the first one, if none is named."),
-        click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Seat another member from there on; repeatable."),
+        click.Option(["--from", "phase"], default=None, metavar="PHASE", help="Reuse all statements before this phase. Default: the first phase."),
+        click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."),
     ]  # fmt: skip
 
-    def fork_(run: str, phase: str | None, seat: tuple[str, ...], **given: Any) -> int:
-        return int(drive_from(given).fork(run, phase, seats_from(seat)))
+    def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
+        return int(drive_from(params).fork(run, phase, seats_from(seat)))
 
     return command("fork", fork_, THIS_RUN, *flags, *_allowed(), *_shown())

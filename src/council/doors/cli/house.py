@@ -1,4 +1,4 @@
-"""Commands about the house itself: who can sit, which settings are in force, which presets and rosters there are."""
+"""The commands presets, rosters, models, doctor and config."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def presets_command() -> click.Group:
             "show",
             callback=show_preset,
             params=[click.Argument(["name"]), JSON],
-            help="one preset: its perspectives and what each asks",
+            help="Show the perspectives of a preset.",
         )
     )
     return group
@@ -37,22 +37,22 @@ def _presets_default(context: click.Context, /, json: bool) -> int | None:
         return None
     found = [preset(name, _own_presets()) for name in presets(_own_presets())]
     if json:
-        print_json([_preset_json(one) for one in found])
+        print_json([_preset_json(item) for item in found])
     else:
-        click.echo("\n".join(f"{one.name:<22} {', '.join(lens.name for lens in one.perspectives)}" for one in found))
+        click.echo("\n".join(f"{item.name:<22} {', '.join(lens.name for lens in item.perspectives)}" for item in found))
     return 0
 
 
 def show_preset(name: str, json: bool) -> int:
-    one = preset(name, _own_presets())
+    item = preset(name, _own_presets())
     if json:
-        print_json(_preset_json(one))
+        print_json(_preset_json(item))
     else:
         click.echo(
             "\n".join(
                 [
-                    f"{one.name}: {one.about}",
-                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in one.perspectives),
+                    f"{item.name}: {item.about}",
+                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in item.perspectives),
                 ]
             )
         )
@@ -63,9 +63,9 @@ def _own_presets() -> Path:
     return config_folder(dict(os.environ)) / "presets"
 
 
-def _preset_json(one: Preset) -> Json:
-    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in one.perspectives]
-    return {"name": one.name, "about": one.about, "own": one.own, "perspectives": lenses}
+def _preset_json(item: Preset) -> Json:
+    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in item.perspectives]
+    return {"name": item.name, "about": item.about, "own": item.own, "perspectives": lenses}
 
 
 def rosters_command() -> click.Group:
@@ -73,36 +73,36 @@ def rosters_command() -> click.Group:
         "rosters", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["rosters"], callback=_rosters_default
     )
     name = click.Argument(["name"], metavar="NAME|FILE")
-    group.add_command(command("show", show_roster, name, help="one roster: its seats, their lenses and members"))
+    group.add_command(command("show", show_roster, name, help="Show the seats of a roster."))
     return group
 
 
 @click.pass_context
-def _rosters_default(context: click.Context, /, **given: Any) -> int | None:
+def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
     if context.invoked_subcommand is not None:
         return None
 
     async def job(convener: Any) -> int:
         rows = convener.rosters()
-        if given["json"]:
+        if params["json"]:
             print_json(rows)
         else:
             click.echo("\n".join(f"{row['name']:<14} {row['error'] or _names(row)}  ({row['origin']})" for row in rows))
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
-def show_roster(name: str, **given: Any) -> int:
+def show_roster(name: str, **params: Any) -> int:
     async def job(convener: Any) -> int:
         (row,) = convener.rosters(name)
-        if given["json"]:
+        if params["json"]:
             print_json(row)
         else:
             click.echo("\n".join(_roster_lines(row)))
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _names(row: Json) -> str:
@@ -116,26 +116,26 @@ def _roster_lines(row: Json) -> list[str]:
 
 
 def _seat_line(seat: Json) -> str:
-    said = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
+    parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
-    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, said))}"
+    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
 
 
 def models_command() -> click.Command:
-    def models(price: bool, **given: Any) -> int:
+    def models(price: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.doctor import members
 
             rows = members(convener, prices=price)
-            if given["json"]:
+            if params["json"]:
                 print_json(rows)
             else:
                 click.echo("\n".join(_model_line(row) for row in rows))
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
-    return command("models", models, click.Option(["--price"], is_flag=True, help="What each charges for its tokens."))
+    return command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
 def _model_line(row: Json) -> str:
@@ -149,7 +149,7 @@ def _tokens(context: int | None) -> str:
 
 
 def _charge(price: Json | None) -> str:
-    """Dollars for a million tokens. Above some size of the input most charge more; the JSON has it all."""
+    """Format prices in dollars per million tokens. Only the JSON output has the tiers."""
     if price is None:
         return "price unknown"
     rates = " · ".join(
@@ -163,22 +163,20 @@ def _charge(price: Json | None) -> str:
 
 
 def doctor_command() -> click.Command:
-    deep_ = click.Option(
-        ["--deep"], is_flag=True, help="Ask each member that would sit for one word, and say what it cost."
-    )
+    deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
 
-    def doctor(deep: bool, **given: Any) -> int:
+    def doctor(deep: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.doctor import examine, seating, warnings
 
             rows, seats, warned = await examine(convener, deep=deep), seating(convener), warnings(convener)
-            if given["json"]:
+            if params["json"]:
                 print_json({"members": rows, **seats, "warnings": warned})
             else:
                 click.echo("\n".join([*_examined(rows), "", *_seated(seats), *(f"! {line}" for line in warned)]))
             return 1 if any(row["answered"] is False for row in rows) else 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("doctor", doctor, deep_)
 
@@ -187,7 +185,7 @@ STEPS = ("configured", "installed", "key", "answered")
 
 
 def _examined(rows: list[Json]) -> list[str]:
-    """A table of the four steps each member takes to the council, what is known of it, and what to do next."""
+    """Format a table of the four checks per member, with details and the next step."""
     from council.render.clean import one_line
 
     width = max(len(row["member"]) for row in rows)
@@ -207,16 +205,21 @@ def _rest(row: Json) -> str:
 
 def _seated(seats: Json) -> list[str]:
     lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
-    return ["a council now:", *lines, f"families: {seats['families']}", *(f"! {notice}" for notice in seats["notices"])]
+    return [
+        "seats of a run now:",
+        *lines,
+        f"families: {seats['families']}",
+        *(f"! {notice}" for notice in seats["notices"]),
+    ]
 
 
 def config_command() -> click.Command:
-    def config(origin: bool, **given: Any) -> int:
+    def config(origin: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.settings import flatten
 
             rows = flatten(convener.settings)
-            if given["json"]:
+            if params["json"]:
                 print_json({key: {"value": value, "origin": where} for key, value, where in rows})
             else:
                 click.echo(
@@ -224,6 +227,6 @@ def config_command() -> click.Command:
                 )
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
-    return command("config", config, click.Option(["--origin"], is_flag=True, help="Say where each value comes from."))
+    return command("config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from."))

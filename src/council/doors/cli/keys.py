@@ -1,4 +1,4 @@
-"""`council keys`: keys in the system's keyring. A key comes in by standard input or unseen by hand, and is never printed."""
+"""`council keys`: API keys in the system keyring. Keys are read from standard input or a hidden prompt and never printed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def keys_command() -> click.Group:
     group = click.Group(
         "keys", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["keys"], callback=_default
     )
-    group.add_command(command("list", list_keys, help="the variables whose keys are kept, never the keys"))
-    group.add_command(command("set", set_key, NAME, help="keep a key: read from standard input, or typed unseen"))
-    group.add_command(command("rm", remove_key, NAME, help="remove a key from the keyring"))
+    group.add_command(command("list", list_keys, help="List the variables with a stored key, without the keys."))
+    group.add_command(command("set", set_key, NAME, help="Store a key, read from standard input or a hidden prompt."))
+    group.add_command(command("rm", remove_key, NAME, help="Remove a key from the keyring."))
     return group
 
 
 @click.pass_context
-def _default(context: click.Context, /, **given: Any) -> int | None:
-    return list_keys(**given) if context.invoked_subcommand is None else None
+def _default(context: click.Context, /, **params: Any) -> int | None:
+    return list_keys(**params) if context.invoked_subcommand is None else None
 
 
-def list_keys(**given: Any) -> int:
+def list_keys(**params: Any) -> int:
     rows = [_row(name) for name in kept(os.environ)]
-    if given["json"]:
+    if params["json"]:
         print_json(rows)
     elif not rows:
-        click.echo("no keys are kept: council keys set ANTHROPIC_API_KEY keeps one in the system's keyring")
+        click.echo("no keys stored: store one with `council keys set ANTHROPIC_API_KEY`")
     else:
         click.echo("\n".join(f"{row['name']:<24} {row['used']}" for row in rows))
     return 0
@@ -51,34 +51,34 @@ def list_keys(**given: Any) -> int:
 
 def _row(name: str) -> Json:
     if os.environ.get(name, "").strip():
-        return {"name": name, "used": "no: the environment has one, which comes first"}
-    return {"name": name, "used": "yes" if recalled(name) else "no: the keyring does not give it now"}
+        return {"name": name, "used": "no: the environment variable takes precedence"}
+    return {"name": name, "used": "yes" if recalled(name) else "no: the keyring did not return it"}
 
 
-def set_key(name: str, **given: Any) -> int:
-    variable = _variable(name, given["config"])
+def set_key(name: str, **params: Any) -> int:
+    variable = _variable(name, params["config"])
     keep(variable, _read(variable), os.environ)
-    first = f"; {variable} is set in the environment too, which comes first" if os.environ.get(variable) else ""
-    click.echo(f"{variable} is kept in the system's keyring{first}", err=True)
+    first = f"; the environment variable {variable} takes precedence" if os.environ.get(variable) else ""
+    click.echo(f"stored {variable} in the system keyring{first}", err=True)
     return 0
 
 
-def remove_key(name: str, **given: Any) -> int:
-    variable = _variable(name, given["config"])
+def remove_key(name: str, **params: Any) -> int:
+    variable = _variable(name, params["config"])
     forget(variable, os.environ)
-    click.echo(f"{variable} was removed from the system's keyring", err=True)
+    click.echo(f"removed {variable} from the system keyring", err=True)
     return 0
 
 
 def _variable(name: str, config: str | None) -> str:
-    """The variable itself, or that of a provider. What is neither may be a key, so it is not repeated."""
+    """Return the variable for a variable or provider name. Do not echo an invalid name, because it may be a key."""
     providers = load_settings(Path.cwd(), os.environ, config=Path(config) if config else None).providers
     if name in providers and providers[name].api_key_env:
         return providers[name].api_key_env
     if not VARIABLE.fullmatch(name):
         raise UsageError(
-            "that is neither a variable such as ANTHROPIC_API_KEY nor a provider with a key, so nothing was done; "
-            "a key is never given on the command line, where others can see it: council keys set NAME asks for it"
+            "the argument is neither a variable such as ANTHROPIC_API_KEY nor a provider with a key, nothing was done: "
+            "run `council keys set NAME` and enter the key at the prompt, never on the command line"
         )
     return name
 
@@ -87,6 +87,6 @@ def _read(variable: str) -> str:
     key = getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.read(100_000)
     if not key.strip() or len(key.split()) > 1:
         raise UsageError(
-            f"one key is wanted on standard input and none that could be one came, so nothing was kept: council keys set {variable} < FILE"
+            f"expected one key on standard input, nothing was stored: use `council keys set {variable} < FILE`"
         )
     return key.strip()

@@ -1,4 +1,4 @@
-"""The management commands: past runs, settings, members."""
+"""The group of management commands, and the commands worker, replay, report and gate."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def management() -> click.Group:
         _worker(),
         mcp_command(),
     )
-    for one in (*built, *map(_planned, PLANNED)):
-        group.add_command(one)
+    for entry in (*built, *map(_planned, PLANNED)):
+        group.add_command(entry)
     return group
 
 
 def _worker() -> click.Command:
-    def worker(**given: Any) -> int:
+    def worker(**params: Any) -> int:
         from council.doors.worker import work
 
         return work()
@@ -74,15 +74,15 @@ def _replay() -> click.Command:
             type=click.FloatRange(min=0),
             default=4.0,
             show_default=True,
-            help="Times as fast as it was; 0: at once.",
+            help="Playback speed; 0 plays it at once.",
         ),
-        click.Option(["--jsonl"], is_flag=True, help="Stream the events, one object a line."),
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--no-color"], is_flag=True, help="No colour."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
     ]
 
-    def replay(run: str | None, speed: float, **given: Any) -> int:
-        return int(drive_from(given).replay(run, speed))
+    def replay(run: str | None, speed: float, **params: Any) -> int:
+        return int(drive_from(params).replay(run, speed))
 
     return command("replay", replay, RUN, *flags)
 
@@ -93,50 +93,52 @@ def _report() -> click.Command:
         type=click.Choice(FORMATS),
         default="md",
         show_default=True,
-        help="How it is printed; html is one file with every view of the page.",
+        help="Output format; html is one file with every view of the page.",
     )
 
-    def report_(run: str | None, form: str, **given: Any) -> int:
+    def report_(run: str | None, form: str, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.minutes import Minutes
 
             entries = await convener.entries(run or await convener.newest())
-            click.echo(rendered(Minutes.fold(entries), "json" if given["json"] else form, entries), nl=False)
+            click.echo(rendered(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("report", report_, RUN, form)
 
 
 def _gate() -> click.Command:
     levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
-    level = click.Option(["--fail-on"], type=levels, default="fail", show_default=True, help="What does not pass.")
+    level = click.Option(
+        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
+    )
 
-    def gate_(run: str | None, fail_on: str, **given: Any) -> int:
+    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
         async def job(convener: Any) -> int:
             from council.render.report import report
             from council.rules.gate import gate
 
             value = report(await convener.minutes(run or await convener.newest()))
             code, why = gate(value, fail_on)
-            if given["json"]:
+            if params["json"]:
                 print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
             else:
                 click.echo(why)
             return code
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("gate", gate_, RUN, level)
 
 
 def _planned(word: str) -> click.Command:
-    """A word that is reserved: it never starts a run, and says that it cannot do anything yet."""
+    """Create a hidden command for a reserved word. It never starts a run and reports that it is not available yet."""
 
-    def refuse(**given: Any) -> int:
+    def refuse(**params: Any) -> int:
         raise UsageError(
-            f'the command "{word}" is planned, not built yet: nothing was done. To ask it as a question: council ask "{word} …"'
+            f'command "{word}" is planned but not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
         )
 
     arguments = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)

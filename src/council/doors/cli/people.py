@@ -1,4 +1,4 @@
-"""A person at the terminal: shown what their seat is asked, and what they type becomes its answer."""
+"""Human seats at the terminal: show the prompt and read the typed answer."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ from council.render.clean import clean
 from council.rules.forms import main_field
 from council.types import Json
 
-LOOK = 0.2  # seconds between two looks whether somebody is asked
-PATIENCE = 3  # how often the keyboard may be at its end before nobody is taken to sit there
+LOOK = 0.2  # how often to check for open questions
+PATIENCE = 3  # consecutive end-of-input reads that count as abstaining
 RULE = "─" * 60
-FREE = "Your answer, over as many lines as you like. A line with a single dot ends it, a single - abstains."
-TYPED = "Your answer, field by field. A single - abstains."
+FREE = "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
+TYPED = "Type your answer field by field. Type a single - to abstain."
 
 
 class Abstained(Exception):
-    """The person would rather say nothing."""
+    """Raised when the person abstains."""
 
 
 def peopled(plan: Json) -> list[str]:
-    """The seats of a plan on which a person sits, or may come to sit."""
+    """Return the seats whose member or fallback is a person."""
     seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
     return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
 
 
 def refuse_absent(plan: Json) -> None:
-    """Nobody can be asked here; said before anything is spent."""
+    """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
     if names := peopled(plan):
         raise UsageError(
-            f'a person sits as "{names[0]}", and nobody can be asked here (no terminal, or --no-input), nothing was spent: '
-            "start it at a terminal, or with --detach, and answer at one with `council watch RUN`"
+            f'seat "{names[0]}" is a person, but there is no terminal (or --no-input is set), nothing was spent: '
+            "run it at a terminal, or use --detach and answer with `council watch RUN`"
         )
 
 
 class Keyboard:
-    """Lines as they are typed, read without a thread, so that Ctrl-C still ends the run."""
+    """Read typed lines without a thread, so that Ctrl-C still stops the run."""
 
     def __init__(self, handle: int = 0) -> None:
         self.handle = _unblocked(handle)
         self._typed = b""
 
     def forget(self) -> None:
-        """What was typed before anybody was asked answers nothing."""
+        """Discard text typed before the question appeared."""
         self._typed = b""
         with contextlib.suppress(termios.error):
             termios.tcflush(self.handle, termios.TCIFLUSH)
 
     async def line(self) -> str | None:
-        """The next line; None at the end of what is typed (Ctrl-D)."""
+        """Return the next line, or None at end of input (Ctrl-D)."""
         while b"\n" not in self._typed:
             await self._readable()
             try:
                 piece = os.read(self.handle, 65536)
-            except BlockingIOError:  # Ctrl-C has taken back what was typed
+            except BlockingIOError:  # Ctrl-C cleared the terminal's input buffer
                 continue
             if not piece:
                 rest, self._typed = self._typed, b""
@@ -84,7 +84,7 @@ class Keyboard:
 
 
 def _unblocked(handle: int) -> int:
-    """The same terminal under a handle of our own, on which a read never waits; others share the one we were given."""
+    """Open the terminal again in non-blocking mode. The given handle is shared with other processes."""
     try:
         return os.open(os.ttyname(handle), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
@@ -93,7 +93,7 @@ def _unblocked(handle: int) -> int:
 
 @dataclass(slots=True)
 class Interview:
-    """Whatever people are asked in the run that is shown, one question at a time."""
+    """Ask the open questions of the shown run, one at a time."""
 
     convener: Convener
     view: Guarded
@@ -102,19 +102,19 @@ class Interview:
 
     async def conduct(self) -> None:
         while True:
-            asked = await self.convener.open_asks(self.view.run) if self.view.run else []
-            for one in asked:
+            questions = await self.convener.open_asks(self.view.run) if self.view.run else []
+            for question in questions:
                 with self.view.aside():
-                    await self._while_open(one)
+                    await self._while_open(question)
             await asyncio.sleep(LOOK)
 
-    async def _while_open(self, asked: Json) -> None:
-        """Ask, unless it is answered elsewhere first."""
-        typing, gone = asyncio.ensure_future(self._ask(asked)), asyncio.ensure_future(self._closed(asked))
+    async def _while_open(self, question: Json) -> None:
+        """Ask until the question is answered here or closed elsewhere."""
+        typing, gone = asyncio.ensure_future(self._ask(question)), asyncio.ensure_future(self._closed(question))
         try:
             await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not typing.done():
-                self.say("\nIt is no longer asked: somebody else has answered, or the time is over.")
+                self.say("\nThis question is closed: it was answered elsewhere or timed out.")
             else:
                 typing.result()
         finally:
@@ -122,22 +122,22 @@ class Interview:
                 task.cancel()
             await asyncio.gather(typing, gone, return_exceptions=True)
 
-    async def _closed(self, asked: Json) -> None:
+    async def _closed(self, question: Json) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            if asked["key"] not in {one["key"] for one in await self.convener.open_asks(asked["run"])}:
+            if question["key"] not in {row["key"] for row in await self.convener.open_asks(question["run"])}:
                 return
 
-    async def _ask(self, asked: Json) -> None:
+    async def _ask(self, question: Json) -> None:
         self.keyboard.forget()
-        self.say(f"\n{RULE}\n{clean(asked['prompt']).strip()}\n{RULE}")
-        self.say(f"You sit as {clean(asked['seat'])}. {TYPED if asked['fields'] else FREE}")
+        self.say(f"\n{RULE}\n{clean(question['prompt']).strip()}\n{RULE}")
+        self.say(f"Your seat is {clean(question['seat'])}. {TYPED if question['fields'] else FREE}")
         try:
-            answer = await Form(self.keyboard, self.say).filled_in(asked)
+            answer = await Form(self.keyboard, self.say).filled_in(question)
         except Abstained:
             answer = ""
         try:
-            await self.convener.answer(asked["run"], asked["key"], answer)
+            await self.convener.answer(question["run"], question["key"], answer)
         except UsageError as error:
             self.say(str(error))
         else:
@@ -146,60 +146,60 @@ class Interview:
 
 @dataclass(slots=True)
 class Form:
-    """Fields asked one by one; what cannot be right is asked again."""
+    """Ask for fields one by one, and repeat a field whose value is invalid."""
 
     keyboard: Keyboard
     say: Callable[[str], None]
-    ended: int = 0  # how often the keyboard was at its end
+    ended: int = 0  # consecutive end-of-input reads
 
-    async def filled_in(self, asked: Json) -> str:
-        if not asked["fields"]:
+    async def filled_in(self, question: Json) -> str:
+        if not question["fields"]:
             return await self._text()
-        main = main_field(asked["schema"])
-        value = {one["name"]: await self._value(one, one["name"] == main) for one in asked["fields"]}
+        main = main_field(question["schema"])
+        value = {spec["name"]: await self._value(spec, spec["name"] == main) for spec in question["fields"]}
         return json.dumps(value, ensure_ascii=False)
 
-    async def _value(self, one: Json, main: bool = False, *, first: bool = False) -> Any:
-        """`first`: an empty line here means that there is no further row."""
-        if one["kind"] in ("rows", "group", "list"):
-            return await self._several(one)
-        if one["kind"] == "text" and main:
-            self.say(f"{_about(one)} (a line with a single dot ends it)")
+    async def _value(self, spec: Json, main: bool = False, *, first: bool = False) -> Any:
+        """Ask for one value. With `first`, an empty line means that there are no more rows."""
+        if spec["kind"] in ("rows", "group", "list"):
+            return await self._several(spec)
+        if spec["kind"] == "text" and main:
+            self.say(f"{_about(spec)} (end with a line that has a single dot)")
             return await self._text()
         while True:
-            line = await self._line(f"{_about(one)}{_hint(one)}: ")
-            if not line and (first or one.get("optional")):
+            line = await self._line(f"{_about(spec)}{_hint(spec)}: ")
+            if not line and (first or spec.get("optional")):
                 return None
             try:
-                return READ[one["kind"]](one, line)
+                return READ[spec["kind"]](spec, line)
             except ValueError as error:
                 self.say(f"  {error}")
 
-    async def _several(self, one: Json) -> Any:
-        if one["kind"] == "group":
-            self.say(f"{_about(one)}:")
-            return {inner["name"]: await self._value(inner) for inner in one["fields"]}
-        self.say(f"{_about(one)} (one after the other{_number(one)}; an empty line ends)")
+    async def _several(self, spec: Json) -> Any:
+        if spec["kind"] == "group":
+            self.say(f"{_about(spec)}:")
+            return {inner["name"]: await self._value(inner) for inner in spec["fields"]}
+        self.say(f"{_about(spec)} (one per line{_number(spec)}; an empty line ends the list)")
         values: list[Any] = []
-        while len(values) < one.get("maxItems", 100):
-            value = await (self._row(one) if one["kind"] == "rows" else self._item(one))
+        while len(values) < spec.get("maxItems", 100):
+            value = await (self._row(spec) if spec["kind"] == "rows" else self._item(spec))
             if value is not None:
                 values.append(value)
-            elif len(values) >= one.get("minItems", 0):
+            elif len(values) >= spec.get("minItems", 0):
                 break
             else:
-                self.say(f"  {one.get('minItems')} are asked for")
+                self.say(f"  at least {spec.get('minItems')} required")
         return values
 
-    async def _row(self, one: Json) -> Json | None:
-        head, *rest = one["fields"]
-        begun = await self._value(head, first=True)
-        if begun is None:
+    async def _row(self, spec: Json) -> Json | None:
+        head, *rest = spec["fields"]
+        value = await self._value(head, first=True)
+        if value is None:
             return None
-        return {head["name"]: begun} | {inner["name"]: await self._value(inner) for inner in rest}
+        return {head["name"]: value} | {inner["name"]: await self._value(inner) for inner in rest}
 
-    async def _item(self, one: Json) -> Any:
-        inner = {"name": "", "help": "", "kind": "choice" if "choices" in one else "text", **_choices(one)}
+    async def _item(self, spec: Json) -> Any:
+        inner = {"name": "", "help": "", "kind": "choice" if "choices" in spec else "text", **_choices(spec)}
         return await self._value(inner, first=True)
 
     async def _text(self) -> str:
@@ -222,55 +222,55 @@ class Form:
         return (line or "").strip()
 
 
-def _about(one: Json) -> str:
-    """`verdict, what should become of it`; an item of a list has no name."""
-    return clean(", ".join(filter(None, [one["name"], one["help"]]))) or "  "
+def _about(spec: Json) -> str:
+    """Format a label such as `verdict, your decision`. List items have no name."""
+    return clean(", ".join(filter(None, [spec["name"], spec["help"]]))) or "  "
 
 
-def _hint(one: Json) -> str:
-    if one["kind"] == "yes or no":
+def _hint(spec: Json) -> str:
+    if spec["kind"] == "yes or no":
         return " (yes or no)"
-    return f" ({', '.join(map(str, one['choices']))})" if "choices" in one else ""
+    return f" ({', '.join(map(str, spec['choices']))})" if "choices" in spec else ""
 
 
-def _number(one: Json) -> str:
-    least, most = one.get("minItems"), one.get("maxItems")
+def _number(spec: Json) -> str:
+    least, most = spec.get("minItems"), spec.get("maxItems")
     return f", {least}" if least and least == most else f", {least} or more" if least else ""
 
 
-def _choices(one: Json) -> Json:
-    return {"choices": one["choices"]} if "choices" in one else {}
+def _choices(spec: Json) -> Json:
+    return {"choices": spec["choices"]} if "choices" in spec else {}
 
 
-def _choice(one: Json, line: str) -> Any:
-    """One of them, in any case, also by its beginning."""
-    meant = [choice for choice in one["choices"] if str(choice).casefold() == line.casefold()]
-    meant = meant or [
-        choice for choice in one["choices"] if line and str(choice).casefold().startswith(line.casefold())
+def _choice(spec: Json, line: str) -> Any:
+    """Parse a choice, ignoring case and accepting an unambiguous prefix."""
+    matches = [choice for choice in spec["choices"] if str(choice).casefold() == line.casefold()]
+    matches = matches or [
+        choice for choice in spec["choices"] if line and str(choice).casefold().startswith(line.casefold())
     ]
-    if len(meant) != 1:
-        raise ValueError(f"take one of {', '.join(map(str, one['choices']))}")
-    return meant[0]
+    if len(matches) != 1:
+        raise ValueError(f"choose one of {', '.join(map(str, spec['choices']))}")
+    return matches[0]
 
 
-def _yes_or_no(one: Json, line: str) -> bool:
-    said = line.casefold()
-    if not said or not ("yes".startswith(said) or "no".startswith(said)):
-        raise ValueError("say yes or no")
-    return "yes".startswith(said)
+def _yes_or_no(spec: Json, line: str) -> bool:
+    answer = line.casefold()
+    if not answer or not ("yes".startswith(answer) or "no".startswith(answer)):
+        raise ValueError("answer yes or no")
+    return "yes".startswith(answer)
 
 
-def _whole(one: Json, line: str) -> int | float:
+def _whole(spec: Json, line: str) -> int | float:
     try:
-        number = int(line) if one["kind"] == "whole number" else float(line.replace(",", "."))
+        number = int(line) if spec["kind"] == "whole number" else float(line.replace(",", "."))
     except ValueError:
-        raise ValueError(f"give a {one['kind']}") from None
-    low, high = one.get("minimum"), one.get("maximum")
+        raise ValueError(f"enter a {spec['kind']}") from None
+    low, high = spec.get("minimum"), spec.get("maximum")
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(f"give a {one['kind']} from {low} to {high}")
+        raise ValueError(f"enter a {spec['kind']} from {low} to {high}")
     return number
 
 
 READ: dict[str, Callable[[Json, str], Any]] = {
-    "choice": _choice, "yes or no": _yes_or_no, "whole number": _whole, "number": _whole, "text": lambda one, line: line,
+    "choice": _choice, "yes or no": _yes_or_no, "whole number": _whole, "number": _whole, "text": lambda spec, line: line,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`council runs`: past runs and those under way, listed, shown, searched, exported, removed, checked."""
+"""`council runs`: list, show, search, export, remove and check runs."""
 
 from __future__ import annotations
 
@@ -30,37 +30,35 @@ def runs_command() -> click.Group:
 
 
 @click.pass_context
-def _runs_default(context: click.Context, /, **given: Any) -> int | None:
-    return list_runs(**given) if context.invoked_subcommand is None else None
+def _runs_default(context: click.Context, /, **params: Any) -> int | None:
+    return list_runs(**params) if context.invoked_subcommand is None else None
 
 
-# Listed and found
+# List and search
 
 
 def _list() -> click.Command:
-    return command("list", list_runs, help="every run, unfinished ones first")
+    return command("list", list_runs, help="List all runs, unfinished ones first.")
 
 
-def list_runs(**given: Any) -> int:
+def list_runs(**params: Any) -> int:
     async def job(convener: Any) -> int:
-        return _listed(await convener.runs(), given["json"], 'no runs yet: council "…" makes one')
+        return _listed(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _search() -> click.Command:
     words = click.Argument(["words"], nargs=-1, required=True)
-    return command(
-        "search", search_runs, words, help="runs in whose question, statements or answer all of the words stand"
-    )
+    return command("search", search_runs, words, help="Search questions, statements and answers; all words must match.")
 
 
-def search_runs(words: tuple[str, ...], **given: Any) -> int:
+def search_runs(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Any) -> int:
-        said = " ".join(words).split()
-        return _listed(await convener.search(said), given["json"], f'no run speaks of "{" ".join(said)}"')
+        terms = " ".join(words).split()
+        return _listed(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _listed(rows: list[Json], as_json: bool, none: str) -> int:
@@ -81,25 +79,25 @@ def _line(run: Json) -> str:
     return f"{run['id']}  {when}  {status_of(run):<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
 
 
-# Shown and exported
+# Show and export
 
 
 def _show() -> click.Command:
     flags = [
-        click.Option(["--verbose"], is_flag=True, help="Every statement in full."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(
-            ["--show"], type=click.Choice(["transcript"]), help="transcript: with prompts, retries and absences."
+            ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
     ]
-    return command("show", show_run, RUN, *flags, help="one run: who sat, what became of it, its answer")
+    return command("show", show_run, RUN, *flags, help="Show the seats, status and answer of a run.")
 
 
-def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> int:
+def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         from council.render.report import report
 
         minutes = await convener.minutes(run or await convener.newest())
-        if given["json"]:
+        if params["json"]:
             print_json(report(minutes))
             return 0
         rows = {row["id"]: row for row in await convener.runs()}
@@ -108,7 +106,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **given: Any) -> 
         )
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
 def _shown(minutes: Any, status: str, **how: Any) -> list[str]:
@@ -116,24 +114,28 @@ def _shown(minutes: Any, status: str, **how: Any) -> list[str]:
     from council.render import terminal
     from council.render.report import report
 
-    said = (
-        "It is queued: nobody works on it yet." if status == "queued" and not minutes.phases else shown(minutes, **how)
+    text = (
+        "queued: no worker has started it yet" if status == "queued" and not minutes.phases else shown(minutes, **how)
     )
     after = terminal.after(report(minutes))
     if status in UNDER_WAY:
         after[-1] = f"watch: council watch {minutes.run}"
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
-    return [head, *terminal.before(minutes.plan), "", said, "", *after]
+    return [head, *terminal.before(minutes.plan), "", text, "", *after]
 
 
 def _export() -> click.Command:
-    out = click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write it to this file.")
+    out = click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write to this file.")
     return command(
-        "export", export_run, RUN, out, help="all that is kept of a run as one JSON object; requests as base64"
+        "export",
+        export_run,
+        RUN,
+        out,
+        help="Export everything stored about a run as one JSON object; requests are base64.",
     )
 
 
-def export_run(run: str | None, output: str | None, **given: Any) -> int:
+def export_run(run: str | None, output: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         import json
 
@@ -142,30 +144,30 @@ def export_run(run: str | None, output: str | None, **given: Any) -> int:
         if path is None:
             click.echo(whole, nl=False)
         else:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds all that was said
+            handle = os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+            )  # private: contains the whole conversation
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(whole)
         return 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
-# Removed
+# Remove
 
 
 def _rm() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...")
     before = click.Option(
-        ["--before"], type=click.DateTime(["%Y-%m-%d"]), default=None, metavar="DATE", help="Every run from before this day, as in 2026-01-31."
+        ["--before"], type=click.DateTime(["%Y-%m-%d"]), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
     )  # fmt: skip
-    return command(
-        "rm", remove_runs, runs, before, help="take runs out of the store; their reports and what they cost stay"
-    )
+    return command("rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept.")
 
 
-def remove_runs(runs: tuple[str, ...], before: Any, **given: Any) -> int:
+def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
     if bool(runs) == bool(before):
-        raise UsageError("say which runs are meant, nothing was removed: council runs rm RUN…, or --before DATE")
+        raise UsageError("no runs given, nothing was removed: use `council runs rm RUN…` or --before DATE")
 
     async def job(convener: Any) -> int:
         old = [run["id"] for run in await convener.runs() if before and run["created"] < before.timestamp()]
@@ -175,42 +177,42 @@ def remove_runs(runs: tuple[str, ...], before: Any, **given: Any) -> int:
                 removed.append(await convener.remove(run))
             except CouncilError as error:
                 kept[run] = str(error)
-        if given["json"]:
+        if params["json"]:
             print_json({"removed": removed, "kept": kept})
         else:
             click.echo(
                 "\n".join(
                     [*(f"removed {run}" for run in removed), *(f"kept {run}: {why}" for run, why in kept.items())]
                 )
-                or "no run is that old"
+                or "no runs before that day"
             )
         return 2 if runs and kept else 0  # fmt: skip
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))
 
 
-# Checked
+# Check
 
 
 def _fsck() -> click.Command:
-    return command("fsck", check_runs, RUN, help="check the record of one run, or of all")
+    return command("fsck", check_runs, RUN, help="Check the stored data of one run, or of all.")
 
 
-def check_runs(run: str | None, **given: Any) -> int:
+def check_runs(run: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         names = [run] if run else [row["id"] for row in await convener.runs()]
         problems = {
-            "store": [*await convener.store.check(), *(f"left behind: {name}" for name in convener.store.litter())]
+            "store": [*await convener.store.check(), *(f"leftover file: {name}" for name in convener.store.litter())]
         }
         problems |= {name: await convener.audit(name) for name in names}
         found = {name: lines for name, lines in problems.items() if lines}
-        if given["json"]:
+        if params["json"]:
             print_json({"checked": names, "problems": found})
         else:
             click.echo(
                 "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
-                or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, all in order"
+                or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, no problems"
             )
         return 1 if found else 0
 
-    return int(drive_from(given).with_convener(job))
+    return int(drive_from(params).with_convener(job))

@@ -16,19 +16,15 @@ from council.errors import UsageError
 NEEDED = ("fastapi", "uvicorn")
 FLAGS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
+    click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
     click.Option(
-        ["--port"], type=click.IntRange(0, 65535), metavar="N", help="Listen there; 0: on any port that is free."
+        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be used; repeatable."
     ),
-    click.Option(
-        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be seen; repeatable."
-    ),
-    click.Option(
-        ["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="What a run may cost at the most."
-    ),
+    click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit per run."),
     click.Option(
         ["--unsafe-host"],
         metavar="ADDRESS",
-        help="Listen on this address, where others reach this machine; they need only the token.",
+        help="Listen on this address. Anyone who can reach it needs only the token.",
     ),
     CONFIG,
 )
@@ -44,16 +40,16 @@ def _serve(
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
-    **given: Any,
+    **params: Any,
 ) -> int:
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
-        raise UsageError(f"council serve needs {missing}, which is not installed: run `pip install 'council[web]'`")
+        raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
     from council.doors.bounds import Owner
     from council.doors.web.hall import Hall, roots_from
     from council.doors.web.serving import address, serve
 
     where = address(unsafe_host, port)
-    config = Path(given["config"]).absolute() if given.get("config") else None
+    config = Path(params["config"]).absolute() if params.get("config") else None
     roots = roots_from([Path.cwd(), *map(Path, root)])
     hall = Hall(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
     return serve(hall, where, open_page=open_page, say=click.echo)

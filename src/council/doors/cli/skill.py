@@ -1,4 +1,4 @@
-"""`council skill`: the skill for coding agents, put where they look for skills."""
+"""`council skill`: install the skill for coding agents."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from council.doors.skills import AGENTS, Place, find_agents, install, places, re
 from council.errors import UsageError
 
 AGENT = click.Option(
-    ["--agent"], type=click.Choice(tuple(AGENTS)), help="Whose folder; without it, of those whose folders are here."
+    ["--agent"], type=click.Choice(tuple(AGENTS)), help="Install for this agent. Default: the agents used here."
 )
-PROJECT = click.Option(["--project"], is_flag=True, help="In this repository; this is what happens without a word.")
-USER = click.Option(["--user"], is_flag=True, help="In your home, for all projects.")
-FORCE = click.Option(["--force"], is_flag=True, help="Also what was changed since it was installed.")
+PROJECT = click.Option(["--project"], is_flag=True, help="Use this repository (default).")
+USER = click.Option(["--user"], is_flag=True, help="Use your home folder, for all projects.")
+FORCE = click.Option(["--force"], is_flag=True, help="Overwrite or remove files that were edited.")
 
 
 def skill_command() -> click.Group:
@@ -26,10 +26,10 @@ def skill_command() -> click.Group:
     where = [AGENT, PROJECT, USER]
     file = click.Argument(["file"], required=False, default="SKILL.md")
     for one in (
-        click.Command("install", callback=install_skill, params=[*where, FORCE, JSON], help="put the skill where an agent looks for skills"),
-        click.Command("list", callback=list_skills, params=[JSON], help="where agents look, and what is installed there"),
-        click.Command("show", callback=show_skill, params=[file], help="print the skill, or one of its files"),
-        click.Command("rm", callback=remove_skill, params=[*where, FORCE, JSON], help="take the skill away again"),
+        click.Command("install", callback=install_skill, params=[*where, FORCE, JSON], help="Install the skill for coding agents."),
+        click.Command("list", callback=list_skills, params=[JSON], help="List the skill folders of all agents and their state."),
+        click.Command("show", callback=show_skill, params=[file], help="Print the skill or one of its files."),
+        click.Command("rm", callback=remove_skill, params=[*where, FORCE, JSON], help="Remove the skill."),
     ):  # fmt: skip
         group.add_command(one)
     return group
@@ -41,35 +41,34 @@ def _default(context: click.Context, /, json: bool) -> int | None:
 
 
 def install_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
-    told = [
+    rows = [
         {"agent": place.agent, "folder": str(place.folder), "written": install(place, force=force)}
         for place in _chosen(agent, project, user)
     ]
     if json:
-        print_json(told)
+        print_json(rows)
     else:
-        click.echo("\n".join(_installed(row) for row in told))
+        click.echo("\n".join(_installed(row) for row in rows))
     return 0
 
 
 def _installed(row: dict[str, Any]) -> str:
-    what = f"{len(row['written'])} files" if row["written"] else "nothing to do, it is up to date"
+    what = f"{len(row['written'])} files" if row["written"] else "up to date, nothing to do"
     return f"{row['folder']} ({row['agent']}): {what}"
 
 
 def remove_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
-    there = [place for place in _chosen(agent, project, user, among_all=True) if place.folder.exists()]
-    if not there:
-        raise UsageError(
-            "the skill is not installed there, so nothing was removed: `council skill list` shows where it is"
-        )
-    told = [
-        {"agent": place.agent, "folder": str(place.folder), "removed": remove(place, force=force)} for place in there
+    installed = [place for place in _chosen(agent, project, user, among_all=True) if place.folder.exists()]
+    if not installed:
+        raise UsageError("the skill is not installed there, nothing was removed: see `council skill list`")
+    rows = [
+        {"agent": place.agent, "folder": str(place.folder), "removed": remove(place, force=force)}
+        for place in installed
     ]
     if json:
-        print_json(told)
+        print_json(rows)
     else:
-        click.echo("\n".join(f"{row['folder']}: {len(row['removed'])} files removed" for row in told))
+        click.echo("\n".join(f"{row['folder']}: {len(row['removed'])} files removed" for row in rows))
     return 0
 
 
@@ -88,15 +87,15 @@ def list_skills(json: bool) -> int:
 def show_skill(file: str) -> int:
     known = {str(path.relative_to(source())): path for path in sorted(source().rglob("*")) if path.is_file()}
     if file not in known:
-        raise UsageError(f'the skill has no file "{file}": it has {", ".join(known)}')
+        raise UsageError(f'the skill has no file "{file}": use one of {", ".join(known)}')
     click.echo(known[file].read_text(encoding="utf-8"), nl=False)
     return 0
 
 
 def _chosen(agent: str | None, project: bool, user: bool, *, among_all: bool = False) -> list[Place]:
-    """The folders that are meant: one for an agent that is named, else one for each that is here."""
+    """Return the folder of the named agent, or one for each agent used here."""
     if project and user:
-        raise UsageError("--project and --user are two places, nothing was done: give one of them")
+        raise UsageError("--project and --user conflict, nothing was done: give one of them")
     scope = "user" if user else "project"
     names = [agent] if agent else list(AGENTS) if among_all else find_agents(Path.cwd(), scope)
     mine = {place.folder: place for place in reversed(places(Path.cwd())) if place.agent in names and place.scope == scope}  # fmt: skip

@@ -1,4 +1,4 @@
-"""`council spend`: what was spent by day, by member and by run, and what is left of today."""
+"""`council spend`: spending by day, member and run, and the rest of today's budget."""
 
 from __future__ import annotations
 
@@ -19,44 +19,48 @@ USUAL = "30d"
 
 def spend_command() -> click.Command:
     since = click.Option(
-        ["--since"], default=USUAL, show_default=True, metavar="WHEN", help="A day as 2026-11-15, today, 7d, or all."
+        ["--since"],
+        default=USUAL,
+        show_default=True,
+        metavar="WHEN",
+        help="First day: a date such as 2026-11-15, today, 7d or all.",
     )
 
-    def spend(since: str, **given: Any) -> int:
+    def spend(since: str, **params: Any) -> int:
         day = first_day(since, time.time())
 
         async def job(convener: Any) -> int:
             spent = await convener.spending(day)
-            if given["json"]:
+            if params["json"]:
                 print_json(spent)
             else:
                 click.echo("\n".join(lines(spent)))
             return 0
 
-        return int(drive_from(given).with_convener(job))
+        return int(drive_from(params).with_convener(job))
 
     return command("spend", spend, since)
 
 
-def first_day(said: str, now: float) -> str:
-    """The day that `--since` means."""
-    if said == "all":
+def first_day(value: str, now: float) -> str:
+    """Parse the value of --since and return the first day, or "" for all."""
+    if value == "all":
         return ""
-    if said == "today" or re.fullmatch(r"\d{1,4}d", said):
-        back = 0 if said == "today" else max(0, int(said[:-1]) - 1)
+    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
+        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
         return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY))
     try:
-        return time.strftime("%Y-%m-%d", time.strptime(said, "%Y-%m-%d"))
+        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
     except ValueError:
         raise click.UsageError(
-            f'--since takes a day such as 2026-11-15, today, 7d or all, not "{said}": nothing was counted'
+            f'--since "{value}" is not a day: use a date such as 2026-11-15, today, 7d or all'
         ) from None
 
 
 def lines(spent: Json) -> list[str]:
     if not spent["total"]["calls"]:
         since = f" since {spent['since']}" if spent["since"] else ""
-        return [f"nothing that could cost anything was called{since}", *_today(spent["today"])]
+        return [f"no paid calls{since}", *_today(spent["today"])]
     return [
         *_table("by day", spent["days"], "day"),
         *_table("by member", spent["members"], "member"),
@@ -73,7 +77,7 @@ def _table(title: str, groups: list[Json], by: str) -> list[str]:
 
 
 def _group(group: Json) -> str:
-    """`  $0.29  12 calls  41,203 in, 8,120 out  council-20261115-tabs`"""
+    """Format a line such as `  $0.29  12 calls  41,203 in, 8,120 out  council-20261115-tabs`."""
     calls = f"{group['calls']:,} {'call' if group['calls'] == 1 else 'calls'}"
     unpriced = f" ({group['unpriced']} unpriced)" if group["unpriced"] else ""
     tokens = f"{group['tokens']['in']:,} in, {group['tokens']['out']:,} out"
@@ -88,7 +92,7 @@ def _total(total: Json) -> str:
     parts = [
         *([f"{shown(total['estimated'])} of it estimated"] if total["estimated"] else []),
         *([f"{shown(total['in_doubt'])} in doubt"] if total["in_doubt"] else []),
-        *([f"{total['unpriced']:,} calls without a price"] if total["unpriced"] else []),
+        *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
     ]
     return ", ".join([f"total {_usd(total)}", *parts])
 

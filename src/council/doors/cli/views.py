@@ -1,4 +1,4 @@
-"""How a run is shown while it is under way: a live table, plain lines, objects, or nothing at all."""
+"""Views of a running council: JSON lines, nothing, and a guard for closed pipes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from council.events import Entry
 
 
 class View(Protocol):
+    """A display of events while a run is active."""
+
     def catch_up(self, entries: Iterable[Entry]) -> None: ...
     def hear(self, entry: Entry) -> None: ...
     def tick(self, now: float) -> None: ...
     def aside(self) -> AbstractContextManager[None]:
-        """Leaves the terminal to somebody else for a while."""
+        """Suspend the view while something else uses the terminal."""
         ...
 
     def close(self) -> None: ...
 
 
 class NoView:
-    """Nobody is watching."""
+    """A view that shows nothing."""
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         pass
@@ -44,7 +46,7 @@ class NoView:
 
 
 class Lines(NoView):
-    """--jsonl: every event as one object on standard output."""
+    """Print every event as one JSON object per line (--jsonl)."""
 
     def hear(self, entry: Entry) -> None:
         sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
@@ -53,11 +55,11 @@ class Lines(NoView):
 
 @dataclass(slots=True)
 class Guarded:
-    """A view whose reader may go away: then it falls silent, and the run is told, but never broken."""
+    """A view that survives a closed pipe: it stops printing and calls `gone`, and the run continues."""
 
     view: View
     gone: Callable[[], None]
-    run: str = ""  # which is shown, as soon as it is known
+    run: str = ""  # id of the shown run, once known
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         known = list(entries)

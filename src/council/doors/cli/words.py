@@ -1,4 +1,4 @@
-"""What the first word means: a management command, or the beginning of a question."""
+"""Command grammar: management words, flags, and how argv is split."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from council.doors.cli.formats import FORMATS
 from council.errors import UsageError
 
 BUILT = {
-    "runs": "list, show, search, export, remove or check past runs",
-    "resume": "take an unfinished run up where it stopped",
-    "watch": "follow a run that is under way anywhere on this machine, to its end",
-    "cancel": "stop a run that is queued or under way; what was answered is kept",
-    "fork": "run it again from a phase on with other members; whatever is unchanged is taken over",
-    "replay": "watch a past run again, without a call",
-    "report": "print a run's report, also as SARIF, JUnit or GitHub annotations",
-    "gate": "pass or fail a finished run for CI, without a call",
-    "packet": "show exactly what would leave the machine, and what was left out",
-    "presets": "the named sets of perspectives for judges",
-    "rosters": "the named seats of councils, shipped and of your own",
-    "models": "the members that can be seated, and whether they can be called",
-    "doctor": "check every member: configured, installed, key or login, answered",
-    "keys": "keep keys in the system's keyring instead of the environment",
-    "mcp": "serve the council as tools of coding agents (Model Context Protocol)",
-    "serve": "the page and the HTTP API on this machine: watch a council deliberate, and any past one again",
-    "worker": "work on detached runs until none is left; called when one is queued",
-    "config": "the settings in force and where each comes from",
-    "skill": "the skill for coding agents: install, list, show or remove it",
-    "completion": "print the completion script of bash, zsh or fish",
-    "spend": "what was spent by day, member and run, and what is left of today",
+    "runs": "List, show, search, export, remove or check runs.",
+    "resume": "Continue an interrupted run.",
+    "watch": "Follow a run of this machine until it ends.",
+    "cancel": "Cancel a queued or running run; its answers are kept.",
+    "fork": "Run again from a phase with other members; unchanged statements are reused.",
+    "replay": "Play a past run again without calls.",
+    "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
+    "gate": "Pass or fail a finished run in CI without calls.",
+    "packet": "Show exactly what would be sent, and which files are skipped.",
+    "presets": "List the sets of perspectives for judges.",
+    "rosters": "List the rosters: shipped ones and yours.",
+    "models": "List the models and whether they are available.",
+    "doctor": "Check every member: configured, installed, key or login, answered.",
+    "keys": "Store API keys in the system keyring.",
+    "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
+    "serve": "Serve the web page and the HTTP API on this machine.",
+    "worker": "Process detached runs until none is left; started automatically.",
+    "config": "Show the settings and where each comes from.",
+    "skill": "Install, list, show or remove the skill for coding agents.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+    "spend": "Show spending by day, member and run, and the rest of today's budget.",
 }
 PLANNED = (
     "outcome", "eval", "batch",
@@ -43,40 +43,40 @@ SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_WITH_VALUE = ("-o",)
 
-# Flags of every council; those of single protocols are generated from their options into data/flags.json.
+# Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON: list[dict[str, Any]] = [
-    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Deliberate by this protocol, whatever the words say."},
-    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Another name for --protocol."},
-    {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Seat a member by name; repeatable. --seat chair=… seats the chair."},
-    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time a seat has in a phase, retries and fallbacks together (120)."},
-    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; `council resume --max-cost` goes on."},
-    {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Seat members whose price nobody knows, although there is a budget."},
-    {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Leave a seat behind that has not said a word so long after the others of its phase are done."},
-    {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Send nothing again that may have been paid for: what was cut off stays in doubt."},
-    {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "How hard members that can think should think."},
-    {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file in place of the project's council.toml."},
-    {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "What the work was meant to do; goes into the packet."},
-    {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "A decision already taken, for the packet; repeatable."},
-    {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review what changed since this revision."},
-    {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not take words of the question for names of files and folders."},
-    {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing it."},
-    {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not seen."},
-    {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Refuse to go on with less than was asked for (--mixed without a second family)."},
-    {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 when a review comes to this or worse."},
-    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask before a council that is expected to cost more than confirm_above."},
-    {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask nothing, also at a terminal: only the cap holds."},
-    {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Leave the run to a worker in the background and return at once; `council watch` follows it."},
-    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask on: the question and the answer of this run go into the packet."},
+    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
+    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
+    {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
+    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit per seat and phase, including retries and fallbacks (120)."},
+    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
+    {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},
+    {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Drop a seat with no output SECONDS after the rest of its phase finished."},
+    {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Never repeat a request that may have been billed; interrupted ones stay in doubt."},
+    {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "Reasoning effort of members that support it."},
+    {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file instead of the project's council.toml."},
+    {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
+    {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
+    {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
+    {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
+    {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
+    {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
+    {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
+    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
+    {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
+    {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
+    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
-    {"flag": "--json", "name": "json", "kind": "bool", "help": "Print one object: the plan, the report or the error."},
+    {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
     {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
-    {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Stream the events, one object a line."},
-    {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not the final answer alone."},
-    {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: verbose, with prompts, retries and absences."},
+    {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Print events as JSON lines."},
+    {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
+    {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
-    {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "No progress on standard error."},
-    {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "No colour."},
-    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Plain characters in the live table."},
+    {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
+    {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
 ]  # fmt: skip
 
 
@@ -87,18 +87,20 @@ def owned_flags() -> list[dict[str, Any]]:
     return flags
 
 
-RUN = re.compile(r"r[2-9a-z]{5}")  # how a run is called
+RUN = re.compile(r"r[2-9a-z]{5}")  # a run id
 
 
 def split(arguments: list[str]) -> tuple[str, list[str]]:
-    """The word that decides, and the arguments in the order its command takes them."""
+    """Return the deciding word, and the arguments in the order its command takes them."""
     place = _first_word(arguments)
     if place is None:
         return "", arguments
     word = arguments[place]
     if word in MANAGEMENT:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
-    _refuse_misspelt(word, [one for one in arguments[place:] if one == "-" or not one.startswith("-")])
+    _refuse_misspelt(
+        word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
+    )
     return word, arguments
 
 
@@ -118,15 +120,17 @@ def _first_word(arguments: list[str]) -> int | None:
 
 
 def _refuse_misspelt(word: str, words: list[str]) -> None:
-    """No misspelt command ever starts a run. A longer sentence is a question, unless it goes on as a command does."""
-    goes_on = len(words) > 1 and (words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None))
-    alike = (
-        0.8 if len(words) == 2 and not goes_on else 0.75 if len(word) > 3 else 0.66
+    """Raise UsageError for a misspelled command. A longer sentence is a question unless it continues like a command."""
+    is_continued = len(words) > 1 and (
+        words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
+    )
+    cutoff = (
+        0.8 if len(words) == 2 and not is_continued else 0.75 if len(word) > 3 else 0.66
     )  # two words may be a short question
-    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=alike)
+    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=cutoff)
     plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
-    command = plain and (len(words) <= 2 or goes_on)
+    command = plain and (len(words) <= 2 or is_continued)
     if near and command and word not in VERBS and not Path(word).exists():
         raise UsageError(
-            f'"{word}" is no command, did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
+            f'unknown command "{word}", did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
         )

@@ -1,4 +1,4 @@
-"""`council mcp`: the council as tools of a coding agent or any other client of the Model Context Protocol."""
+"""`council mcp`: MCP server for coding agents and other MCP clients."""
 
 from __future__ import annotations
 
@@ -21,21 +21,17 @@ def serve(
     folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
     http: bool = False, port: int = 0,
 ) -> int:  # fmt: skip
-    """Serve until the client goes. The SDK is loaded here and nowhere before."""
+    """Serve until the client disconnects. Import the SDK here so that other commands start without it."""
     if find_spec("mcp") is None:
-        raise UsageError(
-            "`council mcp` speaks through the official SDK, which is not installed: pip install 'council[mcp]'"
-        )
+        raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
     from council.doors.bounds import Owner
     from council.doors.mcp.desk import Desk
 
     if port and not http:
-        raise UsageError(
-            f"--port {port} is for --http, and without it nothing listens anywhere: add --http, or drop --port"
-        )
+        raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
-        raise UsageError(f"--folder names {quoted(folder)}, and there is no such folder: check the name")
+        raise UsageError(f"--folder {quoted(folder)} does not exist or is not a folder: pass an existing folder")
     desk = Desk(Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced))
     if not http:
         _expect_a_client()
@@ -44,11 +40,12 @@ def serve(
 
 
 def _expect_a_client() -> None:
-    """Whoever starts it by hand is told so, and Ctrl-C ends it at once: its runs are the worker's, nothing is lost."""
+    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
         print(
-            "council mcp waits for a client on standard input: docs/mcp.md tells how to add it to one", file=sys.stderr
+            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
+            file=sys.stderr,
         )
 
 

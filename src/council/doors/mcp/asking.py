@@ -1,5 +1,8 @@
-"""Asking the client back, for its roots and for a person's answer. In the older era of the protocol it is sent a request while the
-call goes on; in the newer one the call ends with the questions, and comes again with the answers."""
+"""Requests to the client for its roots and for a person's answer.
+
+Older protocol versions send the client a request during the call. Newer ones end the call with the requests, and the client
+repeats the call with the answers.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from council.errors import UsageError
 
 Context = ServerRequestContext[Any, Any]
 ROOTS = "roots"
-PATIENCE = 10.0  # seconds a client has to name its roots
+PATIENCE = 10.0  # seconds to wait for the client's roots
 
 
 class Needed(Exception):
-    """What the client must answer before the call can go on."""
+    """Requests that the client must answer before the call can continue."""
 
     def __init__(self, requests: Mapping[str, types.InputRequest]) -> None:
         super().__init__(", ".join(requests))
@@ -30,7 +33,7 @@ class Needed(Exception):
 
 
 class Caller:
-    """The client's end of one call: what it can be asked, and what it has answered."""
+    """One tool call: the client's capabilities and the answers it sent."""
 
     def __init__(self, context: Context, answers: Mapping[str, types.InputResponse]) -> None:
         self.context, self.answers = context, dict(answers)
@@ -38,28 +41,26 @@ class Caller:
         self.is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def roots(self) -> list[str] | None:
-        """The addresses of its roots; None if it declares none."""
+        """Return the URIs of the client's roots, or None if it declares none."""
         if self.able.roots is None:
             return None
         try:
-            found = await self._asked(ROOTS, types.ListRootsRequest(), types.ListRootsResult, PATIENCE)
+            result = await self._asked(ROOTS, types.ListRootsRequest(), types.ListRootsResult, PATIENCE)
         except (MCPError, ValidationError) as error:
             why = str(error).partition("\n")[0]
-            raise UsageError(
-                f"this client declares roots and did not name them ({why}), so nothing was done: call again"
-            ) from None
-        return [str(root.uri) for root in found.roots]
+            raise UsageError(f"this client declares roots but did not list them ({why}): call again") from None
+        return [str(root.uri) for root in result.roots]
 
     @property
     def has_forms(self) -> bool:
-        """Whether it can show a form to a person. Before there were modes of it, saying nothing meant forms."""
-        able = self.able.elicitation
-        return able is not None and (able.form is not None or able.url is None)
+        """Whether the client can show forms. Before elicitation had modes, an empty capability meant forms."""
+        elicitation = self.able.elicitation
+        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        shown = types.ElicitRequestFormParams(message=question.message, requested_schema=question.schema)
+        params = types.ElicitRequestFormParams(message=question.message, requested_schema=question.schema)
         try:
-            result = await self._asked(question.key, types.ElicitRequest(params=shown), types.ElicitResult)
+            result = await self._asked(question.key, types.ElicitRequest(params=params), types.ElicitResult)
         except (MCPError, ValidationError):
             return None
         return {"accept": result.content or None, "decline": {}}.get(result.action)
@@ -67,11 +68,14 @@ class Caller:
     async def _asked(self, key: str, request: Any, kind: type[Any], patience: float | None = None) -> Any:
         if self.is_modern:
             return self._answered(key, request, kind)
-        own = ServerMessageMetadata(related_request_id=self.context.request_id)
-        return await self.context.session.send_request(request, kind, patience, metadata=own)
+        metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
+        return await self.context.session.send_request(request, kind, patience, metadata=metadata)
 
     def _answered(self, key: str, request: types.InputRequest, kind: type[Any]) -> Any:
-        """An answer counts once. Whatever else is asked, the roots are asked again: each call comes without the last one's answers."""
+        """Return the client's answer once, or raise the request for it.
+
+        Request the roots again with it: a repeated call carries only the answers to the last requests.
+        """
         answer = self.answers.pop(key, None)
         if isinstance(answer, kind):
             return answer

@@ -1,4 +1,4 @@
-"""What the tools do. A run belongs to the local worker from its first moment: whoever asked for it may go and come back."""
+"""Implementation of the MCP tools. The local worker owns every run, so a client may disconnect and come back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Desk:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._caps = Caps.of(owner.settings(owner.folder))
-        self._keeper = Convener(owner.folder, owner.env, config=owner.config)  # it keeps the store for all others
+        self._keeper = Convener(owner.folder, owner.env, config=owner.config)  # shares its store with the others
         self._tools: dict[str, Callable[[Any, Guest], Awaitable[Json]]] = {
             "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
             "council_estimate": self.estimate, "council_list": self.list,
@@ -40,11 +40,11 @@ class Desk:
     async def close(self) -> None:
         await self._keeper.close()
 
-    # Convening
+    # Starting
 
     async def start(self, given: Asked, guest: Guest) -> Json:
         async with self._planned(given, guest) as (convener, plan):
-            with anyio.CancelScope(shield=True):  # whoever leaves in between leaves no run that nobody takes up
+            with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
                 run = await convener.enqueue(plan)
                 await summoning.call(run, convener.env)
         return {"run": run}
@@ -55,7 +55,7 @@ class Desk:
 
     @asynccontextmanager
     async def _planned(self, given: Asked | Estimated, guest: Guest) -> AsyncIterator[tuple[Convener, Plan]]:
-        """The plan of what a caller asks, within what the owner allows; and who can carry it out."""
+        """Yield the plan within the owner's limits, and the convener that can run it."""
         folder = bounds.folder_within(given.folder, guest.roots)
         bounds.refuse_owners(given.options)
         common, options = common_of(given.options)
@@ -76,10 +76,10 @@ class Desk:
             await convener.close()
 
     def _convener(self, folder: Path, common: Common, profile: Any, cap: float | None) -> Convener:
-        said: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
-        said |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
-        said |= {"profile": profile if isinstance(profile, str) else None}  # anything else is refused with the options
-        flags = {name: value for name, value in said.items() if value is not None}
+        flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
+        flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
+        flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
+        flags = {name: value for name, value in flags.items() if value is not None}
         return Convener(folder, self.owner.env, flags=flags, config=self.owner.config, store=self._keeper.store)
 
     # Waiting
@@ -93,37 +93,37 @@ class Desk:
         return standing(*await self._minutes(run), awaited)
 
     async def _minutes(self, run: str) -> tuple[Minutes, str]:
-        """What was said so far, and how the run stands: what nobody works on, and nobody will, was stopped."""
-        now = await self._keeper.standing(run)
-        dead = now["status"] == "running" and not now["owned"] and not now["detached"]
+        """Return the minutes so far and the status; a running run without an owner or a worker counts as stopped."""
+        state = await self._keeper.standing(run)
+        dead = state["status"] == "running" and not state["owned"] and not state["detached"]
         entries, _, _ = await self._keeper.store.since(run, 0)
-        return Minutes.fold(entries), "stopped" if dead else str(now["status"])
+        return Minutes.fold(entries), "stopped" if dead else str(state["status"])
 
-    # Looking back
+    # Past runs
 
     async def result(self, given: Named, guest: Guest) -> Json:
         run = await self._known(given.run, guest.roots)
         minutes, status = await self._minutes(run)
         if status in UNFINISHED:
             raise UsageError(
-                f'run {run} has not ended ({line(minutes, status)}): council_wait {{"run": "{run}"}} first'
+                f'run {run} has not finished ({line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
         return report(minutes)
 
     async def list(self, given: Listed, guest: Guest) -> Json:
         runs = [run for run in await self._keeper.runs() if bounds.within(Path(run["folder"]), guest.roots)]
         rows = [row(run) for run in runs if not given.unfinished or run["status"] != "complete"]
-        return {"runs": [one | {"question": one_line(one["question"])} for one in rows[: given.limit]]}
+        return {"runs": [row | {"question": one_line(row["question"])} for row in rows[: given.limit]]}
 
     async def _known(self, said: str, roots: Sequence[Path]) -> str:
-        """The run of that name, if it belongs to a folder that this client may use."""
+        """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""
         try:
             run = await self._keeper.named(said)
             minutes, _ = await self._minutes(run)
         except UnknownRun:
             minutes = Minutes()
         if not minutes.run or not bounds.within(Path(minutes.folder), roots):
-            raise UnknownRun(f'there is no run "{said}" of a folder that this client may use: council_list lists them')
+            raise UnknownRun(f'no run "{said}" in the folders of this client: council_list shows its runs')
         return minutes.run
 
 

@@ -1,4 +1,4 @@
-"""Over HTTP: on this machine alone, with a token of this start, for an exact Host and Origin."""
+"""MCP over HTTP: loopback only, a new token at each start, exact Host and Origin checks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from council.doors.mcp.desk import Desk
 from council.doors.mcp.speaking import server_of
 from council.errors import UsageError
 
-LOOPBACK = "127.0.0.1"  # nothing widens this: no flag, no variable
+LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
 PATH = "/mcp"
-GOODBYE = 2  # seconds that calls under way have when the server is stopped
+GOODBYE = 2  # seconds for open calls when the server stops
 
 
 class Guard:
-    """Refuses whatever is not a client of this start: another page, another host's name, no token."""
+    """Middleware that refuses a wrong Host, a foreign Origin, or a missing token."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app, self.token = app, token
@@ -30,8 +30,8 @@ class Guard:
         self.origins = {f"http://{host}" for host in self.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = self._refusal(scope["headers"]) if scope["type"] == "http" else None
-        await (refused or self.app)(scope, receive, send)
+        refusal = self._refusal(scope["headers"]) if scope["type"] == "http" else None
+        await (refusal or self.app)(scope, receive, send)
 
     def _refusal(self, raw: Iterable[tuple[bytes, bytes]]) -> JSONResponse | None:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
@@ -40,11 +40,14 @@ class Guard:
             return [value for key, value in headers if key == name]
 
         if len(said("host")) != 1 or said("host")[0] not in self.hosts:
-            return _refused(400, f"the Host of this server is {LOOPBACK} with its port, and no other name")
+            return _refused(400, f"unknown Host: use {LOOPBACK} or localhost with the port of this server")
         if not set(said("origin")) <= self.origins or not set(said("sec-fetch-site")) <= {"same-origin", "none"}:
-            return _refused(403, "a page of another origin may not call this server")
+            return _refused(403, "requests from pages of another origin are not allowed")
         if not self._knows(said("authorization")):
-            return _refused(401, "say the token that `council mcp --http` printed: Authorization: Bearer TOKEN")
+            return _refused(
+                401,
+                "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
+            )
         return None
 
     def _knows(self, said: list[str]) -> bool:
@@ -58,11 +61,11 @@ def _refused(status: int, error: str) -> JSONResponse:
 
 
 async def over_http(desk: Desk, port: int) -> None:
-    """Until it is stopped. The address and the token are said once, on standard error."""
+    """Serve until stopped. Print the address and the token once, on standard error."""
     listening = _bound(port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard is stricter
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
     app = server_of(desk).streamable_http_app(streamable_http_path=PATH, transport_security=unchecked)
     config = uvicorn.Config(
         Guard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
@@ -78,7 +81,7 @@ def _bound(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
-        listening.listen()  # whoever reads the address may call at once
+        listening.listen()  # clients may connect as soon as the address is printed
     except OSError as error:
         listening.close()
         raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None

@@ -1,4 +1,4 @@
-"""A question to a person as a client's form: few fields, each a word, a number or a choice; and what the filled form comes to."""
+"""Elicitation forms: turn a question to a person into a flat form, and the filled form into an answer."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from council.render.clean import clean
 from council.rules.forms import main_field
 from council.types import Json
 
-LONGEST = 6_000  # characters of a prompt that a form shows
+LONGEST = 6_000  # characters of the prompt shown in a form
 ANSWER = "answer"
 SCALARS = {"text": "string", "yes or no": "boolean", "whole number": "integer", "number": "number", "choice": "string"}
-IN_JSON = "Your answer in words, or as JSON with the fields that are asked for."
+IN_JSON = "Your answer in plain text, or as JSON with the requested fields."
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked, and the form it is asked in."""
+    """Question to a person, with the schema of its form."""
 
     key: str
     message: str
@@ -27,36 +27,36 @@ class Question:
 
 
 class Person(Protocol):
-    """The person at the client."""
+    """Person at the client."""
 
     async def ask(self, question: Question) -> Mapping[str, Any] | None:
-        """The form as it was filled in; an empty one abstains. None: nobody answers here."""
+        """Return the filled form (an empty one abstains), or None if there is no answer here."""
         ...
 
 
 def question_from(row: Json, trouble: str = "") -> Question:
-    """The form of an open question; `trouble` is why the last answer to it was not taken."""
+    """Build the form of an open question; `trouble` says why the last answer was rejected."""
     shown = clean(row["prompt"])
     if len(shown) > LONGEST:
-        shown = f"{shown[:LONGEST]}…\n\n(`council watch {row['run']}` shows all of it.)"
+        shown = f"{shown[:LONGEST]}…\n\n(`council watch {row['run']}` shows the full text.)"
     head = f"You sit in a council as {row['seat']} ({row['key']}, run {row['run']}). Decline to abstain."
     return Question(row["key"], "\n\n".join(filter(None, [trouble, head, shown])), _form(row))
 
 
 def words_from(row: Json, given: Mapping[str, Any]) -> str:
-    """What the filled form comes to: words, or the JSON that the protocol reads."""
+    """Return the filled form as plain text, or as the JSON that the protocol reads."""
     if not _is_simple(row) or row["schema"] is None:
         return str(given.get(ANSWER, ""))
     kinds = {field["name"]: field for field in row["fields"]}
-    said = {
+    answer = {
         name: _value(kinds[name], value) for name, value in given.items() if name in kinds and value not in ("", None)
     }
-    return json.dumps(said, ensure_ascii=False) if said else ""
+    return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
 def _form(row: Json) -> Json:
     if row["schema"] is None or not _is_simple(row):
-        about = IN_JSON if row["schema"] else "Your answer, in your own words."
+        about = IN_JSON if row["schema"] else "Your answer, in plain text."
         return {
             "type": "object",
             "properties": {ANSWER: {"type": "string", "description": about}},
@@ -71,7 +71,7 @@ def _form(row: Json) -> Json:
 
 
 def _is_simple(row: Json) -> bool:
-    """Whether a form without tables holds all that has to be said."""
+    """Whether a form without tables can hold every required field."""
     return not any(_is_table(field) and not field.get("optional") for field in row["fields"])
 
 
@@ -88,7 +88,7 @@ def _must(field: Json, main: str | None) -> bool:
 def _property(field: Json) -> Json:
     about = field["help"] or field["name"].replace("_", " ")
     if field["kind"] == "list":
-        return {"type": "string", "description": f"{about} (several: with a semicolon between them)"}
+        return {"type": "string", "description": f"{about} (separate several with semicolons)"}
     shown: Json = {"type": SCALARS[field["kind"]], "description": about}
     if field["kind"] == "choice":
         shown["enum"] = [str(choice) for choice in field["choices"]]

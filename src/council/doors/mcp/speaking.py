@@ -1,4 +1,4 @@
-"""The protocol: the SDK's server with our five tools. Every error is one line that a model can read, never a traceback."""
+"""MCP server with the five tools. Every error is one line for the model, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from council.types import Json
 
 Answer = types.CallToolResult | types.InputRequiredResult
 INSTRUCTIONS = (
-    "A council of several language models deliberates on one question and says how far to trust its answer. "
-    "It takes a minute or more and costs money: council_estimate tells how much. council_start, then council_wait "
+    "Several language models deliberate on one question and return one answer with a confidence. "
+    "It takes a minute or more and costs money; council_estimate shows how much. Call council_start, then council_wait "
     "until done, then council_result."
 )
 
@@ -43,7 +43,7 @@ def server_of(desk: Desk) -> Server[Any]:
 
 
 async def over_stdio(desk: Desk) -> None:
-    """Until the client closes the line. What goes over standard output is the protocol and nothing else."""
+    """Serve until the client closes the pipe. Standard output carries only protocol messages."""
     server = server_of(desk)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
@@ -61,15 +61,15 @@ async def _answer(desk: Desk, context: Context, params: types.CallToolRequestPar
         return _failed(str(error))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        return _failed(f"this is a fault of council itself ({what}), nothing else is lost: report it")
+        return _failed(f"internal error ({what}): report it")
 
 
 async def _met(desk: Desk, caller: Caller) -> Guest:
-    """Who calls. A client without roots stays where the server was started."""
-    began = time.monotonic()
+    """Return the client's context; a client without roots gets the folder the server was started in."""
+    started = time.monotonic()
 
     async def tell(line: str) -> None:
-        await caller.context.session.report_progress(time.monotonic() - began, None, clean(line))
+        await caller.context.session.report_progress(time.monotonic() - started, None, clean(line))
 
     declared = await caller.roots()
     roots = roots_from(declared) if declared else own_root(desk.owner)
@@ -82,12 +82,12 @@ def _done(value: Json) -> types.CallToolResult:
 
 
 def _failed(line: str) -> types.CallToolResult:
-    said = " ".join(clean(line).split())
-    return types.CallToolResult(content=[types.TextContent(type="text", text=said)], is_error=True)
+    text = " ".join(clean(line).split())
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 def _version() -> str:
     try:
         return version("council")
-    except PackageNotFoundError:  # run from its sources, not installed
+    except PackageNotFoundError:  # run from the source tree
         return ""

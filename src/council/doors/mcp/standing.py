@@ -1,4 +1,4 @@
-"""How a run stands, for whoever waits for it: a few fields, and one sentence that a person would say."""
+"""Status of a run for council_wait: a few fields and one line of text."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ def standing(minutes: Minutes, status: str, awaited: Sequence[str] = ()) -> Json
 def line(minutes: Minutes, status: str, awaited: Sequence[str] = ()) -> str:
     protocol = minutes.plan.get("protocol", "council")
     if awaited and status == "running":
-        return f"it waits for a person: {', '.join(awaited)} has not answered; `council watch {minutes.run}` takes the answer"
+        return f"waiting for a person: {', '.join(awaited)} has not answered; answer with `council watch {minutes.run}`"
     if status == "queued" or not minutes.phases:
         return _unbegun(protocol, status, minutes)
     if status == "running":
         return f"{protocol} in {_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
     if status == "complete":
-        return f'complete: {_outcome(minutes)}; council_result {{"run": "{minutes.run}"}} has the report'
+        return f'complete: {_outcome(minutes)}; call council_result {{"run": "{minutes.run}"}} for the report'
     if status == "stopped":
-        return (
-            f"nobody works on it any more, it came to {_progress(minutes)}: `council resume {minutes.run}` takes it up"
-        )
-    return f"{status} ({_why(minutes)}): council_result has what there is; `council resume {minutes.run}` goes on"
+        return f"stopped in {_progress(minutes)}: continue with `council resume {minutes.run}`"
+    return f"{status} ({_why(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
 
 
 def _unbegun(protocol: str, status: str, minutes: Minutes) -> str:
     if status in OVER:
-        return f"{status} before anybody was asked: {_why(minutes)}"
-    return f"{protocol} is queued: nobody has been asked yet"
+        return f"{status} before the first phase: {_why(minutes)}"
+    return f"{protocol} is queued"
 
 
 def _phase(minutes: Minutes) -> str:
@@ -48,17 +46,17 @@ def _phase(minutes: Minutes) -> str:
 
 def _progress(minutes: Minutes) -> str:
     if not minutes.rounds:
-        return "its beginning"
-    now = minutes.rounds[-1]
-    return f"{now.name}: {len(now.said)} of {len(now.asked)} have answered"
+        return "the first phase"
+    phase = minutes.rounds[-1]
+    return f"{phase.name}: {len(phase.said)} of {len(phase.asked)} answered"
 
 
 def _outcome(minutes: Minutes) -> str:
-    found = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
-    word = next((str(value) for value in found if value), "an answer")
+    values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
+    word = next((str(value) for value in values if value), "an answer")
     confidence = minutes.verdict.get("confidence")
     return f"{word}, confidence {confidence}" if confidence else word
 
 
 def _why(minutes: Minutes) -> str:
-    return one_line(minutes.reason or minutes.stopped or "no reason was told", 300)
+    return one_line(minutes.reason or minutes.stopped or "no reason given", 300)

@@ -1,4 +1,4 @@
-"""The five tools as a client sees them: names, descriptions, schemas, examples. Every word of it is read by a model each time."""
+"""The five MCP tools: names, descriptions, schemas, examples. Keep them short: a model reads them in every session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from council.errors import UsageError
 from council.protocols.options import OPTIONS, flags_table, parse_options
 from council.types import Json
 
-LONGEST_WAIT = 45.0  # seconds; clients give up on a call after a minute
+LONGEST_WAIT = 45.0  # seconds; clients time out after a minute
 MOST_LISTED = 100
 EXAMPLE_RUN = "r2abcd"
 
@@ -26,7 +26,7 @@ class Arguments(BaseModel):
 
 
 class Common(Arguments):
-    """What a caller may say about any council."""
+    """Options of every protocol."""
 
     max_cost: float | None = Field(default=None, ge=0)
     effort: Literal["low", "medium", "high"] | None = None
@@ -43,9 +43,9 @@ ANY = "max_cost, effort low|medium|high, timeout, seats {seat: member}, spec FIL
 
 
 def _options_help() -> str:
-    """The options in few words, made from the table that the flags are made from."""
+    """Summarise the options from the table of the CLI flags."""
     own = {name: ", ".join(_said(row) for row in flags_table() if name in row["owners"]) for name in OPTIONS}
-    return ". ".join([f"Any: {ANY}", *(f"{name}: {said}" for name, said in own.items() if said)])
+    return ". ".join([f"Any: {ANY}", *(f"{name}: {text}" for name, text in own.items() if text)])
 
 
 def _said(row: Json) -> str:
@@ -54,19 +54,19 @@ def _said(row: Json) -> str:
 
 class Asked(Arguments):
     question: str = Field(
-        description='Self-contained: the members see nothing of this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
+        description='Self-contained: the members do not see this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
     )
     protocol: str | None = Field(
         default=None,
-        description="collaborative (usual): one built answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; general: web research; ranking: blind vote; triad, quick: cheap. Usually left out: the words choose.",
+        description="collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; general: web research; ranking: blind vote; triad, quick: cheap. Usually omitted: the wording of the question decides.",
         json_schema_extra={"enum": list(protocols.known())},
     )
     options: Json = Field(default_factory=dict, description=_options_help())
-    folder: str | None = Field(default=None, description="Whose files may be read; usually the project's root.")
+    folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")
 
 
 class Estimated(Arguments):
-    """Takes what council_start takes, where it is described."""
+    """Arguments of council_estimate; council_start has their descriptions."""
 
     question: str
     protocol: str | None = None
@@ -85,7 +85,7 @@ class Named(Arguments):
 
 class Listed(Arguments):
     limit: int = Field(default=10, ge=1, le=MOST_LISTED)
-    unfinished: bool = Field(default=False, description="Only those that are not complete.")
+    unfinished: bool = Field(default=False, description="Only runs that are not complete.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Tool:
         return plain | {"examples": [self.example]}
 
     def read(self, name: str, given: Mapping[str, Any]) -> Any:
-        """The arguments, or the one line that says what is wrong with them."""
+        """Validate the arguments, or raise UsageError with one line."""
         try:
             return self.model.model_validate(dict(given))
         except ValidationError as error:
@@ -110,7 +110,7 @@ class Tool:
 
 TOOLS: dict[str, Tool] = {
     "council_start": Tool(
-        "Convene several language models on one question; returns {run} at once, it goes on in the background and costs money. "
+        "Ask several language models one question; returns {run} at once, runs in the background and costs money. "
         "For real trade-offs, architecture, research, security- or correctness-sensitive review, or when the user asks for a "
         "council or second opinions. NOT for lookups, arithmetic, command syntax, one-line rewrites, narrow yes/no or anything "
         "with one obvious path: answer those yourself. Then council_wait until done, then council_result.",
@@ -119,22 +119,22 @@ TOOLS: dict[str, Tool] = {
         {"readOnlyHint": False, "destructiveHint": False},
     ),
     "council_wait": Tool(
-        f"Wait up to {LONGEST_WAIT:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. Giving up loses nothing.",
+        f"Wait up to {LONGEST_WAIT:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
         Waited,
         {"run": EXAMPLE_RUN, "seconds": 30},
     ),
     "council_result": Tool(
-        "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Tell the user what `degraded` and `dissent` say too.",
+        "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Also tell the user about `degraded` and `dissent`.",
         Named,
         {"run": EXAMPLE_RUN},
     ),
     "council_estimate": Tool(
-        "What a council would do: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Takes what council_start takes, spends nothing.",
+        "Plan of a council without running it: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Same arguments as council_start; spends nothing.",
         Estimated,
         {"question": "Which queue fits us?", "protocol": "advisors", "options": {"flow": "debate", "rounds": 2}},
     ),
     "council_list": Tool(
-        "Recent runs, the unfinished first: find one again by its question.",
+        "Recent runs, unfinished first, with their questions.",
         Listed,
         {"limit": 5, "unfinished": True},
     ),
@@ -142,7 +142,7 @@ TOOLS: dict[str, Tool] = {
 
 
 def tool_list() -> list[Json]:
-    """What tools/list sends."""
+    """Return the body of tools/list."""
     return [
         {"name": name, "description": tool.description, "inputSchema": tool.schema, "annotations": tool.hints}
         for name, tool in TOOLS.items()
@@ -153,20 +153,20 @@ def tool_named(name: str) -> Tool:
     if name not in TOOLS:
         near = get_close_matches(name, TOOLS, n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'there is no tool "{name}": {hint}there are {", ".join(TOOLS)}')
+        raise UsageError(f'unknown tool "{name}": {hint}available: {", ".join(TOOLS)}')
     return TOOLS[name]
 
 
 def common_of(options: Json) -> tuple[Common, Json]:
-    """What is said about any council, and what is left for the protocol to check."""
-    said = {name: value for name, value in options.items() if name in Common.model_fields}
-    common = parse_options("council_start", "ask", said, Common)
+    """Split the options into the common ones and those of the protocol."""
+    shared = {name: value for name, value in options.items() if name in Common.model_fields}
+    common = parse_options("council_start", "ask", shared, Common)
     assert isinstance(common, Common)
-    return common, {name: value for name, value in options.items() if name not in said}
+    return common, {name: value for name, value in options.items() if name not in shared}
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without what nobody needs to read: titles, nulls, defaults that are empty."""
+    """Drop titles, nulls and empty defaults from a schema."""
     if isinstance(schema, list):
         return [_plain(part) for part in schema]
     if not isinstance(schema, dict):
@@ -182,10 +182,10 @@ def _idle(key: str, value: Any) -> bool:
 
 
 def _one_line(name: str, tool: Tool, error: ErrorDetails) -> str:
-    where, given = ".".join(map(str, error["loc"])), error["input"]
+    where, value = ".".join(map(str, error["loc"])), error["input"]
     example = f"{name} {json.dumps(tool.example, ensure_ascii=False)}"
     if error["type"] == "missing":
-        return f'{name} needs "{where}", nothing was done: call it as in {example}'
+        return f'{name} needs "{where}": call it like {example}'
     if error["type"] == "extra_forbidden":
-        return f'{name} takes no "{where}", nothing was done: it takes {", ".join(tool.model.model_fields)}'
-    return f'{name} cannot use "{given}" as {where}: it {error["msg"].removeprefix("Input ")}, as in {example}'
+        return f'{name} has no argument "{where}": it takes {", ".join(tool.model.model_fields)}'
+    return f'{name}: invalid {where} "{value}": it {error["msg"].removeprefix("Input ")}, as in {example}'

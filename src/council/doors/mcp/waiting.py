@@ -1,4 +1,4 @@
-"""Waiting for a run: hear it out, tell how far it has come, see to it that somebody works on it, and put its questions to a person."""
+"""Wait for a run: follow it, report progress, start the worker if needed, and put its questions to a person."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from council.minutes import Minutes
 from council.types import Json
 
 UNFINISHED = ("queued", "running")
-TICK = 1.0  # seconds between two words about how far a run has come
-TRIES = 3  # at an answer that has to be of a certain form
-LOOK = 0.3  # seconds between two looks whether a person is asked
+TICK = 1.0  # seconds between progress reports
+TRIES = 3  # attempts at an answer that must match a schema
+LOOK = 0.3  # seconds between polls for open questions
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Who is at the door: where they may look, how they are told how it goes, and the person who may be asked there."""
+    """Client of one call: its roots, its progress callback, and its person if it can show forms."""
 
     roots: tuple[Path, ...]
     tell: Callable[[str], Awaitable[None]]
@@ -41,10 +41,10 @@ class Wait:
     guest: Guest
     needed: Needed | None = None
     slice: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    _left: set[str] = field(default_factory=set)  # questions that the person here does not answer
+    _left: set[str] = field(default_factory=set)  # questions the person dismissed
 
     async def up_to(self, seconds: float) -> None:
-        """Until the run is over, but no longer than that; only a form that a person fills in keeps it open."""
+        """Wait until the run ends or the time is up; an open form extends the wait."""
         self.slice.deadline = anyio.current_time() + seconds
         with self.slice:
             async with anyio.create_task_group() as group:
@@ -61,14 +61,14 @@ class Wait:
             await self._see_to_it()
             async for entry in self.keeper.follow(self.run, self.minutes.seq):
                 self.minutes.hear(entry)
-            now = await self.keeper.standing(self.run)
-            if now["status"] not in UNFINISHED or not now["detached"]:
+            state = await self.keeper.standing(self.run)
+            if state["status"] not in UNFINISHED or not state["detached"]:
                 return
 
     async def _see_to_it(self) -> None:
-        """A run that is the worker's, and that nobody has taken up, is taken up."""
-        now = await self.keeper.standing(self.run)
-        if now["detached"] and now["status"] in UNFINISHED and not now["owned"]:
+        """Start the worker if a detached run has no owner."""
+        state = await self.keeper.standing(self.run)
+        if state["detached"] and state["status"] in UNFINISHED and not state["owned"]:
             await summoning.call(self.run, self.keeper.env)
 
     async def _keep_telling(self) -> None:
@@ -76,7 +76,7 @@ class Wait:
             await self.guest.tell(line(self.minutes, "running"))
             await anyio.sleep(TICK)
 
-    # A person's turn
+    # Questions to a person
 
     async def _keep_asking(self, person: Person) -> None:
         while True:
@@ -86,8 +86,8 @@ class Wait:
             await anyio.sleep(LOOK)
 
     async def _put(self, person: Person, row: Json) -> None:
-        """One question, until it is answered here or elsewhere, or the person leaves it."""
-        kept, self.slice.deadline = self.slice.deadline, math.inf  # nobody writes an opinion in a slice
+        """Ask one question until it is answered here or elsewhere, or dismissed."""
+        deadline, self.slice.deadline = self.slice.deadline, math.inf  # a person needs more time than one wait
         trouble = ""
         try:
             for _ in range(TRIES):
@@ -98,10 +98,10 @@ class Wait:
             if trouble or given is None:
                 self._left.add(row["key"])
         finally:
-            self.slice.deadline = kept
+            self.slice.deadline = deadline
 
     async def _asked(self, person: Person, row: Json, trouble: str) -> Mapping[str, Any] | None:
-        """What the person filled in; nothing if they leave it, or if it was answered elsewhere meanwhile."""
+        """Return the filled form, or None if it was dismissed or answered elsewhere."""
         given = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._until_gone, row["key"], group.cancel_scope)
@@ -114,7 +114,7 @@ class Wait:
         return given
 
     async def _taken(self, row: Json, words: str) -> str:
-        """Why the answer was not taken; nothing if it was, or if nobody asks any more."""
+        """Submit the answer and return why it was rejected; "" if accepted or no longer open."""
         try:
             await self.keeper.answer(self.run, row["key"], words)
         except UsageError as error:

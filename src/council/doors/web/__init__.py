@@ -1,1 +1,1 @@
-"""The web door: the page, and the HTTP API it speaks to, over the same store and events as every other door."""
+"""Web server: the page and its HTTP API."""

@@ -1,4 +1,4 @@
-"""How everything is answered: JSON that every client can read, and errors of one line."""
+"""JSON responses and one-line errors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from council.errors import CouncilError, LedgerMismatch, RunOwned, SearchNotEnab
 from council.render.clean import one_line
 from council.types import Json
 
-# Which status an error has, by the first class it belongs to.
+# HTTP status of each error class; the first match counts.
 STATUS: dict[type[CouncilError], int] = {
     UnknownRun: 404, RunOwned: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
 }  # fmt: skip
-LONGEST = 600  # characters of one line
+LONGEST = 600  # characters of an internal error
 
 
 class Answer(Response):
-    """Half a character, as a file's name can hold, is replaced: nobody could read the answer otherwise."""
+    """JSON response that replaces lone surrogates (from file names), which UTF-8 cannot encode."""
 
     media_type = "application/json"
 
@@ -43,9 +43,9 @@ def error_json(line: str, exit_: int = 2) -> Json:
 
 
 def fault_line(problem: BaseException) -> str:
-    """What is said of what nobody foresaw; the traceback is for COUNCIL_DEBUG alone."""
+    """Describe an unexpected exception in one line; only COUNCIL_DEBUG shows the traceback."""
     what = one_line(f"{type(problem).__name__}: {problem}", LONGEST)
-    return f"this is a fault of council itself ({what}): set COUNCIL_DEBUG=1 to see where, and report it"
+    return f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"
 
 
 async def on_council_error(request: Request, problem: Exception) -> Answer:
@@ -55,24 +55,24 @@ async def on_council_error(request: Request, problem: Exception) -> Answer:
 
 
 async def on_http_error(request: Request, problem: Exception) -> Answer:
-    """A path or a method that there is not."""
+    """Answer an unknown path or method."""
     assert isinstance(problem, HTTPException)
-    said = {404: f'there is no "{request.url.path[:200]}" here: /api/openapi.json lists what there is'}
-    said[405] = f"{request.method} is not for this path: /api/openapi.json lists what is"
-    answer = error(problem.status_code, said.get(problem.status_code, str(problem.detail)))
+    lines = {404: f'unknown path "{request.url.path[:200]}": see /api/openapi.json'}
+    lines[405] = f"{request.method} is not allowed for this path: see /api/openapi.json"
+    answer = error(problem.status_code, lines.get(problem.status_code, str(problem.detail)))
     answer.headers.update(problem.headers or {})
     return answer
 
 
 async def on_invalid(request: Request, problem: Exception) -> Answer:
-    """What does not fit the description of a request, as one line about the first thing that does not."""
+    """Answer with the first validation error."""
     assert isinstance(problem, RequestValidationError)
     first = problem.errors()[0]
     if first["type"] == "json_invalid":
-        return error(400, "the body is no JSON, nothing was done: send one object, as /api/openapi.json shows")
+        return error(400, "the body is not valid JSON: send one object, see /api/openapi.json")
     where = ".".join(str(part) for part in first["loc"])
-    given = f' "{one_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
-    return error(422, f"{one_line(where, 200)}{given} cannot be used, nothing was done: {one_line(first['msg'], 200)}")
+    value = f' "{one_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
+    return error(422, f"invalid {one_line(where, 200)}{value}: {one_line(first['msg'], 200)}")
 
 
 async def on_fault(request: Request, problem: Exception) -> Answer:

@@ -1,4 +1,4 @@
-"""The app: every route behind one guard."""
+"""FastAPI app with every route behind one guard."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SILENT: TelemetryConfig = {
 
 
 def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Guard:
-    """Everything that `council serve` answers. `hosts` are the names it may be called by, `port` what it listens on."""
+    """Return the app of `council serve`. `hosts` are the accepted host names."""
     app = FastAPI(
-        title="Council", version="1", description="Convene councils, listen to them, and read what they said.",
+        title="Council", version="1", description="Start councils, follow them, and read their reports.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
         telemetry=SILENT, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
     )  # fmt: skip
@@ -42,7 +42,7 @@ def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Gu
     app.add_exception_handler(HTTPException, answers.on_http_error)
     app.add_exception_handler(RequestValidationError, answers.on_invalid)
     app.add_exception_handler(Exception, answers.on_fault)
-    app.state.hall = hall
+    app.state.app_state = hall
     app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts), f"council-{port}")
     guard: Guard = app.state.guard
     return guard
@@ -51,4 +51,4 @@ def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Gu
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
-    await app.state.hall.close()
+    await app.state.app_state.close()

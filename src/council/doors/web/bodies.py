@@ -1,4 +1,4 @@
-"""What a request may say, with an example of each. Anything else is refused."""
+"""Request bodies, each with an example. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ def _with(example: Json) -> ConfigDict:
 
 
 def _hall(request: Request) -> Hall:
-    hall: Hall = request.app.state.hall
-    return hall
+    app_state: Hall = request.app.state.app_state
+    return app_state
 
 
 InHall = Annotated[Hall, Depends(_hall)]
 
 
 class Token(BaseModel):
-    model_config = _with({"token": "what stood behind #token="})
+    model_config = _with({"token": "the value after #token="})
 
     token: str
 
 
 class Nothing(BaseModel):
-    """An empty object: only that it is JSON counts."""
+    """Empty object; a POST must be JSON."""
 
     model_config = _with({})
 
 
 class Wish(BaseModel):
-    """A council that is to be planned."""
+    """Council to plan or start."""
 
     model_config = _with(
         {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"}
     )
 
     question: str = Field(
-        default="", description="What is asked; it may name files and begin with a task, as at the shell."
+        default="", description="The question; it may name files and begin with a task, as on the command line."
     )
-    protocol: str | None = Field(default=None, description="Left out: the words choose.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Those of the protocol, see /api/protocols.")
-    targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders of the root.")
-    root: str | None = Field(default=None, description="By its name, see /api/roots; left out: the first.")
-    seats: dict[str, str] = Field(default_factory=dict, description="Members by seat, of those that are configured.")
-    decisions: list[str] = Field(default_factory=list, description="Decisions already taken, for the packet.")
+    protocol: str | None = Field(default=None, description="Default: chosen from the wording of the question.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the protocol, see /api/protocols.")
+    targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders in the root.")
+    root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
+    seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
+    decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
     effort: Literal["low", "medium", "high"] | None = None
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
     max_cost: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="In dollars; no more than the owner's."
+        default=None, ge=0, allow_inf_nan=False, description="In dollars; at most the owner's limit."
     )
 
 
 class Fork(BaseModel):
     model_config = _with({"from": "improve", "seats": {"beta": "openai:gpt-5.2"}})
 
-    from_: str | None = Field(default=None, alias="from", description="The first phase that is held again.")
+    from_: str | None = Field(default=None, alias="from", description="First phase to run again.")
     seats: dict[str, str] = Field(default_factory=dict, description="Other members for some seats.")
 
 

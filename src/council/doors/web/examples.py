@@ -1,4 +1,4 @@
-"""What answers look like, for the OpenAPI description: one example each."""
+"""Response examples for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from council.types import Json
 
 Responses = dict[int | str, dict[str, Any]]
 ERRORS = {
-    400: "the Host is wrong, or what was asked cannot be done; the line says why",
+    400: "wrong Host, or the request cannot be done",
     401: "the token is missing or wrong",
-    403: "another page or site asked",
+    403: "the request came from another page or site",
     422: "the request does not fit this description",
 }
 SEAT = {
@@ -57,21 +57,23 @@ ATTEMPT = {
 STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
 
 
-def shown(example: Any, *more: int, status: int = 200, said: str = "As asked.") -> Responses:
-    """The answer with its example, and the errors that any request can meet, besides those of this one."""
-    words = ERRORS | {code: MORE[code] for code in more}
-    errors: Responses = {code: {"description": line, **_json(_error(line))} for code, line in words.items()}
+def shown(example: Any, *more: int, status: int = 200, said: str = "OK.") -> Responses:
+    """Return the response with its example, the common errors, and the given errors of this route."""
+    lines = ERRORS | {code: MORE[code] for code in more}
+    errors: Responses = {code: {"description": line, **_json(_error(line))} for code, line in lines.items()}
     return {status: {"description": said, **_json(example)}} | errors
 
 
 def streamed(*more: int) -> Responses:
-    told = {"schema": {"type": "string"}, "example": STREAM}
-    return shown(None, *more) | {200: {"description": "Events, to the end.", "content": {"text/event-stream": told}}}
+    content = {"schema": {"type": "string"}, "example": STREAM}
+    return shown(None, *more) | {
+        200: {"description": "Events until the run ends.", "content": {"text/event-stream": content}}
+    }
 
 
 MORE = {
-    404: "there is no such run",
-    409: "the run is at work in another process, or cannot go on as it is",
+    404: "unknown run",
+    409: "the run is owned by another process, or cannot continue",
     415: "the body is not JSON",
 }
 

@@ -1,4 +1,4 @@
-"""Who may speak to the server: this machine's own page, or whoever has the token. One middleware before everything else."""
+"""Middleware that checks Host, Origin, token and content type before any route."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SESSION = "/api/session"
-LARGEST = 1 << 20  # bytes of a body
+LARGEST = 1 << 20  # bytes
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -39,7 +39,7 @@ class Refusal:
 
 
 class Asked:
-    """The head of a request, as far as it says who asks."""
+    """Method, path and headers of a request."""
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
@@ -50,8 +50,8 @@ class Asked:
         return [value.decode("latin-1") for key, value in self._headers if key == name.encode()]
 
     def one(self, name: str) -> str | None:
-        """Its value; of a header that came twice both, which no rule allows."""
-        return ", ".join(found) if (found := self.every(name)) else None
+        """Return the value; a repeated header gives both joined, which no check accepts."""
+        return ", ".join(values) if (values := self.every(name)) else None
 
     @property
     def is_json(self) -> bool:
@@ -59,12 +59,12 @@ class Asked:
 
     @property
     def of_page(self) -> bool:
-        """The page's own files hold nothing that is anybody's."""
+        """Whether this is a static file of the page, which needs no token."""
         return self.method in ("GET", "HEAD") and (self.path == "/" or self.path.startswith("/page/"))
 
     def tokens(self, cookie: str) -> Iterator[str]:
-        for said in self.every("authorization"):
-            scheme, _, value = said.partition(" ")
+        for header in self.every("authorization"):
+            scheme, _, value = header.partition(" ")
             if scheme.lower() == "bearer":
                 yield value.strip()
         for pair in "; ".join(self.every("cookie")).split(";"):
@@ -94,7 +94,7 @@ class Guard:
             receive = _again(body, receive)
         try:
             await self.app(scope, receive, send)
-        except Exception as problem:  # it was answered, as far as it could be
+        except Exception as problem:  # the response has been sent as far as possible
             if "COUNCIL_DEBUG" in os.environ:
                 raise
             print(f"council: {fault_line(problem)}", file=sys.stderr)
@@ -104,28 +104,28 @@ class Guard:
         return self._stranger(asked) or (None if asked.of_page else self._unknown(asked))
 
     def _stranger(self, asked: Asked) -> Refusal | None:
-        """Another name for this machine, or a page of somebody else."""
+        """Refuse a wrong Host and requests of other pages and sites."""
         host = asked.one("host")
         if host not in self.hosts:
-            return Refusal(400, f'the Host "{(host or "")[:200]}" is not this server: open the address it printed')
+            return Refusal(400, f'unknown Host "{(host or "")[:200]}": open the address that `council serve` printed')
         if asked.one("origin") not in (None, f"http://{host}"):
             return Refusal(
-                403, "another page asked for this, and only this server's own may: open the address it printed"
+                403, "requests from another page are not allowed: open the address that `council serve` printed"
             )
         if asked.one("sec-fetch-site") not in (None, "same-origin", "none"):
             return Refusal(
-                403, "another site asked for this, and only this server's own page may: open the address it printed"
+                403, "requests from another site are not allowed: open the address that `council serve` printed"
             )
         return None
 
     def _unknown(self, asked: Asked) -> Refusal | None:
-        """Nobody who knows the token, or a form, which any page could send."""
+        """Refuse a missing token, and form posts, which any page could send."""
         form = Refusal(415, "a POST must be JSON: send it with Content-Type: application/json")
         if asked.method == "POST" and asked.one("content-type") and not asked.is_json:
             return form
         if asked.path != SESSION and not any(self.knows(token) for token in asked.tokens(self.cookie)):
             return Refusal(
-                401, "the token is missing or wrong: send Authorization: Bearer TOKEN, or open the address with #token="
+                401, "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
             )
         return form if asked.method == "POST" and not asked.is_json else None
 
@@ -143,18 +143,18 @@ async def _refuse(send: Send, refusal: Refusal) -> None:
 
 
 def _with_headers(send: Send, path: str) -> Send:
-    kept = b"no-store" if path.startswith("/api/") else b"no-cache"
+    caching = b"no-store" if path.startswith("/api/") else b"no-cache"
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *ALWAYS, (b"cache-control", kept)]
+            message["headers"] = [*message.get("headers", ()), *ALWAYS, (b"cache-control", caching)]
         await send(message)
 
     return sending
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it, or None if it is too large. Whoever hung up has sent what there is."""
+    """Return the whole body, or None if it is too large; a disconnect ends it."""
     body = bytearray()
     while True:
         message = await receive()
@@ -166,9 +166,9 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receiving() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return messages.pop() if messages else await receive()
 
     return receiving

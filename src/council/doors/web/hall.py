@@ -1,4 +1,4 @@
-"""What all requests share: the folders that may be seen, the store, the owner's word on money, and who listens to which run."""
+"""State shared by all requests: roots, store, budget caps and event feeds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from council.render.clean import one_line
 from council.settings import quoted
 from council.types import Json
 
-PATIENCE = 5.0  # seconds a worker that was called has to answer when the server stops
+PATIENCE = 5.0  # seconds to wait for open worker calls at shutdown
 
 
 class Hall:
     def __init__(self, roots: Mapping[str, Path], owner: Owner) -> None:
-        self.roots = roots  # by name; a council sits in the first, unless another is named
+        self.roots = roots  # by name; the first is the default
         self.owner = owner
         self.main = Convener(owner.folder, owner.env, flags={"max_cost": owner.max_cost}, config=owner.config)
         self.caps = Caps.of(self.main.settings)
@@ -34,41 +34,41 @@ class Hall:
         if not name:
             return self.owner.folder
         if name not in self.roots:
-            raise UsageError(f"there is no root {quoted(name[:80])}: this server shows {', '.join(self.roots)}")
+            raise UsageError(f"no root {quoted(name[:80])}: available are {', '.join(self.roots)}")
         return self.roots[name]
 
     @asynccontextmanager
     async def convener(self, folder: Path | None = None, **flags: Any) -> AsyncIterator[Convener]:
-        """A convener of one request's own: some of what it does changes where it sits."""
-        said: Json = {"max_cost": self.owner.max_cost, **flags}
-        place = folder or self.owner.folder
-        own = Convener(place, self.main.env, flags=said, config=self.owner.config, store=self.main.store)
+        """Yield a convener for one request, because planning can change a convener's folder."""
+        flags = {"max_cost": self.owner.max_cost, **flags}
+        folder = folder or self.owner.folder
+        convener = Convener(folder, self.main.env, flags=flags, config=self.owner.config, store=self.main.store)
         try:
-            yield own
+            yield convener
         finally:
-            await own.close()
+            await convener.close()
 
     # Runs
 
     async def known(self, run: str) -> str:
-        """The run that is meant, by its name or the beginning of it."""
+        """Return the run id for an id, a name, or a unique prefix."""
         return str((await self.main.standing(run))["run"])
 
     async def standing(self, run: str) -> Json:
-        """{status, running}: a run that nobody works on and that never ended was stopped by something that did not ask."""
-        found = await self.main.standing(run)
-        running = found["status"] == "running" and found["owned"]
-        stopped = found["status"] == "running" and not running
-        return {"status": "stopped" if stopped else found["status"], "running": running}
+        """Return {status, running}. A running run without an owner counts as stopped."""
+        state = await self.main.standing(run)
+        running = state["status"] == "running" and state["owned"]
+        stopped = state["status"] == "running" and not running
+        return {"status": "stopped" if stopped else state["status"], "running": running}
 
     async def see_to(self, run: str) -> None:
-        """A run that is the worker's, and that nobody has taken up, is taken up."""
-        found = await self.main.standing(run)
-        if found["detached"] and found["status"] in ("queued", "running") and not found["owned"]:
-            self.call_worker(found["run"])
+        """Call the worker if a detached run has no owner."""
+        state = await self.main.standing(run)
+        if state["detached"] and state["status"] in ("queued", "running") and not state["owned"]:
+            self.call_worker(state["run"])
 
     def call_worker(self, run: str) -> None:
-        """See to it that somebody works on a run. Nobody waits for that: the run is queued, whatever comes."""
+        """Call the worker in the background; the run is already queued."""
         if run not in self._errands:
             self._errands[run] = asyncio.create_task(self._called(run))
 
@@ -81,20 +81,20 @@ class Hall:
             del self._errands[run]
 
     async def close(self) -> None:
-        if self._errands:  # a worker that is on its way is told; one that never comes is not waited for
+        if self._errands:  # finish calls to a worker that is starting, within a limit
             _, late = await asyncio.wait(self._errands.values(), timeout=PATIENCE)
-            for errand in late:
-                errand.cancel()
+            for task in late:
+                task.cancel()
         await self.main.close()
 
 
 def roots_from(folders: Iterable[Path]) -> dict[str, Path]:
-    """Each folder under a name of its own: that of the folder, with a number if there are several."""
+    """Give each folder a unique name: its own, with a number if taken."""
     named: dict[str, Path] = {}
     for folder in dict.fromkeys(place.expanduser().resolve() for place in folders):
         if not folder.is_dir():
-            raise UsageError(f"--root {quoted(folder)} is no folder: name one that is there")
+            raise UsageError(f"--root {quoted(folder)} is not a folder: pass an existing folder")
         name = folder.name or "root"
         later = (f"{name}-{n}" for n in range(2, len(named) + 3))
-        named[name if name not in named else next(one for one in later if one not in named)] = folder
+        named[name if name not in named else next(candidate for candidate in later if candidate not in named)] = folder
     return named

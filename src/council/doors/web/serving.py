@@ -1,4 +1,4 @@
-"""`council serve`: a socket on this machine alone, a token for this start, and the server on it."""
+"""`council serve`: listen on loopback with a new token, and run the server."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from council.settings import quoted
 
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 8377
-GRACE = 2  # seconds open requests have when the server is told to stop
+GRACE = 2  # seconds for open requests when the server stops
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server listens. Another address than this machine's own is named by a flag that says what it is."""
+    """Address the server listens on: loopback, or the one given by --unsafe-host."""
 
     host: str = LOOPBACK
-    port: int | None = None  # None: the usual one, or any that is free; 0: any that is free
+    port: int | None = None  # None: the default, or any free port; 0: any free port
 
     @property
     def names(self) -> tuple[str, ...]:
-        own = f"[{self.host}]" if ":" in self.host else self.host
-        return (own, "localhost") if self.host == LOOPBACK else (own,)
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return (name, "localhost") if self.host == LOOPBACK else (name,)
 
     def bound(self) -> socket.socket:
         if self.port is not None:
@@ -55,11 +55,11 @@ def address(unsafe_host: str | None, port: int | None) -> Address:
         host = ipaddress.ip_address(unsafe_host)
     except ValueError:
         raise UsageError(
-            f"--unsafe-host {quoted(unsafe_host)} is no address: name one of this machine's, such as 192.168.1.20"
+            f"--unsafe-host {quoted(unsafe_host)} is not an IP address: pass one of this machine, such as 192.168.1.20"
         ) from None
     if host.is_unspecified:
         raise UsageError(
-            f"--unsafe-host {quoted(unsafe_host)} would listen on every address: name the one that others reach this machine by"
+            f"--unsafe-host {quoted(unsafe_host)} would listen on every address: pass one address of this machine"
         )
     return Address(str(host), port)
 
@@ -69,7 +69,7 @@ def _bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen()  # whoever reads the line may come at once
+        listening.listen()  # clients may connect as soon as the line is printed
     except OSError as error:
         listening.close()
         raise UsageError(_why(error, host, port)) from None
@@ -78,14 +78,12 @@ def _bound(host: str, port: int) -> socket.socket:
 
 def _why(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f'port "{port}" is taken by another program, nothing was started: name another with --port, or any that is free with --port 0'
-    return (
-        f'{host} port "{port}" cannot be listened on ({error.strerror}), nothing was started: name another with --port'
-    )
+        return f'port "{port}" is already in use: pass another --port, or --port 0 for any free port'
+    return f'{host} port "{port}" cannot be used ({error.strerror}): pass another --port or --unsafe-host'
 
 
 class Server(uvicorn.Server):
-    """Streams never end by themselves: they are ended before the server waits for what is open."""
+    """Server that ends the event streams before it waits for open requests."""
 
     def __init__(self, config: uvicorn.Config, hall: Hall) -> None:
         super().__init__(config)
@@ -97,7 +95,7 @@ class Server(uvicorn.Server):
 
 
 def made(hall: Hall, where: Address, listening: socket.socket) -> tuple[Server, str]:
-    """The server, and the address to open, which is all that is needed to get in."""
+    """Return the server and its URL with the token."""
     token, port = secrets.token_urlsafe(32), listening.getsockname()[1]
     app: Any = application(hall, token, where.names, port)
     config = uvicorn.Config(
@@ -108,21 +106,23 @@ def made(hall: Hall, where: Address, listening: socket.socket) -> tuple[Server, 
 
 
 def serve(hall: Hall, where: Address, *, open_page: bool, say: Callable[[str], None]) -> int:
-    """Serve until somebody says stop. Prints one line: the address."""
+    """Serve until interrupted. Print one line: the URL."""
     listening = where.bound()
     server, url = made(hall, where, listening)
     if where.host != LOOPBACK:
         print(_warning(where), file=sys.stderr)
     say(url)
     if open_page:
-        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()  # some wait until they are closed
-    with suppress(KeyboardInterrupt):  # that is how it is stopped
+        threading.Thread(
+            target=webbrowser.open, args=(url,), daemon=True
+        ).start()  # some browsers block until they are closed
+    with suppress(KeyboardInterrupt):  # the normal way to stop
         asyncio.run(server.serve(sockets=[listening]))
     return 0
 
 
 def _warning(where: Address) -> str:
     return (
-        f"council: this listens on {where.host}, not on this machine alone: whoever can reach it and learns the token can read "
-        "the files of the roots and spend your money, and nothing on the way is encrypted"
+        f"council: warning: listening on {where.host}, which other machines can reach without encryption: anyone with the token "
+        "can read the files in the roots and spend your money"
     )

@@ -1,6 +1,6 @@
-"""Server-sent events: one follower for each run, however many listen, and a log that each of them reads at its own pace.
+"""Server-sent events: one follower per run, and a log that each listener reads at its own pace.
 
-A listener holds its place in the log and nothing else, so a slow one costs no memory; one that takes nothing is let go.
+A listener keeps only its position in the log, so a slow one costs no memory. One that does not read is disconnected.
 """
 
 from __future__ import annotations
@@ -18,27 +18,32 @@ from council.errors import CouncilError
 from council.events import Entry
 from council.types import Json
 
-BEAT = 15.0  # seconds of silence after which a comment says that the stream is there
-PATIENCE = 30.0  # seconds a listener may leave what was sent unread
-ROOM = 1 << 18  # characters sent at once
-RETRY = 1000  # milliseconds until a browser asks again
-NAMED = (ev.Convened.type, ev.Resumed.type)  # events that say themselves which run they are of
-ENDS_STREAM = (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Attempted)  # what has streamed under their key is void or whole
+BEAT = 15.0  # seconds without events before a keep-alive comment
+PATIENCE = 30.0  # seconds a listener may not read
+ROOM = 1 << 18  # characters per write
+RETRY = 1000  # milliseconds before a browser reconnects
+NAMED = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
+ENDS_STREAM = (
+    ev.Stated,
+    ev.WasAbsent,
+    ev.Faulted,
+    ev.Attempted,
+)  # these void or complete the streamed text of their key
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One kept event, encoded once for all who listen."""
+    """Stored event, encoded once for all listeners."""
 
     seq: int
     kind: str
     body: str
-    hushes: str = ""  # the key whose stream is over with it
+    hushes: str = ""  # key whose streamed text it ends
 
 
 @dataclass(slots=True)
 class Streaming:
-    """A statement under way: its pieces so far, and where in its text each begins."""
+    """Streamed part of a statement: its pieces and their offsets."""
 
     seat: str
     at: float = 0.0
@@ -52,7 +57,7 @@ class Streaming:
 
 
 class Feed:
-    """All that was heard of a run, and will be, while anybody listens."""
+    """Log of one run, followed while it has listeners."""
 
     def __init__(self, run: str, entries: AsyncIterator[Entry]) -> None:
         self.run = run
@@ -69,7 +74,7 @@ class Feed:
             async for entry in entries:
                 self._take(entry)
                 self._wake()
-        except Exception as error:  # whoever listens is told, or they would wait for ever
+        except Exception as error:  # report it, or listeners would wait forever
             self.error = str(error) if isinstance(error, CouncilError) else fault_line(error)
         finally:
             self.over = True
@@ -91,7 +96,7 @@ class Feed:
             listener.set()
 
     def end(self) -> Json:
-        """What is said last. A run that nobody works on and that never ended was stopped by something that did not ask."""
+        """Return the last event. A run that ended without a `closed` event counts as stopped."""
         status = "stopped" if self.status == "running" else self.status
         return {"run": self.run, "status": status, **({"error": self.error} if self.error else {})}
 
@@ -100,7 +105,7 @@ class Feed:
 
 
 class Feeds:
-    """The runs that are listened to."""
+    """Feeds of all runs with listeners."""
 
     def __init__(self, follow: Callable[[str], AsyncIterator[Entry]]) -> None:
         self._follow = follow
@@ -109,7 +114,7 @@ class Feeds:
 
     def join(self, run: str, wake: asyncio.Event) -> Feed:
         feed = self._feeds.get(run)
-        if feed is None or feed.over:  # one that is over knows nothing of a run that was resumed since
+        if feed is None or feed.over:  # the run may have been resumed since
             feed = self._feeds[run] = Feed(run, self._follow(run))
         feed.listeners.add(wake)
         return feed
@@ -122,7 +127,7 @@ class Feeds:
             feed.stop()
 
     def close(self) -> None:
-        """End every stream; whoever listened asks again when there is a server."""
+        """End every stream; browsers reconnect when a server is back."""
         self.closed = True
         for feed in self._feeds.values():
             for listener in feed.listeners:
@@ -131,12 +136,12 @@ class Feeds:
 
 @dataclass(slots=True)
 class Place:
-    """How far one listener has come in one run."""
+    """Position of one listener in one run."""
 
     feed: Feed
     seq: int
-    at: int = 0  # frames it has read
-    heard: dict[str, int] = field(default_factory=dict)  # pieces of what streams, by key
+    at: int = 0  # frames read
+    heard: dict[str, int] = field(default_factory=dict)  # streamed pieces sent, by key
     done: bool = False
 
     def frames(self, room: int) -> Iterator[Frame]:
@@ -150,13 +155,13 @@ class Place:
                 yield frame
 
     def deltas(self) -> Iterator[str]:
-        """What was added to statements since, each as one piece; only for whoever has read what is kept."""
-        for key, under_way in self.feed.streaming.items() if self.has_all else ():
-            had = self.heard.get(key, 0)
-            if had < len(under_way.pieces):
-                self.heard[key] = len(under_way.pieces)
-                delta = Entry(0, under_way.at, ev.Delta(key, under_way.seat, "".join(under_way.pieces[had:])))
-                yield encoded(delta.as_json() | {"from": under_way.starts[had]})
+        """Yield the new text of each streamed statement as one piece, once all stored events are sent."""
+        for key, partial in self.feed.streaming.items() if self.has_all else ():
+            sent = self.heard.get(key, 0)
+            if sent < len(partial.pieces):
+                self.heard[key] = len(partial.pieces)
+                delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
+                yield encoded(delta.as_json() | {"from": partial.starts[sent]})
 
     @property
     def has_all(self) -> bool:
@@ -170,7 +175,7 @@ class Place:
 
 @dataclass(slots=True)
 class Reading:
-    """One listener's stream: one run, or several in one stream with their names on everything."""
+    """Stream of one listener: one run, or several with the run id in every event."""
 
     places: Sequence[Place]
     several: bool
@@ -194,14 +199,14 @@ class Reading:
     def _id(self, place: Place) -> str:
         if not self.several:
             return str(place.seq)
-        return ",".join(f"{one.feed.run}:{one.seq}" for one in self.places)
+        return ",".join(f"{place.feed.run}:{place.seq}" for place in self.places)
 
     def _named(self, place: Place, body: str) -> str:
         return f'{{"run":"{place.feed.run}",{body[1:]}' if self.several else body
 
 
 class EventStream(Response):
-    """The answer to whoever listens. `since` is where each run is taken up."""
+    """Response that streams events. `since` is the start position in each run."""
 
     media_type = "text/event-stream"
 
@@ -212,15 +217,17 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        telling = asyncio.ensure_future(self._tell(send))
-        gone = asyncio.ensure_future(_gone(receive))
+        sending = asyncio.ensure_future(self._tell(send))
+        disconnect = asyncio.ensure_future(_gone(receive))
         try:
-            await asyncio.wait({telling, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (telling, gone):
+            for task in (sending, disconnect):
                 task.cancel()
-            problem, _ = await asyncio.gather(telling, gone, return_exceptions=True)
-        if isinstance(problem, Exception) and not isinstance(problem, TimeoutError):  # it took nothing: that is all
+            problem, _ = await asyncio.gather(sending, disconnect, return_exceptions=True)
+        if isinstance(problem, Exception) and not isinstance(
+            problem, TimeoutError
+        ):  # a listener that does not read is not an error
             raise problem
 
     async def _tell(self, send: Send) -> None:
@@ -244,15 +251,15 @@ class EventStream(Response):
             if text := reading.news():
                 yield text
             elif reading.done:
-                if self.several:  # a browser that is not told would ask again for ever
+                if self.several:  # without it a browser would reconnect forever
                     yield 'event: end\ndata: {"status":"over"}\n\n'
                 return
             elif not await _woken(wake):
-                yield ": still here\n\n"
+                yield ": keep-alive\n\n"
 
 
 async def _woken(wake: asyncio.Event) -> bool:
-    """Whether there was news before the next beat."""
+    """Whether there was news before the next heartbeat."""
     try:
         async with asyncio.timeout(BEAT):
             return await wake.wait()

@@ -1,4 +1,4 @@
-"""What of a run's minutes goes over the wire."""
+"""JSON of a run and its minutes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from council.types import Json
 
 
 def whole(minutes: Minutes, standing: Json) -> Json:
-    """A run as it is now: its report with the sentences that stand above it, its plan, its minutes, and what it may cost."""
-    told = report(minutes)
+    """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
+    summary = report(minutes)
     return {
         "run": minutes.run, "name": minutes.name, "folder": minutes.folder, **standing,
-        "report": told, "above": degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes(minutes)),
-        "cap": minutes.cap, "cost": told["cost"],
+        "report": summary, "above": degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes(minutes)),
+        "cap": minutes.cap, "cost": summary["cost"],
     }  # fmt: skip
 
 
@@ -43,16 +43,16 @@ def _phase(minutes: Minutes, phase: PhaseMinutes) -> Json:
 
 
 def _said(said: Said) -> Json:
-    kept = asdict(said)
-    kept["tokens"] = said.usage.as_json()
-    del kept["usage"], kept["phase"]
-    return kept
+    row = asdict(said)
+    row["tokens"] = said.usage.as_json()
+    del row["usage"], row["phase"]
+    return row
 
 
 def _missed(missed: Missed) -> Json:
-    kept = asdict(missed)
-    del kept["phase"]
-    return kept
+    row = asdict(missed)
+    del row["phase"]
+    return row
 
 
 def _seat(seat: SeatMinutes) -> Json:

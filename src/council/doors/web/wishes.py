@@ -1,4 +1,4 @@
-"""From what a caller wishes to a plan, within what the owner of the server allows."""
+"""Turn a request into a plan within the owner's limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERBS = ("validate", "brainstorm", "research")
 
 @asynccontextmanager
 async def planned(wish: Wish, hall: Hall) -> AsyncIterator[tuple[Convener, Plan]]:
-    """The plan, and who can carry it out."""
+    """Yield the convener and the plan."""
     folder, roots = hall.root(wish.root), list(hall.roots.values())
     options = {name: value for name, value in wish.options.items() if _was_said(value)}
     settings = hall.owner.settings(folder)
@@ -35,7 +35,7 @@ async def planned(wish: Wish, hall: Hall) -> AsyncIterator[tuple[Convener, Plan]
 
 
 def _words(wish: Wish) -> list[str]:
-    """The question; where it is only a task, or nothing, what was chosen belongs to it."""
+    """Return the question; add the targets if it is empty or only a task."""
     question = wish.question.strip()
     if question and question not in VERBS:
         return [question]
@@ -50,13 +50,13 @@ def _material(wish: Wish) -> Material:
 
 def _flags(wish: Wish, options: Json, cap: float | None) -> Json:
     profile = options.get("profile")
-    said: Json = {"max_cost": cap, "effort": wish.effort, "seats": dict(wish.seats) or None}
-    said["profile"] = profile if isinstance(profile, str) else None  # anything else is refused with the options
-    return {name: value for name, value in said.items() if value is not None}
+    flags: Json = {"max_cost": cap, "effort": wish.effort, "seats": dict(wish.seats) or None}
+    flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
+    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _was_said(value: Any) -> bool:
-    """A form sends null, false or nothing of a field that nobody filled in; 0 was said."""
+    """Whether a form field has a value: null, false and empty mean unset, 0 does not."""
     return bool(value) or (isinstance(value, int | float) and not isinstance(value, bool))
 
 

@@ -1,4 +1,4 @@
-"""What can be done to a run: stopped, taken up, forked, and answered where it asks a person."""
+"""Routes that act on a run: cancel, resume, fork, and answer its questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from council.record import Record
 from council.types import Json
 
 router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
-LOOKS, LOOK = 30, 0.1  # how often, and how many seconds apart, it is tried to take up what was just put down
+LOOKS, LOOK = 30, 0.1  # attempts and seconds between them
 STANDS = {"run": EXAMPLE_RUN, "status": "queued"}
 ASK: Json = {
     "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
@@ -27,7 +27,7 @@ ASK: Json = {
 
 @router.post("/cancel", status_code=202, responses=shown(STANDS, 404, 415, status=202))
 async def cancel(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
-    """Ask whoever works on it to stop. What was said is kept, and it can be taken up again."""
+    """Stop a run. Its answers are kept, and it can be resumed."""
     run = await hall.known(run)
     async with hall.convener() as convener:
         await convener.cancel(run)
@@ -36,7 +36,7 @@ async def cancel(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
 
 @router.post("/resume", status_code=202, responses=shown(STANDS, 404, 409, 415, status=202))
 async def resume(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
-    """Leave an unfinished run to the local worker, which goes on where it stopped."""
+    """Queue an unfinished run for the local worker, which continues where it stopped."""
     record = await hall.main.store.load(await hall.known(run))
     async with hall.convener(max_cost=_cap(record, hall)) as convener:
         await _requeued(record.run, convener, hall)
@@ -46,30 +46,30 @@ async def resume(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
 
 @router.post("/fork", status_code=202, responses=shown({"run": EXAMPLE_RUN}, 404, 409, 415, status=202))
 async def fork(run: str, wish: Fork, hall: InHall) -> Answer:
-    """A run of its own that takes everything before a phase from this one for free, with other members from there on."""
+    """Start a new run that reuses everything before a phase, optionally with other members."""
     record = await hall.main.store.load(await hall.known(run))
     bounds.check_members(wish.seats.values(), hall.owner.settings(Path(record.folder)))
     async with hall.convener(max_cost=_cap(record, hall)) as convener:
-        made = await convener.enqueue_fork(record.run, phase=wish.from_, seats=wish.seats)
-    hall.call_worker(made)
-    return Answer({"run": made}, 202)
+        forked = await convener.enqueue_fork(record.run, phase=wish.from_, seats=wish.seats)
+    hall.call_worker(forked)
+    return Answer({"run": forked}, 202)
 
 
 @router.get("/asks", responses=shown([ASK], 404))
 async def asks(run: str, hall: InHall) -> Answer:
-    """What people are asked now, with the fields to fill in."""
+    """List the open questions to people, with their form fields."""
     return Answer(await hall.main.open_asks(await hall.known(run)))
 
 
 @router.post("/asks/{key:path}", responses=shown({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415))
 async def answer(run: str, key: str, reply: Reply, hall: InHall) -> Answer:
-    """A person's answer: words, or JSON where fields are asked for. The first one counts."""
+    """Answer a question to a person: text, or JSON where fields are asked for. The first answer counts."""
     run = await hall.known(run)
     return Answer({"run": run, "key": key, "taken": await hall.main.answer(run, key, reply.answer)})
 
 
 async def _requeued(run: str, convener: Convener, hall: Hall) -> None:
-    """Whoever has just closed it still files its report: that is waited for, and no other work."""
+    """Requeue the run, retrying while the process that closed it still writes the report."""
     for left in range(LOOKS, -1, -1):
         try:
             await convener.requeue(run)
@@ -82,9 +82,9 @@ async def _requeued(run: str, convener: Convener, hall: Hall) -> None:
 
 
 def _cap(record: Record, hall: Hall) -> float | None:
-    """What the run was allowed when it began, and no more than callers of this server are."""
-    said = [cap for cap in (record.setup.get("max_cost"), hall.owner.max_cost) if cap is not None]
-    return min(said, default=None)
+    """Return the lower of the run's cap and this server's cap."""
+    caps = [cap for cap in (record.setup.get("max_cost"), hall.owner.max_cost) if cap is not None]
+    return min(caps, default=None)
 
 
 async def _stands(run: str, hall: Hall) -> Answer:

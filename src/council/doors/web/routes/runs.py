@@ -1,4 +1,4 @@
-"""Looking back: the list of runs, one run, its report, its requests, its packet, and what all of them cost."""
+"""Routes that read runs: the list, one run, its report, attempts and packet, and spending."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from council.events import Entry
 from council.minutes import Minutes
 from council.render.mermaid import mermaid
 
-router = APIRouter(prefix="/api", tags=["looking back"])
+router = APIRouter(prefix="/api", tags=["history"])
 Word = Annotated[str | None, Query(max_length=200)]
 Format = Literal["md", "json", "sarif", "junit", "github", "html", "mermaid"]
-TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}  # all else is plain text
+TYPES = {"json": "application/json", "sarif": "application/sarif+json", "html": "text/html"}  # others are plain text
 REPORT = examples.shown(examples.REPORT, 404) | {
     200: {"description": "The report.", "content": {"text/plain": {"example": "## Council Verdict"}, "application/json": {"example": examples.REPORT}}}
 }  # fmt: skip
@@ -48,24 +48,24 @@ SPEND = {
 @router.get("/runs", responses=shown({"runs": [examples.ROW], "more": False}))
 async def runs(
     hall: InHall, task: Word = None, verdict: Word = None, protocol: Word = None, status: Word = None, q: Word = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[Word, Query(description="The last run of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[Word, Query(description="Last run of the previous page.")] = None,
 ) -> Answer:  # fmt: skip
-    """Past runs, the unfinished first, then the newest."""
-    said = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q}
-    wanted = {name: value for name, value in said.items() if value}
-    return Answer(await history(hall.main.store, wanted, await hall.known(before) if before else None, limit))
+    """List runs: unfinished first, then newest."""
+    params = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q}
+    filters = {name: value for name, value in params.items() if value}
+    return Answer(await history(hall.main.store, filters, await hall.known(before) if before else None, limit))
 
 
 @router.get("/runs/{run}", responses=shown(examples.WHOLE, 404))
 async def one_run(run: str, hall: InHall) -> Answer:
-    """A run as it is now: report, plan, minutes, money."""
-    standing = await hall.standing(run)
-    return Answer(whole(await hall.main.minutes(run), standing))
+    """Return a run: report, plan, minutes and cost."""
+    run_state = await hall.standing(run)
+    return Answer(whole(await hall.main.minutes(run), run_state))
 
 
 @router.get("/runs/{run}/report", responses=REPORT)
 async def report(run: str, hall: InHall, format: Format = "md") -> Response:
-    """The report in one of the formats. HTML comes as a file of its own: no page of a model's words opens here."""
+    """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
     entries = await hall.main.entries(run)
     minutes = Minutes.fold(entries)
     text = await asyncio.to_thread(_as, minutes, entries, format)
@@ -79,22 +79,22 @@ def _as(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
 
 @router.get("/runs/{run}/attempts", responses=shown([examples.ATTEMPT], 404))
 async def attempts(
-    run: str, hall: InHall, key: Annotated[str, Query(max_length=400, description="Only those of this step.")] = ""
+    run: str, hall: InHall, key: Annotated[str, Query(max_length=400, description="Only attempts of this step.")] = ""
 ) -> Answer:
-    """Every request as it left, and what came of it."""
+    """List every request as sent, with its result."""
     record = await hall.main.store.load(await hall.known(run))
     return Answer(await asyncio.to_thread(attempts_of, record, key))
 
 
 @router.get("/runs/{run}/packet", responses=shown(PACKET, 404))
 async def packet(run: str, hall: InHall) -> Answer:
-    """What left the machine with the question: the receipt, and the dossier as the first seat was shown it."""
+    """Return the packet sent with the question: the receipt and the dossier of the first seat."""
     return Answer(packet_of(await hall.main.store.load(await hall.known(run))))
 
 
 @router.get("/spend", responses=shown(SPEND))
 async def spend(hall: InHall, since: Annotated[str, Query(max_length=40)] = "30d") -> Answer:
-    """What was spent by day, member and run since a day (2026-11-15, today, 7d, all), and what is left of today."""
+    """Return spending by day, member and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
     try:
         day = first_day(since, time.time())
     except click.UsageError as problem:

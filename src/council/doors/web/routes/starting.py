@@ -1,4 +1,4 @@
-"""Before and at the start of a run: who could sit, on what, what it would cost, and that it begins."""
+"""Routes to plan and start a run: protocols, members, roots, files, estimate, start."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from council.protocols.options import OPTIONS, DualOptions
 from council.types import Json
 
 router = APIRouter(prefix="/api", tags=["starting"])
-SPOKEN_OF = "Which way should it be done?"  # a question that names nothing, to see what a protocol would do
+SPOKEN_OF = "Which way should it be done?"  # names no file, to get a plan of each protocol
 FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
 PROTOCOL = {
-    "name": "adversarial", "summary": "draft apart, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
+    "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
     "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
 }  # fmt: skip
 MEMBERS = {
@@ -38,18 +38,18 @@ MEMBERS = {
 
 @router.get("/protocols", responses=shown([PROTOCOL]))
 async def known_protocols(hall: InHall) -> Answer:
-    """Every protocol: who sits, what it can be told, and the phases it would go through here."""
+    """List the protocols with their seats, options and phases."""
     async with hall.convener() as convener:
         return Answer([await _described(protocols.find(name), convener) for name in protocols.known()])
 
 
 async def _described(protocol: Protocol, convener: Convener) -> Json:
     options = (protocol.options or OPTIONS.get(protocol.name, DualOptions)).model_json_schema()
-    told: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
+    row: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
     plan, note = await _example(protocol, convener)
     if plan is None:
-        return told | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
-    return told | {
+        return row | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
+    return row | {
         "seats": [seat.name for seat in plan.roster.seats],
         "phases": list(plan.phases),
         "note": plan.refusal,
@@ -57,7 +57,7 @@ async def _described(protocol: Protocol, convener: Convener) -> Json:
 
 
 async def _example(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
-    """What it would do with a plain question; where it could do nothing, why."""
+    """Plan the protocol with a sample question, or return why it cannot run."""
     try:
         return await convener.plan([SPOKEN_OF], protocol=protocol.name, material=Material(match=False)), ""
     except CouncilError as error:
@@ -66,7 +66,7 @@ async def _example(protocol: Protocol, convener: Convener) -> tuple[Plan | None,
 
 @router.get("/members", responses=shown(MEMBERS))
 async def who_can_sit(hall: InHall) -> Answer:
-    """Who can be seated, with what each charges, who would sit now, and the rosters that have a name."""
+    """List the members with prices, the current seating, and the named rosters."""
     async with hall.convener() as convener:
         rows = members(convener, prices=True)
         rosters = [_roster(row) for row in convener.rosters()]
@@ -84,26 +84,26 @@ def _roster(row: Json) -> Json:
 
 @router.get("/roots", responses=shown([{"name": "shop", "path": "/srv/shop"}]))
 async def roots(hall: InHall) -> Answer:
-    """The folders whose files may be named; a council sits in the first, unless another is chosen."""
+    """List the folders whose files may be named; the first is the default."""
     return Answer([{"name": name, "path": str(path)} for name, path in hall.roots.items()])
 
 
 @router.get("/files", responses=shown([FILE]))
 async def files(hall: InHall, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = "") -> Answer:
-    """The folders and files in a folder of a root. What stands for secrets is left out."""
+    """List a folder of a root, without files that hold secrets."""
     return Answer(await asyncio.to_thread(listed, hall.root(root), path))
 
 
 @router.post("/estimate", responses=shown(examples.PLAN, 415))
 async def estimate(wish: Wish, hall: InHall) -> Answer:
-    """What a council would do and cost: the plan object. Spends nothing."""
+    """Return the plan with its cost estimate. Spends nothing."""
     async with planned(wish, hall) as (_, plan):
         return Answer(plan.as_json())
 
 
 @router.post("/runs", status_code=201, responses=shown({"run": EXAMPLE_RUN, "plan": examples.PLAN}, 415, status=201))
 async def start(wish: Wish, hall: InHall) -> Answer:
-    """Convene a council. It is queued at once, and the local worker holds it, whoever goes away."""
+    """Start a run. It is queued at once and runs in the local worker."""
     async with planned(wish, hall) as (convener, plan):
         run = await convener.enqueue(plan)
     hall.call_worker(run)

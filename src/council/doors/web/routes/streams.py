@@ -1,4 +1,4 @@
-"""Listening to runs as they happen, whichever process holds them."""
+"""Routes that stream the events of runs, whichever process owns them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from council.doors.web.sse import EventStream
 from council.errors import UsageError
 from council.settings import quoted
 
-router = APIRouter(prefix="/api", tags=["listening"])
+router = APIRouter(prefix="/api", tags=["events"])
 LastSeen = Annotated[str | None, Header(alias="Last-Event-ID")]
 FARTHEST = 1 << 53
 
@@ -22,7 +22,7 @@ FARTHEST = 1 << 53
 async def events(
     run: str, hall: InHall, since: Annotated[int, Query(ge=0, le=FARTHEST)] = 0, last_seen: LastSeen = None
 ) -> EventStream:
-    """What is kept of the run after `since`, then what happens, to its end."""
+    """Stream the stored events after `since`, then new ones until the run ends."""
     return EventStream(hall.feeds, [(await _heard(run, hall), _number(last_seen) if last_seen else since)])
 
 
@@ -33,8 +33,8 @@ async def stream(
     since: str = "",
     last_seen: LastSeen = None,
 ) -> EventStream:
-    """The same of several runs in one stream; everything says which run it is of."""
-    known = {one: await _heard(one, hall) for one in run}
+    """Stream several runs at once; every event names its run."""
+    known = {name: await _heard(name, hall) for name in run}
     places = {known.get(name, name): seq for name, seq in _places(last_seen or since)}
     return EventStream(
         hall.feeds, [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())], several=True
@@ -42,19 +42,19 @@ async def stream(
 
 
 async def _heard(run: str, hall: Hall) -> str:
-    """The run that is meant; one that waits for a worker is not listened to in vain."""
+    """Return the run id, and make sure that a detached run has a worker."""
     run = await hall.known(run)
     await hall.see_to(run)
     return run
 
 
 def _places(said: str) -> list[tuple[str, int]]:
-    """`A:12,B:3`"""
+    """Parse positions such as `A:12,B:3`."""
     parts = [part.strip().rpartition(":") for part in said.split(",") if part.strip()]
     return [(run, _number(seq)) for run, _, seq in parts]
 
 
 def _number(said: str) -> int:
     if not (said.isascii() and said.isdigit() and len(said) < 16):
-        raise UsageError(f"{quoted(said[:40])} is no place in a stream: send what the last `id:` said, or leave it out")
+        raise UsageError(f"{quoted(said[:40])} is not a stream position: send the last `id:`, or omit it")
     return int(said)
