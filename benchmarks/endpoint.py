@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import Any
 
-from council.members.scripted import instance
+from council.members.scripted import example_value
 
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 SENTENCE = "the council weighs the costs and the benefits before it recommends one option and explains why"
@@ -83,7 +83,7 @@ def make_reply(request_body: dict[str, Any], words: int, agree: bool) -> tuple[b
     wanted = request_body.get("response_format")
     if wanted is None:
         return events(" ".join(islice(generate_words(), words)))
-    return events(json.dumps(instance(wanted["json_schema"]["schema"], agree, "as it is")))
+    return events(json.dumps(example_value(wanted["json_schema"]["schema"], agree, "as it is")))
 
 
 def generate_words() -> Iterator[str]:

@@ -15,7 +15,7 @@ import aiohttp
 from endpoint import Endpoint, endpoint
 from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
 
-from council.calling.repeating import Repetition
+from council.calling.repeating import LoopDetector
 from council.convene import Convener
 from council.members.wires.openai import OpenAIMember
 from council.types import Ask
@@ -48,8 +48,8 @@ class Readers:
     async def wire_with_loop_detection(self) -> None:
         member = self._member()
         for _ in range(CALLS):
-            repetition = Repetition()
-            await member.send(member.prepare(ASK), repetition.hear)
+            repetition = LoopDetector()
+            await member.send(member.prepare(ASK), repetition.feed)
         await member.close()
 
     async def council(self) -> None:

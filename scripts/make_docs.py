@@ -22,20 +22,20 @@ import click
 
 from council import events as ev
 from council import protocols
-from council.calling.changes import CHANGES
-from council.calling.limits import FEWER, START
-from council.calling.table import CHAIR, TABLE
+from council.calling.changes import REQUEST_CHANGES
+from council.calling.limits import DECREASE_FACTOR, START_SLOTS
+from council.calling.table import CHAIR_RETRIES, FAULT_TABLE
 from council.convene import Convener
-from council.doors.cli.ask import convening
-from council.doors.cli.manage import management
-from council.doors.cli.words import BUILT, COMMON, PLANNED, owned_flags
+from council.doors.cli.ask import ask_command
+from council.doors.cli.manage import management_group
+from council.doors.cli.words import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
 from council.errors import UsageError
 from council.members.scripted import Scripted
 from council.minutes import Minutes
-from council.money import UNPAID
+from council.money import UNBILLED_FAULTS
 from council.planning import Plan
-from council.render.mermaid import mermaid
-from council.render.states import in_words
+from council.render.mermaid import render_mermaid
+from council.render.states import describe_state
 from council.rules import exits
 from council.types import Json
 
@@ -47,15 +47,15 @@ TREE = ("<!-- tree -->", "<!-- /tree -->")
 # Command line
 
 EXITS = {
-    exits.COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
-    exits.FAILED: "no answer at all, or an internal error",
-    exits.USAGE: "invalid words, flags or files; nothing was spent",
-    exits.PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
+    exits.EXIT_COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
+    exits.EXIT_FAILED: "no answer at all, or an internal error",
+    exits.EXIT_USAGE: "invalid words, flags or files; nothing was spent",
+    exits.EXIT_PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
     "a review had a coverage hole, or a gate is inconclusive",
-    exits.NO_ACCESS: "no member available: keys, logins or quota are missing",
-    exits.BUDGET: "stopped by the budget; statements are kept; continue with `council resume --max-cost`",
-    exits.GATED: "complete, and the result meets `--fail-on`",
-    exits.INTERRUPTED: "interrupted or cancelled; continue with `council resume`",
+    exits.EXIT_NO_ACCESS: "no member available: keys, logins or quota are missing",
+    exits.EXIT_BUDGET: "stopped by the budget; statements are kept; continue with `council resume --max-cost`",
+    exits.EXIT_GATED: "complete, and the result meets `--fail-on`",
+    exits.EXIT_INTERRUPTED: "interrupted or cancelled; continue with `council resume`",
 }
 
 
@@ -70,26 +70,26 @@ def cli_page() -> str:
         "## Commands",
         "Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
         "`resume` uses the newest unfinished run, and `runs fsck` checks all runs.",
-        *(part for word in BUILT for part in _command_sections(_commands()[word], f"council {word}")),
+        *(part for word in COMMAND_HELP for part in _command_sections(_commands()[word], f"council {word}")),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
         "## Reserved words",
         "These commands are planned. They never start a run: each prints an error that shows how to ask it as a question.",
-        ", ".join(f"`{word}`" for word in PLANNED),
+        ", ".join(f"`{word}`" for word in RESERVED_COMMANDS),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _commands() -> Mapping[str, click.Command]:
-    return management().commands
+    return management_group().commands
 
 
 def _convening_sections() -> list[str]:
-    options = {option.name: option for option in convening().params if isinstance(option, click.Option)}
-    common = [*(options[flag["name"]] for flag in COMMON), options["version"]]
+    options = {option.name: option for option in ask_command().params if isinstance(option, click.Option)}
+    common = [*(options[flag["name"]] for flag in COMMON_FLAGS), options["version"]]
     sections = ["### Common flags", _flag_table(common)]
-    for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
-        own = [options[flag["name"]] for flag in owned_flags() if flag["owners"][0] == protocol]
+    for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
+        own = [options[flag["name"]] for flag in protocol_flags() if flag["owners"][0] == protocol]
         sections += [f"### Flags of {protocol}", _flags_note(protocol), _flag_table(own)]
     return sections
 
@@ -146,9 +146,9 @@ def events_page() -> str:
         f"The types {_passing()} are not stored: they have `seq` 0, and a replay regenerates the pieces of an answer.",
         _table(
             ("type", "class", "description"),
-            [(f"`{tag}`", f"`{kind.__name__}`", _doc(kind)) for tag, kind in ev.BY_TAG.items()],
+            [(f"`{tag}`", f"`{kind.__name__}`", _doc(kind)) for tag, kind in ev.EVENT_BY_TAG.items()],
         ),
-        *(f"## {tag}\n\n{_doc(kind)}\n\n{_fields(kind)}" for tag, kind in ev.BY_TAG.items()),
+        *(f"## {tag}\n\n{_doc(kind)}\n\n{_fields(kind)}" for tag, kind in ev.EVENT_BY_TAG.items()),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -159,7 +159,7 @@ def _example() -> str:
 
 
 def _passing() -> str:
-    return " and ".join(f"`{kind.type}`" for kind in ev.PASSING)
+    return " and ".join(f"`{kind.type}`" for kind in ev.TRANSIENT_EVENTS)
 
 
 def _fields(kind: type[Any]) -> str:
@@ -282,7 +282,9 @@ def protocols_page() -> str:
 async def _protocol_sections(shown: ProtocolDoc) -> list[str]:
     runs = [(caption, *await _scripted_run(shown.name, *how)) for caption, *how in shown.runs]
     plan = runs[0][1]
-    drawings = ["\n\n".join([caption, f"```mermaid\n{mermaid(minutes)}```"]).strip() for caption, _, minutes in runs]
+    drawings = [
+        "\n\n".join([caption, f"```mermaid\n{render_mermaid(minutes)}```"]).strip() for caption, _, minutes in runs
+    ]
     return [f"## {shown.name}", shown.paragraph, _seat_table(plan), _phase_table(plan), *drawings]
 
 
@@ -290,7 +292,7 @@ async def _scripted_run(name: str, script: Json, options: Json) -> tuple[Plan, M
     """Run a protocol with scripted members in a temporary folder and store."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
-        seats = {seat.name: "scripted:" for seat in (*protocols.find(name).seats, protocols.CHAIR)}
+        seats = {seat.name: "scripted:" for seat in (*protocols.get_protocol(name).seats, protocols.CHAIR)}
         (Path(folder) / "council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
         convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
         try:
@@ -405,10 +407,10 @@ CHANGED = {
 
 def faults_page() -> str:
     rows = [
-        (FAULTS[kind], str(row.retries), CHANGED.get(row.change, "unchanged" if row.retries else ""), "no" if kind in UNPAID else "maybe", in_words(row.state))
-        for kind, row in TABLE.items()
+        (FAULTS[kind], str(row.retries), CHANGED.get(row.change, "unchanged" if row.retries else ""), "no" if kind in UNBILLED_FAULTS else "maybe", describe_state(row.state))
+        for kind, row in FAULT_TABLE.items()
     ]  # fmt: skip
-    assert CHANGED.keys() == CHANGES.keys()
+    assert CHANGED.keys() == REQUEST_CHANGES.keys()
     return (
         "\n\n".join(
             [
@@ -416,7 +418,7 @@ def faults_page() -> str:
                 GENERATED,
                 "One retry loop calls every member. The kind of a fault decides the next step, not the vendor's message:",
                 _table(("fault", "retries", "retry", "may be billed", "seat state"), rows),
-                f"The chair has {CHAIR} retries where other seats have one, except after a stall. When a member has no retries left, its fallbacks are asked: "
+                f"The chair has {CHAIR_RETRIES} retries where other seats have one, except after a stall. When a member has no retries left, its fallbacks are asked: "
                 "first those whose family no other seat uses, last those whose family is down. The report shows the requested and the actual member. "
                 "A seat does not ask a stalled or unavailable member again in the same run.",
                 "Only answers in an ok state count. A truncated answer counts, with confidence LOW, if its typed reply is "
@@ -428,8 +430,8 @@ def faults_page() -> str:
                 "without any output has half of it. Waiting for the concurrency limit does not count. `--grace N` drops a seat with no output "
                 "N seconds after the rest of its phase finished.",
                 "## Concurrency",
-                f"The concurrency limit of a provider starts at {START}. While all slots are in use, it grows by one for each call that starts to answer, up to "
-                f"`max_connections`. A 429 multiplies it by {FEWER:g}, once per episode; after that it grows slowly. All runs of "
+                f"The concurrency limit of a provider starts at {START_SLOTS}. While all slots are in use, it grows by one for each call that starts to answer, up to "
+                f"`max_connections`. A 429 multiplies it by {DECREASE_FACTOR:g}, once per episode; after that it grows slowly. All runs of "
                 "a process share the limit.",
             ]
         )

@@ -23,7 +23,7 @@ from aiohttp import web
 from council.convene import Convener
 from council.events import Entry
 from council.minutes import Minutes
-from council.render.html import html
+from council.render.html import render_html
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"
@@ -158,7 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         entries = asyncio.run(run_council(Path(place)))
         run = (options.html or Path(place) / "run.html").resolve()
-        run.write_text(html(Minutes.fold(entries), entries), encoding="utf-8")
+        run.write_text(render_html(Minutes.fold(entries), entries), encoding="utf-8")
         take_picture(run, options.output, *SIZE)
     print(f"{options.output}: {options.output.stat().st_size:,} bytes")
 

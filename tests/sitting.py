@@ -11,7 +11,7 @@ from council import events as ev
 from council.calling.loop import Caller
 from council.council import Council, Effect
 from council.ledger import Ledger
-from council.members.base import Hear, Member
+from council.members.base import Member, OnDelta
 from council.members.scripted import Scripted
 from council.prompting import Prompts
 from council.record import Record
@@ -38,7 +38,7 @@ class Double(Scripted):
         super().__init__(name, {})
         self.answer = answer
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, hear: OnDelta) -> Answer:
         key = str(json.loads(body)["key"])
         self.calls.append({"key": key, "body": body})
         answer = self.answer(key)
@@ -68,7 +68,7 @@ class Sitting:
 
     @property
     def events(self) -> list[ev.Event]:
-        return [entry.event for entry in self.heard if not isinstance(entry.event, ev.PASSING)]
+        return [entry.event for entry in self.heard if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
 
     def told(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -92,7 +92,7 @@ async def sit(
     record = Record(run, "a run", str(folder), 1.0, seed, {})
     sitting = Sitting(store, record, folder, members, **how)
     row = ("run", (record.name, record.folder, record.created, record.seed, "{}"))
-    await sitting.ledger.tell_safely(ev.Convened(run, record.name, {}, record.folder), row)
+    await sitting.ledger.emit_durably(ev.Convened(run, record.name, {}, record.folder), row)
     return sitting
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
-from council.audit import audit
+from council.audit import audit_record
 from council.convene import Convener
 from council.events import Entry
 from council.members.scripted import Scripted
@@ -32,7 +32,7 @@ async def make_record(script: dict[str, object] | None = None) -> Record:
 
 def problems(record: Record) -> list[str]:
     kept = record.report
-    return audit(record, lambda entries: kept)
+    return audit_record(record, lambda entries: kept)
 
 
 def remove_event(record: Record, tag: str, nth: int = 0) -> None:
@@ -110,7 +110,7 @@ async def test_each_damage_is_reported(damage: str) -> None:
 @pytest.mark.behaviour("40-fsck-invariants", "40-report-same-bytes")
 async def test_report_that_differs_from_the_ledger_is_reported() -> None:
     record = await make_record()
-    assert audit(record, lambda entries: "another") == [
+    assert audit_record(record, lambda entries: "another") == [
         "the report rebuilt from the ledger differs from the stored one"
     ]
 

@@ -536,7 +536,7 @@ def test_the_public_verbs_are_pinned() -> None:
         "search",
         "note",
         "shuffled",
-        Council.labelled.__name__,
+        Council.assign_labels.__name__,
     }
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}
     assert {name for name, value in public.items() if callable(value)} == verbs

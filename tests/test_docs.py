@@ -17,9 +17,9 @@ from scripts import make_docs
 
 from council import events as ev
 from council.council import Council
-from council.doors.cli.ask import convening
-from council.doors.cli.manage import management
-from council.doors.cli.words import BUILT, PLANNED
+from council.doors.cli.ask import ask_command
+from council.doors.cli.manage import management_group
+from council.doors.cli.words import COMMAND_HELP, RESERVED_COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
@@ -62,8 +62,8 @@ def commands() -> Iterator[tuple[str, click.Command]]:
             for name, inner in command.commands.items():
                 yield from inside(f"{path} {name}", inner)
 
-    yield "council", convening()
-    for name, command in management().commands.items():
+    yield "council", ask_command()
+    for name, command in management_group().commands.items():
         yield from inside(f"council {name}", command)
 
 
@@ -71,7 +71,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 def test_every_command_and_flag_is_documented(path: str, command: click.Command) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     if command.hidden:
-        assert path.split()[1] in PLANNED
+        assert path.split()[1] in RESERVED_COMMANDS
         assert f"`{path.split()[1]}`" in page
         return
     assert path == "council" or f"# {path}\n" in page
@@ -81,10 +81,10 @@ def test_every_command_and_flag_is_documented(path: str, command: click.Command)
 
 
 def test_every_management_word_is_a_command() -> None:
-    assert set(management().commands) == {*BUILT, *PLANNED}
+    assert set(management_group().commands) == {*COMMAND_HELP, *RESERVED_COMMANDS}
 
 
-@pytest.mark.parametrize("kind", ev.BY_TAG.values(), ids=list(ev.BY_TAG))
+@pytest.mark.parametrize("kind", ev.EVENT_BY_TAG.values(), ids=list(ev.EVENT_BY_TAG))
 def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
     named = re.findall(r"`(\w+)`", kind.__doc__ or "")
     assert kind.__doc__

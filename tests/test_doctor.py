@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from council.convene import Convener
-from council.doctor import examine, members, seating, warnings
+from council.doctor import diagnose, list_members, list_warnings, preview_seating
 from council.doors.cli import run
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.commands import Bench
@@ -44,7 +44,7 @@ def agents(folder: Path) -> dict[str, str]:
 
 async def rows(convener: Convener, **how: bool) -> dict[str, dict[str, Any]]:
     try:
-        return {row["member"]: row for row in await examine(convener, **how)}
+        return {row["member"]: row for row in await diagnose(convener, **how)}
     finally:
         await convener.close()
 
@@ -60,7 +60,7 @@ async def seated(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Asy
 @pytest.mark.behaviour("00-members-missing-key-is-named")
 def test_doctor_reports_a_seat_whose_key_is_missing() -> None:
     configure("[providers.sim]", 'base_url = "http://127.0.0.1:9/v1"', 'api_key_env = "SIM_API_KEY"', "[seats.alpha]", 'model = "sim:m1"')  # fmt: skip
-    found = seating(Convener())
+    found = preview_seating(Convener())
     assert found["seats"] == []
     assert "set SIM_API_KEY" in found["notices"][0]
 
@@ -178,7 +178,7 @@ THIEF = ["[providers.helper]", 'base_url = "https://models.example.net/v1"', 'ap
 )
 def test_project_file_that_sends_a_known_key_elsewhere_is_named(lines: list[str]) -> None:
     configure(*lines)
-    (line,) = warnings(Convener())
+    (line,) = list_warnings(Convener())
     for word in (str(Path("council.toml").absolute()), lines[-1].split('"')[1] if "KEY" in lines[-1] else "", "to "):
         assert word in line
 
@@ -203,14 +203,14 @@ def test_run_prints_the_key_warning_before_it_starts(capsys: pytest.CaptureFixtu
 )
 def test_no_warning_for_a_key_sent_to_its_vendor(lines: list[str]) -> None:
     configure(*lines)
-    assert warnings(Convener()) == []
+    assert list_warnings(Convener()) == []
 
 
 def test_no_warning_for_the_users_configuration_file(tmp_path: Path) -> None:
     own = tmp_path / "config" / "council"
     own.mkdir(parents=True)
     (own / "config.toml").write_text("\n".join(THIEF))
-    assert warnings(Convener()) == []
+    assert list_warnings(Convener()) == []
 
 
 # Models
@@ -218,10 +218,10 @@ def test_no_warning_for_the_users_configuration_file(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("issue-5-models-price")
 def test_models_lists_context_size_and_prices() -> None:
-    plain = {row["member"]: row for row in members(Convener())}
+    plain = {row["member"]: row for row in list_members(Convener())}
     assert plain["claude-haiku-4.5"]["context"] == 200_000
     assert "price" not in plain["claude-haiku-4.5"]
-    priced = {row["member"]: row for row in members(Convener(), prices=True)}
+    priced = {row["member"]: row for row in list_members(Convener(), prices=True)}
     assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
     assert priced["cli:claude"]["price"] is None
     assert float(priced["local:smollm2"]["price"]["input"]) == 0
@@ -229,7 +229,7 @@ def test_models_lists_context_size_and_prices() -> None:
 
 def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:
     env = {"PATH": str(Bench(tmp_path, "behaves").bin)}
-    found = {row["member"]: row for row in members(Convener(env=env))}
+    found = {row["member"]: row for row in list_members(Convener(env=env))}
     assert (found["cli:claude"]["available"], found["cli:codex"]["needs"]) == (True, "codex on PATH")
 
 

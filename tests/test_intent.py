@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.intent import Intent, focus_line, read_intent
+from council.intent import Intent, focus_line, parse_intent
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(words: str | list[str], folder: Path = Path(), protocol: str | None = None, **flags: Any) -> Intent:
     said = words if isinstance(words, list) else [words]
-    return read_intent(said, flags, protocol=protocol, folder=folder, known=KNOWN)
+    return parse_intent(said, flags, protocol=protocol, folder=folder, known=KNOWN)
 
 
 def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
@@ -436,7 +436,7 @@ def test_a_question_about_verbosity_keeps_its_words(words: str) -> None:
 
 
 def test_the_flag_turns_verbose_on_too() -> None:
-    assert read_intent(["x"], {}, verbose=True, folder=Path(), known=KNOWN).verbose
+    assert parse_intent(["x"], {}, verbose=True, folder=Path(), known=KNOWN).verbose
 
 
 @pytest.mark.behaviour("00-grammar-empty-question")
@@ -534,7 +534,7 @@ WORDS = st.lists(
 )
 def test_any_input_is_parsed_or_refused(words: list[str], flags: set[str]) -> None:
     try:
-        found = read_intent(words, dict.fromkeys(flags, "x"), folder=Path(), known=KNOWN)
+        found = parse_intent(words, dict.fromkeys(flags, "x"), folder=Path(), known=KNOWN)
     except UsageError as refused:
         assert str(refused)
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from council.convene import Convener
-from council.doctor import warnings
+from council.doctor import list_warnings
 from council.doors.cli import run
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'council[keys]'")
@@ -142,7 +142,7 @@ def test_locked_keyring_is_ignored_and_reported_by_the_doctor(
     ring.locked = True
     convener = Convener()
     assert "SIM_API_KEY" not in convener.env
-    assert warnings(convener) == [
+    assert list_warnings(convener) == [
         "SIM_API_KEY is stored in the system's keyring, which does not return it: unlock the keyring, or set SIM_API_KEY"
     ]
     piped(monkeypatch, KEY)

@@ -13,7 +13,7 @@ import pytest
 
 from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
-from council.ledger import Ledger, fingerprint
+from council.ledger import Ledger, compute_fingerprint
 from council.record import Record
 from council.store.sqlite import SqliteStore
 from council.types import Outcome
@@ -67,12 +67,12 @@ def live(store: SqliteStore) -> list[tuple[Any, ...]]:
     ids=lambda change: next(iter(change)),
 )  # fmt: skip
 def test_any_change_of_the_request_changes_its_fingerprint(change: dict[str, Any]) -> None:
-    assert fingerprint(replace(an_ask(), **change), "m") != fingerprint(an_ask(), "m")
+    assert compute_fingerprint(replace(an_ask(), **change), "m") != compute_fingerprint(an_ask(), "m")
 
 
 def test_fingerprint_depends_on_the_member_and_not_on_the_key() -> None:
-    assert fingerprint(an_ask(), "m") != fingerprint(an_ask(), "n")
-    assert fingerprint(an_ask("a"), "m") == fingerprint(an_ask("b"), "m")
+    assert compute_fingerprint(an_ask(), "m") != compute_fingerprint(an_ask(), "n")
+    assert compute_fingerprint(an_ask("a"), "m") == compute_fingerprint(an_ask("b"), "m")
 
 
 # Steps
@@ -82,38 +82,38 @@ def test_fingerprint_depends_on_the_member_and_not_on_the_key() -> None:
 async def test_a_known_step_is_found_by_its_fingerprint_and_refused_under_another(
     store: SqliteStore, ledger: Ledger
 ) -> None:
-    ledger.begin("draft/alpha", "print", ASKED)
-    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.begin_step("draft/alpha", "print", ASKED)
+    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     again = await reload_ledger(store)
-    assert again.find("draft/alpha", "print") == Outcome("ok", "Tabs.")
+    assert again.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
     assert again.calls["replayed"] == 1
     with pytest.raises(LedgerMismatch, match="fork"):
-        again.find("draft/alpha", "another print")
+        again.find_result("draft/alpha", "another print")
 
 
 async def test_step_without_a_result_is_not_found_and_can_begin_again(store: SqliteStore, ledger: Ledger) -> None:
-    ledger.begin("draft/alpha", "print", ASKED)
+    ledger.begin_step("draft/alpha", "print", ASKED)
     again = await reload_ledger(store)
-    assert again.find("draft/alpha", "print") is None
+    assert again.find_result("draft/alpha", "print") is None
     with pytest.raises(LedgerMismatch):
-        again.find("draft/alpha", "another print")
-    again.begin("draft/alpha", "print", ASKED)
-    await again.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+        again.find_result("draft/alpha", "another print")
+    again.begin_step("draft/alpha", "print", ASKED)
+    await again.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3]
 
 
 @pytest.mark.behaviour("40-duplicate-key")
 def test_a_key_is_claimed_once_in_a_process(ledger: Ledger) -> None:
-    ledger.claim("draft/alpha")
+    ledger.claim_key("draft/alpha")
     with pytest.raises(DuplicateKey, match='the key "draft/alpha"'):
-        ledger.claim("draft/alpha")
+        ledger.claim_key("draft/alpha")
 
 
 async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, ledger: Ledger) -> None:
-    ledger.begin("draft/alpha", "print", ASKED)
-    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.begin_step("draft/alpha", "print", ASKED)
+    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     lenient = Ledger(store, await store.load(RUN), strict=False)
-    assert lenient.find("draft/alpha", "other words") == Outcome("ok", "Tabs.")
+    assert lenient.find_result("draft/alpha", "other words") == Outcome("ok", "Tabs.")
 
 
 # Phases
@@ -122,11 +122,11 @@ async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, 
 @pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
     gone = {"seat": "beta", "state": "refused", "reason": "no"}
-    assert ledger.absence("draft", "draft/beta") is None
+    assert ledger.find_absence("draft", "draft/beta") is None
     await ledger.end_phase("draft", {"draft/beta": gone})
     again = await reload_ledger(store)
-    assert again.absence("draft", "draft/beta") == gone
-    assert again.absence("draft", "draft/alpha") is None
+    assert again.find_absence("draft", "draft/beta") == gone
+    assert again.find_absence("draft", "draft/alpha") is None
 
 
 async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]) -> None:
@@ -143,7 +143,7 @@ async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list
 
 @pytest.mark.behaviour("40-resume-byte-identical")
 async def test_attempt_is_on_disk_with_its_bytes_before_it_is_sent(store: SqliteStore, ledger: Ledger) -> None:
-    attempt = await ledger.intend("draft/alpha", "alpha", "m", b'{"exact": "bytes"}', "")
+    attempt = await ledger.record_attempt("draft/alpha", "alpha", "m", b'{"exact": "bytes"}', "")
     db = sqlite3.connect(store.path)  # another reader, as after a crash
     assert db.execute("SELECT key, n, member, body FROM intents").fetchall() == [
         ("draft/alpha", 1, "m", b'{"exact": "bytes"}')
@@ -153,12 +153,12 @@ async def test_attempt_is_on_disk_with_its_bytes_before_it_is_sent(store: Sqlite
 
 
 async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
-    first = await ledger.intend("draft/alpha", "alpha", "m", b"1", "")
-    ledger.settle("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
-    await ledger.intend("draft/alpha", "alpha", "m", b"2", "retry: net")
+    first = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
+    ledger.record_result("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
+    await ledger.record_attempt("draft/alpha", "alpha", "m", b"2", "retry: net")
     again = await reload_ledger(store)
     assert [attempt.result is None for attempt in again.attempts("draft/alpha")] == [False, True]
-    assert (await again.intend("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
+    assert (await again.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
     assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
 
 
@@ -183,9 +183,9 @@ async def test_a_stream_is_shown_piece_by_piece_and_written_ten_times_a_second(
     store._db.set_trace_callback(seen.append)
     started = time.time()
     for n in range(2000):
-        ledger.murmur("draft/alpha", "alpha", f"{n} ")
+        ledger.stream_delta("draft/alpha", "alpha", f"{n} ")
     took = time.time() - started
-    await store.runs()
+    await store.list_runs()
     writes = sum("INTO live" in line for line in seen)
     assert 1 <= writes <= 1 + took / 0.1
     assert len(heard) == 2000
@@ -195,20 +195,20 @@ async def test_a_stream_is_shown_piece_by_piece_and_written_ten_times_a_second(
 
 @pytest.mark.behaviour("40-live-table")
 async def test_streamed_text_is_cleared_when_the_statement_is_complete(store: SqliteStore, ledger: Ledger) -> None:
-    ledger.murmur("draft/alpha", "alpha", "Ta")
-    ledger.murmur("draft/beta", "beta", "Spa")
-    await store.runs()
+    ledger.stream_delta("draft/alpha", "alpha", "Ta")
+    ledger.stream_delta("draft/beta", "beta", "Spa")
+    await store.list_runs()
     assert live(store) == [("draft/alpha", "Ta"), ("draft/beta", "Spa")]
-    ledger.begin("draft/alpha", "print", ASKED)
-    await ledger.accept("draft/alpha", Outcome("ok", "Tabs."), STATED)
-    ledger.hush("draft/beta")
-    await store.runs()
+    ledger.begin_step("draft/alpha", "print", ASKED)
+    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.discard_stream("draft/beta")
+    await store.list_runs()
     assert live(store) == []
 
 
 async def test_stream_restarts_after_a_failed_attempt(store: SqliteStore, ledger: Ledger) -> None:
-    ledger.murmur("draft/alpha", "alpha", "half an ans")
-    ledger.hush("draft/alpha")
-    ledger.murmur("draft/alpha", "alpha", "whole")
-    await store.runs()
+    ledger.stream_delta("draft/alpha", "alpha", "half an ans")
+    ledger.discard_stream("draft/alpha")
+    ledger.stream_delta("draft/alpha", "alpha", "whole")
+    await store.list_runs()
     assert live(store) == [("draft/alpha", "whole")]

@@ -38,7 +38,7 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
 
     protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
     yield protocol
-    protocols._TABLE.pop("second", None)
+    protocols._PROTOCOLS.pop("second", None)
 
 
 # Public API
@@ -96,7 +96,7 @@ async def test_a_stream_yields_the_events_in_order_and_ends() -> None:
     entries = [
         entry async for entry in council.stream("Tabs or spaces?", protocol="triad", members=[Scripted()], seats=SEATS)
     ]
-    kept = [entry for entry in entries if not isinstance(entry.event, ev.PASSING)]
+    kept = [entry for entry in entries if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
     assert [entry.seq for entry in kept] == list(range(1, len(kept) + 1))
     assert (kept[0].event.type, kept[-1].event.type) == ("convened", "closed")
     assert any(isinstance(entry.event, ev.Delta) for entry in entries)

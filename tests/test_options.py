@@ -10,19 +10,19 @@ import pytest
 from pydantic import BaseModel
 
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse_options
+from council.protocols.options import OPTIONS, JudgesOptions, build_flag_table, parse_options
 
 
 @pytest.mark.behaviour("house-flags-generated")
 def test_the_flag_file_matches_the_option_models() -> None:
     stored = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
-    assert stored == flags_table(), "run python scripts/make_flags.py"
+    assert stored == build_flag_table(), "run python scripts/make_flags.py"
 
 
 @pytest.mark.behaviour("00-grammar-flag-owners")
 def test_flags_belong_to_the_specified_protocols() -> None:
     owned: dict[str, set[str]] = {}
-    for row in flags_table():
+    for row in build_flag_table():
         for owner in row["owners"]:
             owned.setdefault(owner, set()).add(row["flag"])
     assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster", "--early-stop"}
@@ -32,7 +32,7 @@ def test_flags_belong_to_the_specified_protocols() -> None:
 
 
 def test_every_flag_has_a_help_text_and_a_kind() -> None:
-    for row in flags_table():
+    for row in build_flag_table():
         assert row["help"] and row["kind"] in ("bool", "int", "str", "choice")
         assert (row["kind"] == "choice") == bool(row["choices"])
 

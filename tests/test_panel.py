@@ -9,8 +9,8 @@ import pytest
 
 from council.convene import Convener
 from council.errors import UsageError
-from council.planning import Plan, sent
-from council.rules.perspectives import preset, presets
+from council.planning import Plan, preview_packet
+from council.rules.perspectives import list_presets, load_preset
 
 pytestmark = pytest.mark.anyio
 ONE = '[models]\ndefault = "scripted:"\n'
@@ -62,7 +62,7 @@ async def test_judges_are_named_by_number_or_perspective(given: dict[str, Any], 
 @pytest.mark.behaviour("20-mixed-pairs")
 async def test_each_perspective_has_one_judge_in_each_family() -> None:
     mixed = await plan(settings=TWO, mixed=True, preset="architecture")
-    lenses = [lens.name for lens in preset("architecture").perspectives]
+    lenses = [lens.name for lens in load_preset("architecture").perspectives]
     assert [seat.perspective for seat in mixed.roster.seats] == lenses * 2
     assert names(mixed)[0] == "scripted-judge-scalability" and names(mixed)[3] == "sim-judge-scalability"
     assert [seat.vendor for seat in mixed.roster.seats] == ["scripted"] * 3 + ["sim"] * 3
@@ -127,7 +127,7 @@ async def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.behaviour("20-presets")
 def test_presets_have_three_perspectives_but_plans_and_documents_four() -> None:
-    sizes = {name: len(preset(name).perspectives) for name in presets()}
+    sizes = {name: len(load_preset(name).perspectives) for name in list_presets()}
     assert {name for name, size in sizes.items() if size == 4} == {"plan-review", "doc-review"}
     assert set(sizes.values()) == {3, 4} and len(sizes) == 10
 
@@ -161,6 +161,6 @@ async def test_the_environment_overrides_the_file_for_the_second_family() -> Non
 async def test_the_packet_contains_the_perspective_and_the_reply_schema() -> None:
     Path("notes.md").write_text("one\ntwo\n", encoding="utf-8")  # noqa: ASYNC240
     made = await plan("validate notes.md", preset="ops")
-    packet = sent(made)["council_packet"]
+    packet = preview_packet(made)["council_packet"]
     assert packet["context"]["files"] == [{"path": "notes.md", "content": "1| one\n2| two"}]
     assert (packet["perspective"], packet["output_schema"]["verdict"]) == ("reliability", "PASS | WARN | FAIL")

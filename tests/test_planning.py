@@ -93,7 +93,7 @@ async def test_a_dry_run_sends_nothing_and_makes_no_folder(convener: Convener) -
 
 
 async def test_a_rehearsal_emits_the_events_of_a_whole_run() -> None:
-    protocol = protocols.find("triad")
+    protocol = protocols.get_protocol("triad")
     entries = await rehearse(protocol, Roster(protocol.seats, protocol.chair), Question("?"), {}, agree=True)
     assert [entry.event.type for entry in entries].count("statement") == 4
     assert isinstance(entries[-1].event, ev.PhaseEnded)
@@ -154,7 +154,7 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
         with pytest.raises(error, match=words) as caught:
             await make_plan(convener, protocol="mine")
     finally:
-        protocols._TABLE.pop("mine")
+        protocols._PROTOCOLS.pop("mine")
     assert "\n" not in str(caught.value)
     assert member.calls == []
 
@@ -176,7 +176,7 @@ async def test_general_takes_six_to_ten_calls(
 
 
 @pytest.mark.behaviour("00-plan-object")
-@pytest.mark.parametrize("protocol", protocols.known())
+@pytest.mark.parametrize("protocol", protocols.protocol_names())
 async def test_the_plan_object_matches_its_schema_with_its_keys_in_order(convener: Convener, protocol: str) -> None:
     made = (await make_plan(convener, protocol=protocol)).as_json()
     assert list(made)[: len(KEYS)] == KEYS

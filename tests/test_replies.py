@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import Fault
-from council.replies import SMALL_LIST, SMALL_STRING, Attack, Reply, Ruling, Triage, read, schema_of, unfence
+from council.replies import (
+    SMALL_LIST,
+    SMALL_STRING,
+    Attack,
+    Reply,
+    Ruling,
+    Triage,
+    build_schema,
+    parse_reply,
+    strip_code_fence,
+)
 
 ALL = (Triage, Attack, Ruling)
 TRIAGE: dict[str, Any] = {
@@ -36,7 +46,7 @@ def objects(node: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("reply", ALL)
 @pytest.mark.parametrize("small", [False, True])
 def test_a_schema_is_strict_all_the_way_down(reply: type[Reply], small: bool) -> None:
-    schema = schema_of(reply, {}, small=small)
+    schema = build_schema(reply, {}, small=small)
     for node in objects(schema):
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
@@ -44,24 +54,24 @@ def test_a_schema_is_strict_all_the_way_down(reply: type[Reply], small: bool) ->
 
 
 def test_choices_limit_values_at_any_depth() -> None:
-    assert schema_of(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
-    points = schema_of(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
+    assert build_schema(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
+    points = build_schema(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
     assert points["items"]["properties"]["issue"]["enum"] == ["beta-1"]
 
 
 def test_the_schema_of_a_small_member_limits_strings_and_lists() -> None:
-    properties = schema_of(Triage, {"leader": ["alpha"]}, small=True)["properties"]
+    properties = build_schema(Triage, {"leader": ["alpha"]}, small=True)["properties"]
     assert properties["reason"]["maxLength"] == SMALL_STRING
     assert (properties["agreed"]["maxItems"], properties["agreed"]["items"]["maxLength"]) == (SMALL_LIST, SMALL_STRING)
-    assert "maxLength" not in schema_of(Triage, {})["properties"]["reason"]
+    assert "maxLength" not in build_schema(Triage, {})["properties"]["reason"]
 
 
 @pytest.mark.behaviour("000-attack-severity", "000-attack-stance", "000-verdict-outcome")
 def test_enums_of_replies_match_the_specification() -> None:
-    attack = schema_of(Attack, {})["properties"]
+    attack = build_schema(Attack, {})["properties"]
     assert attack["issues"]["items"]["properties"]["severity"]["enum"] == ["FATAL", "MAJOR", "MINOR"]
     assert attack["verdict"]["enum"] == ["STAND", "MODIFIED", "REJECTED"]
-    assert schema_of(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
+    assert build_schema(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
 
 
 # Parsing
@@ -73,25 +83,25 @@ def test_enums_of_replies_match_the_specification() -> None:
     ids=["bare", "json", "plain", "spaced"],
 )
 def test_a_code_fence_around_the_whole_message_is_stripped(around: str) -> None:
-    assert read(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
+    assert parse_reply(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
 
 
 @pytest.mark.parametrize("around", ["Here you are: {}", "{} I hope this helps", "Sure!\n```json\n{}\n```"])
 def test_text_around_the_object_is_a_fault(around: str) -> None:
     with pytest.raises(Fault) as caught:
-        read(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
+        parse_reply(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
     assert caught.value.kind == "schema"
 
 
 def test_a_fault_names_the_field_and_keeps_the_raw_reply() -> None:
     said = json.dumps({key: value for key, value in TRIAGE.items() if key != "leader"})
     with pytest.raises(Fault) as caught:
-        read(Triage, said, {})
+        parse_reply(Triage, said, {})
     assert (caught.value.kind, caught.value.detail, caught.value.said) == ("schema", "leader: Field required", said)
 
 
 def test_extra_fields_in_a_reply_are_ignored() -> None:
-    assert read(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
+    assert parse_reply(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
@@ -109,39 +119,42 @@ def test_a_value_outside_the_choices_is_a_fault(
     reply: type[Reply], value: Any, choices: dict[str, list[str]], words: str
 ) -> None:
     with pytest.raises(Fault, match=words):
-        read(reply, json.dumps(value), choices)
+        parse_reply(reply, json.dumps(value), choices)
 
 
 @pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
 @pytest.mark.parametrize("points", [[], [{"issue": "beta-1", "landed": False, "why": "no"}]])
 def test_overturned_without_a_landed_point_is_a_fault(points: list[Any]) -> None:
     with pytest.raises(Fault, match="OVERTURNED needs at least one attack point that landed"):
-        read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {})
+        parse_reply(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {})
 
 
 def test_overturned_on_a_landed_point_is_read() -> None:
     points = [{"issue": "beta-1", "landed": True, "why": "yes"}]
-    assert read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {}).outcome == "OVERTURNED"
+    assert (
+        parse_reply(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {}).outcome
+        == "OVERTURNED"
+    )
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_a_reply_or_a_fault(text: str) -> None:
     for reply in ALL:
         try:
-            read(reply, text, {"leader": ["alpha"]})
+            parse_reply(reply, text, {"leader": ["alpha"]})
         except Fault as fault:
             assert fault.kind == "schema"
 
 
 @given(st.text(max_size=100))
 def test_stripping_a_code_fence_never_fails_and_never_adds_text(text: str) -> None:
-    assert unfence(text) in text
+    assert strip_code_fence(text) in text
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000])
 def test_a_hostile_reply_is_a_fault_and_no_crash(deep: str) -> None:
     with pytest.raises(Fault):
-        read(Triage, deep, {"leader": ["alpha"]})
+        parse_reply(Triage, deep, {"leader": ["alpha"]})
 
 
 # Rendering

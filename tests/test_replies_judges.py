@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import Fault
-from council.members.scripted import instance
+from council.members.scripted import example_value
 from council.replies import (
     Consolidation,
     Exploration,
@@ -21,8 +21,8 @@ from council.replies import (
     Reply,
     SecondOpinion,
     SubQuestions,
-    read,
-    schema_of,
+    build_schema,
+    parse_reply,
 )
 
 ALL = (Opinion, SecondOpinion, Options, Facets, SubQuestions, Lookups, Exploration, Consolidation)
@@ -43,7 +43,7 @@ SECOND = OPINION | {"restated": "I said PASS.", "debate_notes": NOTES, "reason":
 
 
 def said(reply: type[Reply], value: Any) -> Any:
-    return read(reply, json.dumps(value), {})
+    return parse_reply(reply, json.dumps(value), {})
 
 
 def objects(node: Any) -> list[dict[str, Any]]:
@@ -58,18 +58,18 @@ def objects(node: Any) -> list[dict[str, Any]]:
 @pytest.mark.behaviour("house-strict-schemas")
 @pytest.mark.parametrize("reply", ALL)
 def test_a_schema_is_strict_and_can_be_answered(reply: type[Reply]) -> None:
-    schema = schema_of(reply, {})
+    schema = build_schema(reply, {})
     for node in objects(schema):
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
     assert "minItems" not in json.dumps(schema)
-    answer = said(reply, instance(schema, agree=True))
+    answer = said(reply, example_value(schema, agree=True))
     assert answer.prose()
 
 
 @pytest.mark.behaviour("20-verdict-schema")
 def test_the_verdict_schema_has_the_specified_values_and_order() -> None:
-    properties = schema_of(Opinion, {})["properties"]
+    properties = build_schema(Opinion, {})["properties"]
     assert list(properties) == ["verdict", "confidence", "key_insight", "findings", "recommendation", "schema_version"]
     assert properties["verdict"]["enum"] == ["PASS", "WARN", "FAIL"]
     assert properties["confidence"]["enum"] == ["HIGH", "MEDIUM", "LOW"]
@@ -82,7 +82,7 @@ def test_the_verdict_schema_has_the_specified_values_and_order() -> None:
 
 @pytest.mark.behaviour("20-debate-reply")
 def test_the_second_round_restates_and_debates_before_it_rules() -> None:
-    properties = schema_of(SecondOpinion, {"target_judge": ["judge-2"]})["properties"]
+    properties = build_schema(SecondOpinion, {"target_judge": ["judge-2"]})["properties"]
     assert list(properties)[:4] == ["restated", "debate_notes", "reason", "verdict"]
     notes = properties["debate_notes"]["properties"]
     assert list(notes) == ["revised_from", "steel_man", "challenges", "acknowledgments"]
@@ -170,7 +170,7 @@ def test_only_texts_from_the_debate_count_as_reasons_for_a_change() -> None:
 
 def test_an_unknown_judge_cannot_be_challenged() -> None:
     with pytest.raises(Fault, match='target_judge: "judge-2" is not one of judge-1'):
-        read(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
+        parse_reply(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
 
 
 # Explorers
@@ -270,6 +270,6 @@ def test_a_consolidation_renders_only_the_fields_of_its_task() -> None:
 def test_any_text_of_a_judge_is_a_reply_or_a_fault(text: str) -> None:
     for reply in ALL:
         try:
-            read(reply, text, {})
+            parse_reply(reply, text, {})
         except Fault as fault:
             assert fault.kind == "schema"

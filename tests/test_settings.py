@@ -20,7 +20,7 @@ from council.settings import (
     load_settings,
     model_id,
 )
-from council.settings_keys import PROVIDER
+from council.settings_keys import PROVIDER_KEYS
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
@@ -62,7 +62,7 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.mark.behaviour("00-config-precedence")
 def test_each_source_overrides_lower_ones_and_is_named_as_origin(desk: Desk) -> None:
-    assert (desk.load().timeout, desk.load().deadline()) == (None, 120)
+    assert (desk.load().timeout, desk.load().seat_timeout()) == (None, 120)
     user = desk.write_user("timeout = 10")
     assert _with_origin(desk.load()) == (10, str(user))
     project = desk.write("timeout = 20")
@@ -138,12 +138,12 @@ def test_built_in_providers_exist_without_a_file(desk: Desk) -> None:
     ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
     assert settings.report_dir == ".agents/council"
-    assert not settings.given("providers.ollama")
+    assert not settings.is_set("providers.ollama")
 
 
 def test_empty_table_configures_a_provider(desk: Desk) -> None:
     desk.write("[providers.ollama]")
-    assert desk.load().given("providers.ollama")
+    assert desk.load().is_set("providers.ollama")
 
 
 @pytest.mark.behaviour("00-config-base-url")
@@ -174,7 +174,7 @@ def test_ollama_host_sets_the_base_url(desk: Desk, host: str, url: str) -> None:
     desk.env["OLLAMA_HOST"] = host
     settings = desk.load()
     assert settings.providers["ollama"].base_url == url
-    assert settings.given("providers.ollama")
+    assert settings.is_set("providers.ollama")
 
 
 def test_configured_ollama_url_overrides_ollama_host(desk: Desk) -> None:
@@ -351,18 +351,18 @@ def test_judges_variables_have_defaults_and_can_be_set(desk: Desk) -> None:
     desk.env |= {"COUNCIL_CLAUDE_MODEL": "opus", "COUNCIL_JUDGE_COUNT": "4", "COUNCIL_R2_TIMEOUT": ""}
     settings = desk.load()
     assert (settings.variables["COUNCIL_CLAUDE_MODEL"], settings.variables["COUNCIL_JUDGE_COUNT"]) == ("opus", "4")
-    assert settings.given("variables.COUNCIL_CLAUDE_MODEL")
-    assert not settings.given("variables.COUNCIL_R2_TIMEOUT")
+    assert settings.is_set("variables.COUNCIL_CLAUDE_MODEL")
+    assert not settings.is_set("variables.COUNCIL_R2_TIMEOUT")
 
 
 @pytest.mark.behaviour("00-timeout-reasoning")
 def test_reasoning_members_get_longer_unless_a_timeout_is_set(desk: Desk) -> None:
-    assert (desk.load().deadline(), desk.load().deadline(reasoning=True)) == (120, 300)
+    assert (desk.load().seat_timeout(), desk.load().seat_timeout(reasoning=True)) == (120, 300)
     fast = desk.load(flags={"profile": "fast"})
-    assert (fast.deadline(), fast.deadline(reasoning=True)) == (60, 300)
-    assert desk.load(flags={"timeout": 40}).deadline(reasoning=True) == 40
+    assert (fast.seat_timeout(), fast.seat_timeout(reasoning=True)) == (60, 300)
+    assert desk.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
     desk.env["COUNCIL_TIMEOUT"] = "50"
-    assert desk.load().deadline(reasoning=True) == 50
+    assert desk.load().seat_timeout(reasoning=True) == 50
 
 
 def test_an_unknown_profile_lists_the_known_ones(desk: Desk) -> None:
@@ -416,4 +416,4 @@ def test_reading_settings_imports_nothing_heavy() -> None:
 
 def test_every_provider_key_is_documented() -> None:
     told = (Path(__file__).parents[1] / "docs" / "members.md").read_text(encoding="utf-8")
-    assert [key for key in PROVIDER if f"`{key}`" not in told] == []
+    assert [key for key in PROVIDER_KEYS if f"`{key}`" not in told] == []

@@ -18,13 +18,13 @@ import pytest
 import yaml
 
 from council.doors.cli import run as command
-from council.doors.cli.ask import convening
-from council.doors.cli.manage import management
-from council.doors.cli.words import BUILT
-from council.doors.skills import source
-from council.render.states import WORDS
+from council.doors.cli.ask import ask_command
+from council.doors.cli.manage import management_group
+from council.doors.cli.words import COMMAND_HELP
+from council.doors.skills import skill_source
+from council.render.states import STATE_DESCRIPTIONS
 from council.rules import exits
-from council.rules.perspectives import presets
+from council.rules.perspectives import list_presets
 from council.types import OK_STATES
 from tests.acceptance.judges.project import FILES
 from tests.packet.conftest import commit, git, write
@@ -137,11 +137,11 @@ def test_every_state_it_names_is_a_seat_state() -> None:
     table = text("references/cost-and-failure.md").partition("| state |")[2].partition("\n\n")[0]
     named = {state for row in table.splitlines()[2:] for state in re.findall(r"`([^`]+)`", row.split("|")[1])}
     assert named
-    assert named <= {*WORDS, *OK_STATES}
+    assert named <= {*STATE_DESCRIPTIONS, *OK_STATES}
 
 
 def test_every_preset_is_named() -> None:
-    assert {name for name in presets() if f"`{name}`" in text("references/judging.md")} == set(presets())
+    assert {name for name in list_presets() if f"`{name}`" in text("references/judging.md")} == set(list_presets())
 
 
 # Commands
@@ -157,7 +157,7 @@ def flags_of(found: click.Command) -> Iterator[str]:
 @pytest.mark.behaviour("50-skill-runs")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_it_names_exists(page: str) -> None:
-    known = {*flags_of(convening()), *flags_of(management()), "--help"}
+    known = {*flags_of(ask_command()), *flags_of(management_group()), "--help"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text(page))) <= known
 
 
@@ -169,7 +169,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 LINES = list(dict.fromkeys(line for _, line in examples()))
-MANAGING = [line for line in LINES if line.split()[1] in BUILT]
+MANAGING = [line for line in LINES if line.split()[1] in COMMAND_HELP]
 CONVENING = [line for line in LINES if line not in MANAGING]
 SCRIPTED = "\n".join(
     [
@@ -246,4 +246,4 @@ def test_the_table_has_the_right_number_of_calls(capsys: pytest.CaptureFixture[s
 
 
 def test_the_installed_skill_is_the_one_of_the_repository() -> None:
-    assert source() == SKILL
+    assert skill_source() == SKILL

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from council.types import Absence, Seat, Statement, Watch
-from council.waiting import Grace, together
+from council.types import Absence, Seat, SeatWatch, Statement
+from council.waiting import Grace, gather_or_cancel
 from tests.clock import CLOCKED, settle, skip
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("40-grace")]
@@ -25,13 +25,13 @@ class Speaker:
     """Answers when the test allows it, and records why it was dropped."""
 
     name: str
-    watch: Watch = field(default_factory=Watch)
+    watch: SeatWatch = field(default_factory=SeatWatch)
     answer: asyncio.Event = field(default_factory=asyncio.Event)
     fails: bool = False
     dropped: str = ""
 
     async def speak(self) -> Statement[None] | Absence:
-        self.watch.leave = self.drop
+        self.watch.drop = self.drop
         await self.answer.wait()
         seat = Seat(self.name)
         return Absence(seat, "timed_out", self.dropped) if self.dropped or self.fails else Statement(seat, "", "", None)
@@ -43,7 +43,7 @@ class Speaker:
 
 async def ask_all(*speakers: Speaker, enough: int = 1) -> asyncio.Future[list[Any]]:
     grace = Grace(5.0, [one.watch for one in speakers], enough)
-    waiting = asyncio.ensure_future(together([one.speak() for one in speakers], grace))
+    waiting = asyncio.ensure_future(gather_or_cancel([one.speak() for one in speakers], grace))
     await settle()
     return waiting
 
@@ -52,7 +52,7 @@ async def test_a_seat_without_output_is_dropped_after_the_grace_period() -> None
     one, two, silent = Speaker("one"), Speaker("two"), Speaker("silent")
     waiting = await ask_all(one, two, silent)
     one.answer.set()
-    two.watch.spoke = True
+    two.watch.has_output = True
     await settle()
     skip(60.0)  # two is not done yet
     await settle()
@@ -83,7 +83,7 @@ async def test_a_seat_with_output_within_the_grace_period_is_not_dropped() -> No
     waiting = await ask_all(one, late)
     one.answer.set()
     await settle()
-    late.watch.spoke = True
+    late.watch.has_output = True
     skip(600.0)
     await settle()
     assert not late.dropped
@@ -110,5 +110,5 @@ async def test_the_first_error_cancels_the_rest() -> None:
 
     silent = Speaker("silent")
     with pytest.raises(ValueError, match="broken"):
-        await together([breaks(), silent.speak()], Grace(5.0, [Watch(), silent.watch], 1))
+        await gather_or_cancel([breaks(), silent.speak()], Grace(5.0, [SeatWatch(), silent.watch], 1))
     assert not silent.dropped

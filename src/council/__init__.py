@@ -31,7 +31,7 @@ __all__ = [
     "convene_sync", "register", "stream",
 ]  # fmt: skip
 
-_PLACES = {
+_EXPORTS = {
     "council.convene": ("Convener",),
     "council.doors.library": ("convene", "convene_sync", "stream"),
     "council.council": ("Council",),
@@ -43,13 +43,13 @@ _PLACES = {
     "council.replies": ("Reply",),
     "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),
 }
-_WHERE = {name: module for module, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _MODULE_OF:
         raise AttributeError(f'module "council" has no attribute "{name}": use one of {", ".join(__all__)}')
-    return getattr(import_module(_WHERE[name]), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -60,7 +60,7 @@ class _Package(ModuleType):
     """Keep `council.convene` bound to the function after the module of the same name is imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _WHERE and isinstance(value, ModuleType)):
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

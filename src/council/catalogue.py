@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).with_name("data") / "models.toml"
+MODELS_FILE = Path(__file__).with_name("data") / "models.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Catalogue:
     tiers: Mapping[str, Mapping[str, str]]  # family → tier → model
     seating: Mapping[str, Mapping[str, str]]  # seat → model and fallback
     commands: Mapping[str, str]  # command-line agent → family
-    known_as: Mapping[str, str]  # every name, alias and id → our name
+    canonical_names: Mapping[str, str]  # every name, alias and id → our name
 
     def find(self, name: str) -> Model | None:
         """Return the model with that name, alias or id."""
-        return self.models.get(self.known_as.get(name, ""))
+        return self.models.get(self.canonical_names.get(name, ""))
 
 
 @cache
 def catalogue() -> Catalogue:
-    tables = tomllib.loads(DATA.read_text(encoding="utf-8"))
+    tables = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8"))
     models = {name: Model(name, **row) for name, row in tables["models"].items()}
     ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
     known_as = {**ids, **tables["aliases"], **{name: name for name in models}}

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from council import events as ev
 from council import replies
 from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
-from council.ledger import Ledger, fingerprint
+from council.ledger import Ledger, compute_fingerprint
 from council.prompting import Prompts
 from council.replies import Choices, Reply
-from council.rules.ranking import labels
-from council.rules.shrinking import shrunk
+from council.rules.ranking import make_labels
+from council.rules.shrinking import truncate_messages
 from council.types import (
-    OUT_FOR_THE_RUN,
+    STATES_OUT_FOR_RUN,
     Absence,
     Ask,
     CarryOut,
@@ -31,14 +31,14 @@ from council.types import (
     Roster,
     Round,
     Seat,
+    SeatWatch,
     Statement,
     Step,
-    Watch,
 )  # fmt: skip
-from council.waiting import Grace, together
+from council.waiting import Grace, gather_or_cancel
 
 T = TypeVar("T")
-NO_MONEY = "skipped(budget)"  # ends the run; the step is asked again on resume
+BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
 Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
 
 
@@ -50,7 +50,7 @@ class Request:
     reply: type[Reply] | None
     choices: Choices
     timeout: float | None
-    given: dict[str, Any]
+    variables: dict[str, Any]
 
 
 class Council:
@@ -59,7 +59,7 @@ class Council:
     def __init__(
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
         context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
-        limits: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
+        timeouts: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
         effort: str | None = None,
     ) -> None:  # fmt: skip
         self.roster = roster
@@ -72,11 +72,11 @@ class Council:
         self.carry_out = carry_out
         self.context = dict(context or {})
         self.effects = dict(effects or {})
-        self.limits = dict(limits or {})  # timeouts in seconds: "explorer", "r2"
+        self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
         self.stances: dict[str, str] = {}  # the verdict in each seat's latest reply, where it has one
-        self._out: dict[str, Absence] = {}
-        self._path: tuple[str, ...] = ()
+        self._out_seats: dict[str, Absence] = {}
+        self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
         self._absences: Json = {}
 
@@ -99,10 +99,10 @@ class Council:
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[None]:
         """Name the phase and prefix its keys. Seats absent at its end stay absent on replay."""
-        path, phases, absences = self._path, self._phases, self._absences
-        self._path, self._absences = (*path, name), {}
-        self._phases = (*phases, "/".join(self._path))
-        self.ledger.tell_once(ev.PhaseStarted(self._phases[-1]))
+        path, phases, absences = self._key_path, self._phases, self._absences
+        self._key_path, self._absences = (*path, name), {}
+        self._phases = (*phases, "/".join(self._key_path))
+        self.ledger.emit_once(ev.PhaseStarted(self._phases[-1]))
         try:
             yield
             await self.ledger.end_phase(self._phases[-1], self._absences)
@@ -110,49 +110,50 @@ class Council:
             absences.update(self._absences)  # the enclosing phase stores them if it still ends normally
             raise
         finally:
-            self._path, self._phases, self._absences = path, phases, absences
+            self._key_path, self._phases, self._absences = path, phases, absences
 
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **given: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
     ) -> Statement[Any]:  # fmt: skip
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer."""
-        heard = await self._one(seat, Request(prompt, reply, choices or {}, timeout, given), after)
+        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables), after)
         if isinstance(heard, Statement):
             return heard
-        if heard.state == NO_MONEY:
+        if heard.state == BUDGET_SKIPPED:
             raise BudgetSpent(heard.reason)
-        detail = f"{seat.name} did not answer in {self._phase}: {heard.state}: {heard.reason}"
+        detail = f"{seat.name} did not answer in {self._current_phase}: {heard.state}: {heard.reason}"
         raise ChairAbsent(detail) if seat == self.roster.chair else SeatAbsent(detail, heard)
 
     async def poll(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **given: Any,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
     ) -> Round[Any]:  # fmt: skip
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
-        request = Request(prompt, reply, choices or {}, timeout, given)
-        watches = [Watch() for _ in seats]
+        request = Request(prompt, reply, choices or {}, timeout, variables)
+        watches = [SeatWatch() for _ in seats]
         asked = [
-            self._one(seat, request, past.get(seat.name), watch) for seat, watch in zip(seats, watches, strict=True)
+            self._ask_seat(seat, request, past.get(seat.name), watch)
+            for seat, watch in zip(seats, watches, strict=True)
         ]
         enough = max(1, self.quorum if quorum is None else quorum)
         grace = None if self.grace is None else Grace(self.grace, watches, enough)
-        return self._round(await together(asked, grace), quorum)
+        return self._make_round(await gather_or_cancel(asked, grace), quorum)
 
     async def relay(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        timeout: float | None = None, **given: Any,
+        timeout: float | None = None, **variables: Any,
     ) -> Round[Any]:  # fmt: skip
         """Ask the seats one after another; each template gets `heard`, the earlier statements."""
         heard: list[Statement[Any] | Absence] = []
         for seat in seats:
             before = [said for said in heard if isinstance(said, Statement)]
-            request = Request(prompt, reply, choices or {}, timeout, {**given, "heard": before})
-            heard.append(await self._one(seat, request, None))
-            if isinstance(heard[-1], Absence) and heard[-1].state == NO_MONEY:
+            request = Request(prompt, reply, choices or {}, timeout, {**variables, "heard": before})
+            heard.append(await self._ask_seat(seat, request, None))
+            if isinstance(heard[-1], Absence) and heard[-1].state == BUDGET_SKIPPED:
                 break
-        return self._round(heard)
+        return self._make_round(heard)
 
     async def gather(
         self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
@@ -161,13 +162,13 @@ class Council:
 
         Return the results in seating order; a seat that failed to answer in its `act` is an Absence.
         """
-        came = await together([self._acted(self._apart(seat), seat, act) for seat in seats])
+        came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
         for one in came:
             if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
                 raise one
         return [one for one in came if not isinstance(one, BudgetSpent)]
 
-    async def _acted(
+    async def _run_act(
         self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
     ) -> T | Absence | BudgetSpent:
         try:
@@ -182,60 +183,60 @@ class Council:
 
     async def look(self, seat: Seat, wanted: Json) -> list[Json]:
         """Return the results of read-only look-ups through the packet gate."""
-        return await self._effect("look", seat.name, wanted)
+        return await self._run_effect("look", seat.name, wanted)
 
     async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
-        return await self._effect("search", "search", {"queries": list(queries), "freshness": freshness})
+        return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
 
     def note(self, what: str, why: str) -> None:
         """Record a decision of the protocol and its reason."""
-        self.ledger.tell_once(ev.Noted(what, why))
+        self.ledger.emit_once(ev.Noted(what, why))
 
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
-        key = self.prompts.seed
+        key = self.prompts.hmac_key
         order = [hmac.new(key, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
         return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
 
-    def labelled(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
+    def assign_labels(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
         """Return the statements under anonymous labels, shuffled for this reader. The ledger records the real seats."""
-        shown = dict(zip(labels(len(items)), self.shuffled(items, reader), strict=True))
+        shown = dict(zip(make_labels(len(items)), self.shuffled(items, reader), strict=True))
         whose = {label: one.seat.name for label, one in shown.items()}
-        self.ledger.tell_once(ev.Labelled(self._phase, reader.name, whose))
+        self.ledger.emit_once(ev.Labelled(self._current_phase, reader.name, whose))
         return shown
 
     # Steps
 
     @property
-    def _phase(self) -> str:
+    def _current_phase(self) -> str:
         if not self._phases:
             raise EngineError("a step was started outside any phase: put it inside `async with council.phase(…)`")
         return self._phases[-1]
 
-    async def _one(
-        self, seat: Seat, request: Request, after: Statement[Any] | None, watch: Watch | None = None
+    async def _ask_seat(
+        self, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None = None
     ) -> Statement[Any] | Absence:
-        key = "/".join((*self._path, seat.name))
-        self.ledger.claim(key)
-        if known := self._known_absence(key, seat):
+        key = "/".join((*self._key_path, seat.name))
+        self.ledger.claim_key(key)
+        if known := self._find_absence(key, seat):
             return known
-        if past := self.ledger.parent and self.ledger.parent.absence(self._phase, key):
-            return self._absent(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
-        if gone := self._out.get(seat.name):
-            return self._absent(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
-        step = replace(self._step(key, seat, request, after), watch=watch)
-        print_ = fingerprint(step.ask, seat.member)
-        outcome = self.ledger.find(key, print_) or await self._carry_out(step, seat, print_)
+        if past := self.ledger.source and self.ledger.source.find_absence(self._current_phase, key):
+            return self._record_absence(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
+        if gone := self._out_seats.get(seat.name):
+            return self._record_absence(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
+        step = replace(self._make_step(key, seat, request, after), watch=watch)
+        print_ = compute_fingerprint(step.ask, seat.member)
+        outcome = self.ledger.find_result(key, print_) or await self._execute_step(step, seat, print_)
         if not outcome.ok:
-            return self._absent(key, Absence(seat, outcome.state, outcome.reason), outcome)
-        return self._statement(step, seat, outcome)
+            return self._record_absence(key, Absence(seat, outcome.state, outcome.reason), outcome)
+        return self._record_statement(step, seat, outcome)
 
-    def _step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+    def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
         reply, choices = request.reply, request.choices
-        known = {"question": self.question, **self.context, **request.given}
+        known = {"question": self.question, **self.context, **request.variables}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
-        schema = replies.schema_of(reply, choices, small=seat.small) if reply else None
+        schema = replies.build_schema(reply, choices, small=seat.small) if reply else None
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         name = reply.__name__ if reply else ""
         ask = Ask(
@@ -244,38 +245,38 @@ class Council:
         )  # fmt: skip
 
         def read(text: str) -> Any:
-            return replies.read(reply, text, choices) if reply else None
+            return replies.parse_reply(reply, text, choices) if reply else None
 
-        def mend(said: str, words: str) -> Ask:
-            return replace(ask, messages=(*ask.messages, *self.prompts.repair(said, words)))
+        def repair(said: str, words: str) -> Ask:
+            return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
 
         def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]] | None:
-            found = shrunk(ask.messages, share)
-            return found and (replace(ask, messages=self.prompts.shortened(*found), shared=0), found[1])
+            found = truncate_messages(ask.messages, share)
+            return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
 
         chain = (seat.member, *seat.fallbacks)
-        return Step(ask, seat.name, chain, read, mend, request.timeout, shrink, seat == self.roster.chair)
+        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair)
 
-    async def _carry_out(self, step: Step, seat: Seat, print_: str) -> Outcome:
+    async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(
-            step.ask.key, self._phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
+            step.ask.key, self._current_phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
         )
-        self.ledger.begin(step.ask.key, print_, asked)
-        outcome = self.ledger.inherited(step.ask.key, print_) or await self.carry_out(step)
+        self.ledger.begin_step(step.ask.key, print_, asked)
+        outcome = self.ledger.find_inherited(step.ask.key, print_) or await self.carry_out(step)
         if outcome.ok:
-            await self.ledger.accept(step.ask.key, outcome, self._told(step, seat, outcome))
+            await self.ledger.accept_result(step.ask.key, outcome, self._stated_event(step, seat, outcome))
         return outcome
 
-    def _told(self, step: Step, seat: Seat, outcome: Outcome) -> ev.Stated:
-        said = self._statement(step, seat, outcome)
+    def _stated_event(self, step: Step, seat: Seat, outcome: Outcome) -> ev.Stated:
+        said = self._record_statement(step, seat, outcome)
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._phase, seat.name, outcome.state, said.said, reply,
+            said.key, self._current_phase, seat.name, outcome.state, said.said, reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped),
         )  # fmt: skip
 
-    def _statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
+    def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
         answer: Message = {"role": "assistant", "content": outcome.text}
         reply = step.read(outcome.text)
         if reply is not None and outcome.state == "truncated":
@@ -287,75 +288,83 @@ class Council:
                 self.stances[seat.name] = str(stance)
         return said
 
-    def _known_absence(self, key: str, seat: Seat) -> Absence | None:
-        for phase in (self._phase, *self._phases):
-            if found := self.ledger.absence(phase, key):
-                return self._remember(key, Absence(seat, found["state"], found["reason"]))
+    def _find_absence(self, key: str, seat: Seat) -> Absence | None:
+        for phase in (self._current_phase, *self._phases):
+            if found := self.ledger.find_absence(phase, key):
+                return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
         return None
 
-    def _absent(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
+    def _record_absence(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
         seat = absence.seat.name
         self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
         spent = outcome.usage.as_json()
-        self.ledger.tell(ev.WasAbsent(key, self._phase, seat, absence.state, absence.reason, outcome.attempts, spent))
-        return self._remember(key, absence)
+        self.ledger.emit(
+            ev.WasAbsent(key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent)
+        )
+        return self._mark_out(key, absence)
 
-    def _remember(self, key: str, absence: Absence) -> Absence:
-        if absence.state in OUT_FOR_THE_RUN and not self.ledger.another_sat(key, absence.seat.name):
-            why = f"was {absence.state} in {self._phase}"
-            self._out.setdefault(absence.seat.name, replace(absence, reason=why))
+    def _mark_out(self, key: str, absence: Absence) -> Absence:
+        if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
+            why = f"was {absence.state} in {self._current_phase}"
+            self._out_seats.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence
 
-    def _round(self, heard: Sequence[Statement[Any] | Absence], quorum: int | None = None) -> Round[Any]:
+    def _make_round(self, heard: Sequence[Statement[Any] | Absence], quorum: int | None = None) -> Round[Any]:
         round_ = Round(
             [said for said in heard if isinstance(said, Statement)],
             [gone for gone in heard if isinstance(gone, Absence)],
         )
         for gone in round_.absent.values():
-            if gone.state == NO_MONEY:
+            if gone.state == BUDGET_SKIPPED:
                 raise BudgetSpent(gone.reason)
         if heard and len(round_) < (self.quorum if quorum is None else quorum):
             reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
-            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._phase} ({reasons})")
+            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._current_phase} ({reasons})")
         return round_
 
-    def _apart(self, seat: Seat) -> Council:
+    def _council_for_seat(self, seat: Seat) -> Council:
         """Return a Council for one seat of this run, with the seat in its keys."""
         council = Council(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
-            context=self.context, effects=self.effects, limits=self.limits, quorum=self.quorum, grace=self.grace,
+            context=self.context, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
             effort=self.effort,
         )  # fmt: skip
-        council.positions, council.stances, council._out = self.positions, self.stances, self._out
-        council._path, council._phases, council._absences = (*self._path, seat.name), self._phases, self._absences
+        council.positions, council.stances, council._out_seats = self.positions, self.stances, self._out_seats
+        council._key_path, council._phases, council._absences = (
+            (*self._key_path, seat.name),
+            self._phases,
+            self._absences,
+        )
         return council
 
-    async def _effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
-        key = "/".join((*self._path, name, kind) if name != kind else (*self._path, kind))
-        self.ledger.claim(key)
-        print_ = fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
-        known = self.ledger.find(key, print_)
+    async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
+        key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
+        self.ledger.claim_key(key)
+        print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
+        known = self.ledger.find_result(key, print_)
         if known is None:
-            known = await self._do_effect(kind, key, print_, wanted)
+            known = await self._execute_effect(kind, key, print_, wanted)
         found: list[Json] = json.loads(known.text)
         return found
 
-    async def _do_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
+    async def _execute_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
         if kind not in self.effects:
             raise EngineError(
                 f'this council has no "{kind}" effect: configure a packet or a search provider, or do not call "{kind}"'
             )
         what = json.dumps(wanted, ensure_ascii=False)
-        self.ledger.begin(key, print_)
-        outcome = self.ledger.inherited(key, print_)
+        self.ledger.begin_step(key, print_)
+        outcome = self.ledger.find_inherited(key, print_)
         if outcome is None:
             found = await self.effects[kind](wanted)
             outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
         found = json.loads(outcome.text)
-        await self.ledger.accept(key, outcome, ev.LookedUp(key, self._phase, what, sum(map(_is_found, found))))
+        await self.ledger.accept_result(
+            key, outcome, ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)))
+        )
         return outcome
 
 
-def _is_found(row: Json) -> bool:
+def _has_result(row: Json) -> bool:
     """Return whether a row is a result, not the reason for an empty one."""
     return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))

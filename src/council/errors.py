@@ -26,11 +26,11 @@ from typing import Any
 
 
 class CouncilError(Exception):
-    exit = 1
+    exit_code = 1
 
 
 class UsageError(CouncilError):
-    exit = 2
+    exit_code = 2
 
 
 class ConfigError(UsageError):
@@ -74,11 +74,11 @@ class LocalModelError(CouncilError):
 
 
 class SearchNotEnabled(CouncilError):
-    exit = 4
+    exit_code = 4
 
 
 class BudgetSpent(CouncilError):
-    exit = 5
+    exit_code = 5
 
 
 class QuorumLost(CouncilError):
@@ -96,7 +96,7 @@ class SeatAbsent(QuorumLost):
 class ChairAbsent(CouncilError):
     """The chair did not answer; `so_far` may hold the partial verdict that rules computed."""
 
-    so_far: Any = None
+    partial_verdict: Any = None
 
 
 class Fault(CouncilError):

@@ -225,8 +225,8 @@ Event = (
     | Fetching
     | Closed
 )
-PASSING = (Delta, Fetching)  # streamed, never stored
-BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
+TRANSIENT_EVENTS = (Delta, Fetching)  # streamed, never stored
+EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +241,12 @@ class Entry:
         return {"seq": self.seq, "at": self.at, "type": self.event.type, **asdict(self.event)}
 
 
-def payload(event: Event) -> Json:
+def dump_event(event: Event) -> Json:
     """Return the fields of an event without copying them, unlike `asdict`."""
     return {name: getattr(event, name) for name in event.__slots__}
 
 
-def from_payload(tag: str, body: Json) -> Event:
+def parse_event(tag: str, body: Json) -> Event:
     """Build an event from its tag and its stored fields."""
-    event: Event = BY_TAG[tag](**body)
+    event: Event = EVENT_BY_TAG[tag](**body)
     return event

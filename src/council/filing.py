@@ -11,23 +11,23 @@ from pathlib import Path
 
 from council.errors import StoreError
 
-LONGEST = 60
+MAX_SLUG_CHARS = 60
 
 
-def slug(text: str) -> str:
+def slugify(text: str) -> str:
     """Return lower-case letters, digits and hyphens, at most 60 characters, cut at a word."""
     text = "stdin" if text.strip() == "-" else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
     made = ""
     for word in words:
-        if len(made) + len(word) + 1 > LONGEST:
+        if len(made) + len(word) + 1 > MAX_SLUG_CHARS:
             break
         made = f"{made}-{word}" if made else word
-    return made or (words[0][:LONGEST] if words else "question")
+    return made or (words[0][:MAX_SLUG_CHARS] if words else "question")
 
 
-def open_folder(root: Path, name: str) -> Path:
+def open_report_folder(root: Path, name: str) -> Path:
     """Create the report folder if it is missing, with a .gitignore so that findings are not committed by accident."""
     folder = root / name
     try:
@@ -50,40 +50,40 @@ def open_folder(root: Path, name: str) -> Path:
     return folder
 
 
-def reserve(folder: Path, kind: str, about: str, at: float, run: str) -> Path:
+def reserve_report_path(folder: Path, kind: str, subject: str, at: float, run: str) -> Path:
     """Reserve an unused path: <date>-<kind>-<slug>.md, then -2, -3. A resumed run finds the one it reserved."""
-    stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slug(kind)}-{slug(about)}"
+    stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
     n = 1
     while True:
         path = folder / (f"{stem}.md" if n == 1 else f"{stem}-{n}.md")
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
         except FileExistsError:
-            if _holds(path, _placeholder(run)):
+            if _has_content(path, _placeholder_text(run)):
                 return path
             n += 1
         else:
             with os.fdopen(handle, "wb") as out:
-                out.write(_placeholder(run))
+                out.write(_placeholder_text(run))
             return path
 
 
-def unwritten(path: Path, run: str) -> bool:
+def is_unwritten(path: Path, run: str) -> bool:
     """Return whether the report of a run is missing, empty or only reserved."""
-    return not path.exists() or _holds(path, b"") or _holds(path, _placeholder(run))
+    return not path.exists() or _has_content(path, b"") or _has_content(path, _placeholder_text(run))
 
 
-def _placeholder(run: str) -> bytes:
+def _placeholder_text(run: str) -> bytes:
     return f"The report of run {run} will be written here.\n".encode()
 
 
-def _holds(path: Path, content: bytes) -> bool:
+def _has_content(path: Path, content: bytes) -> bool:
     if path.is_symlink() or not path.is_file() or path.stat().st_size != len(content):
         return False
     return path.read_bytes() == content
 
 
-def file(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a file atomically."""
     handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:

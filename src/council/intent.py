@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from council.errors import UsageError
-from council.rules.words import GAP, as_pattern, finder, masked
+from council.rules.words import WORD_GAP, compile_phrases, mask_text, phrase_pattern
 
-JUDGING = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
-REVISIONS = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
+JUDGE_PROTOCOLS = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
+REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
 class ChosenBy(Enum):
@@ -59,12 +59,12 @@ class Choice(NamedTuple):
 
 class Verb(NamedTuple):
     task: str
-    said: str
+    word: str
     rest: str  # the words after a leading verb, or all words
-    leads: bool
+    is_leading: bool
 
 
-def read_intent(
+def parse_intent(
     words: Sequence[str],
     flags: Mapping[str, Any],
     *,
@@ -74,29 +74,31 @@ def read_intent(
     known: Collection[str],
 ) -> Intent:
     """Parse the words and the flags of protocols. Raise UsageError only."""
-    text, shown = _without_verbose(" ".join(words).strip())
-    prefixed, text = _without_prefix(text)
-    text, shown_after_prefix = _without_verbose(text)
-    asked, text = _without_ask(words, text)
-    choice = _by_flags(flags, _explicit(protocol, prefixed, known))
-    verb = None if asked else _leading_verb(text)
+    text, shown = _strip_verbose(" ".join(words).strip())
+    prefixed, text = _strip_prefix(text)
+    text, shown_after_prefix = _strip_verbose(text)
+    asked, text = _strip_ask(words, text)
+    choice = _choose_by_flags(flags, _choose_by_name(protocol, prefixed, known))
+    verb = None if asked else _parse_leading_verb(text)
     rest = verb.rest if verb else text
-    paths = _paths(words, rest, folder)
+    paths = _find_paths(words, rest, folder)
     if not asked and not verb and paths:
-        verb = _verb_within(text)
-    choice = choice or (None if asked else _by_task(verb, text, paths)) or _by_trigger(text)
-    task = _task(choice.protocol, verb, flags)
-    question = rest if verb and verb.said == task and verb.leads else text  # a leading verb is not part of the question
+        verb = _parse_verb_anywhere(text)
+    choice = choice or (None if asked else _choose_by_task(verb, text, paths)) or _choose_by_trigger(text)
+    task = _choose_task(choice.protocol, verb, flags)
+    question = (
+        rest if verb and verb.word == task and verb.is_leading else text
+    )  # a leading verb is not part of the question
     if not question:
-        raise UsageError(_nothing_asked(verb))
+        raise UsageError(_format_no_question(verb))
     return Intent(
         task=task,
         protocol=choice.protocol,
         why=choice.why,
         question=question,
-        target=_target(task, words, rest, paths),
+        target=_choose_target(task, words, rest, paths),
         verbose=verbose or shown or shown_after_prefix,
-        domain=domain_of(text),
+        domain=detect_domain(text),
         options=dict(flags),
         chosen_by=choice.by,
     )
@@ -104,16 +106,16 @@ def read_intent(
 
 def focus_line(domain: str, seat: str) -> str:
     """Return the focus of a seat of the dual modes in this domain, or ""."""
-    return str(_data()["focus"].get(domain, {}).get(seat, ""))
+    return str(_load_triggers()["focus"].get(domain, {}).get(seat, ""))
 
 
-def domain_of(text: str) -> str:
+def detect_domain(text: str) -> str:
     """Return the domain of a question. Any code artefact in it means "code"."""
-    domains = _data()["domains"]
+    domains = _load_triggers()["domains"]
     if any(re.search(artefact, text) for artefact in domains["artefacts"]):
         return "code"
     for domain in ("code", "architecture", "writing", "research"):
-        if finder(tuple(domains[domain]["words"])).search(masked(text, domains[domain]["exceptions"])):
+        if compile_phrases(tuple(domains[domain]["words"])).search(mask_text(text, domains[domain]["exceptions"])):
             return domain
     return "general"
 
@@ -121,13 +123,13 @@ def domain_of(text: str) -> str:
 # The choice of a protocol: by name, flag, verb, target, trigger word, or default.
 
 
-def _explicit(protocol: str | None, prefixed: Choice | None, known: Collection[str]) -> Choice | None:
+def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collection[str]) -> Choice | None:
     if protocol is None:
         return prefixed
     name = protocol.strip().lower()
     if name not in known:
         raise UsageError(
-            f'unknown protocol "{protocol}": {_did_you_mean(name, known)}known are {", ".join(sorted(known))}'
+            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'
         )
     if prefixed and prefixed.protocol != name:
         raise UsageError(
@@ -136,68 +138,68 @@ def _explicit(protocol: str | None, prefixed: Choice | None, known: Collection[s
     return Choice(name, "--protocol", ChosenBy.FLAG)
 
 
-def _by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:
-    owners = {name: _owners_of(name, explicit) for name in flags}
+def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:
+    owners = {name: _find_flag_owners(name, explicit) for name in flags}
     if explicit:
-        _refuse_flags_of_others(owners, explicit)
+        _check_flag_owners(owners, explicit)
         return explicit
     for one, other in combinations(owners, 2):
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
-                f"{_flag(one)} belongs to {owners[one][0]} and {_flag(other)} to {owners[other][0]}: "
+                f"{_format_flag(one)} belongs to {owners[one][0]} and {_format_flag(other)} to {owners[other][0]}: "
                 "a run uses one protocol, drop one of the two flags"
             )
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
-    return Choice(owners[decisive][0], _flag(decisive), ChosenBy.FLAG) if decisive else None
+    return Choice(owners[decisive][0], _format_flag(decisive), ChosenBy.FLAG) if decisive else None
 
 
-def _refuse_flags_of_others(owners: Mapping[str, Sequence[str]], explicit: Choice) -> None:
+def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice) -> None:
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
             raise UsageError(
-                f"{_flag(name)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
+                f"{_format_flag(name)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
             )
 
 
-def _owners_of(name: str, explicit: Choice | None) -> tuple[str, ...]:
+def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     """Return the protocols that own a flag. An unlisted flag may belong to an explicitly named third-party protocol."""
-    table = _owners()
+    table = _load_flag_owners()
     if name in table:
         return table[name]
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {_flag(name)}: {_did_you_mean(_flag(name), map(_flag, table))}name the protocol it belongs to"
+        f"no protocol has the option {_format_flag(name)}: {_format_suggestion(_format_flag(name), map(_format_flag, table))}name the protocol it belongs to"
     )
 
 
-def _by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choice | None:
-    if verb and verb.leads:
-        return Choice("judges", f'the verb "{verb.said}"', ChosenBy.VERB)
-    if lone := _lone_target(text, paths):
+def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choice | None:
+    if verb and verb.is_leading:
+        return Choice("judges", f'the verb "{verb.word}"', ChosenBy.VERB)
+    if lone := _find_lone_target(text, paths):
         return Choice("judges", f'the target "{lone}"', ChosenBy.TARGET)
-    return Choice("judges", f'the verb "{verb.said}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
+    return Choice("judges", f'the verb "{verb.word}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
 
 
-def _by_trigger(text: str) -> Choice:
+def _choose_by_trigger(text: str) -> Choice:
     for protocol in ("adversarial", "collaborative"):
-        lists = _data()["protocols"][protocol]
+        lists = _load_triggers()["protocols"][protocol]
         words = tuple(form for word, forms in lists["words"].items() for form in (word, *forms))
-        if found := finder(words).search(masked(text, lists["exceptions"])):
-            return Choice(protocol, _the_words(found.group()), ChosenBy.TRIGGER)
+        if found := compile_phrases(words).search(mask_text(text, lists["exceptions"])):
+            return Choice(protocol, _format_trigger(found.group()), ChosenBy.TRIGGER)
     return Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
-def _the_words(found: str) -> str:
+def _format_trigger(found: str) -> str:
     said = " ".join(found.lower().split())
     return f'the words "{said}"' if re.search(r"[\s-]", said) else f'the word "{said}"'
 
 
-def _task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
-    if protocol not in JUDGING:
+def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
+    if protocol not in JUDGE_PROTOCOLS:
         return "ask"
-    if verb and verb.leads:
+    if verb and verb.is_leading:
         return verb.task
     if "technique" in flags:
         return "brainstorm"
@@ -207,26 +209,26 @@ def _task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
 # Words that are not part of the question: verbose phrases, a protocol prefix, the word `ask`.
 
 
-def _without_verbose(text: str) -> tuple[str, bool]:
+def _strip_verbose(text: str) -> tuple[str, bool]:
     shown = False
-    while span := _verbose_span(text):
-        text, shown = _cut(text, *span), True
+    while span := _find_verbose(text):
+        text, shown = _remove_span(text, *span), True
     return text, shown
 
 
-def _verbose_span(text: str) -> tuple[int, int] | None:
-    lists = _data()["verbose"]
-    open_text = masked(text, lists["exceptions"])
-    if phrase := finder(tuple(lists["phrases"])).search(open_text):
+def _find_verbose(text: str) -> tuple[int, int] | None:
+    lists = _load_triggers()["verbose"]
+    open_text = mask_text(text, lists["exceptions"])
+    if phrase := compile_phrases(tuple(lists["phrases"])).search(open_text):
         return phrase.span()
-    beside = finder(tuple(lists["beside"]))
-    for word in finder(tuple(lists["words"])).finditer(open_text):
-        if _stands_apart(open_text, *word.span()) or beside.match(open_text[word.end() :].lstrip()):
+    beside = compile_phrases(tuple(lists["beside"]))
+    for word in compile_phrases(tuple(lists["words"])).finditer(open_text):
+        if _is_set_off(open_text, *word.span()) or beside.match(open_text[word.end() :].lstrip()):
             return word.span()
     return None
 
 
-def _stands_apart(text: str, start: int, end: int) -> bool:
+def _is_set_off(text: str, start: int, end: int) -> bool:
     """Return whether a span is at an edge of the text or set off by punctuation on both sides; see triggers.toml."""
     before, after = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
     if text[:start].endswith("-") or text[end : end + 1] in ("=", "-"):
@@ -236,7 +238,7 @@ def _stands_apart(text: str, start: int, end: int) -> bool:
     return before[-1] in ",;:.!?([\n–—" and after[0] in ",;:.)]\n–—"
 
 
-def _cut(text: str, start: int, end: int) -> str:
+def _remove_span(text: str, start: int, end: int) -> str:
     """Remove a span with its surrounding punctuation, and join the rest with natural punctuation."""
     left, right = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
     if left.endswith("(") and right.startswith(")"):
@@ -250,20 +252,20 @@ def _cut(text: str, start: int, end: int) -> str:
     return f"{kept_left}{mark}{'' if kept_right[0] in '?!)]' or kept_right[0].isspace() else ' '}{kept_right}"
 
 
-def _without_prefix(text: str) -> tuple[Choice | None, str]:
-    for prefix, protocol in _data()["prefixes"].items():
-        if found := re.match(rf"{as_pattern(prefix)}\s*:\s*", text, re.IGNORECASE):
+def _strip_prefix(text: str) -> tuple[Choice | None, str]:
+    for prefix, protocol in _load_triggers()["prefixes"].items():
+        if found := re.match(rf"{phrase_pattern(prefix)}\s*:\s*", text, re.IGNORECASE):
             return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), text[found.end() :].strip()
     return None, text
 
 
-def _without_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
+def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
     """Remove a leading `ask` that is a separate argument; inside a quoted sentence it is part of the question."""
     first, _, rest = text.partition(" ")
     return (True, rest.strip()) if first == "ask" and "ask" in words else (False, text)
 
 
-def _nothing_asked(verb: Verb | None) -> str:
+def _format_no_question(verb: Verb | None) -> str:
     example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
     return f"no question was given: add one, for example {example}"
 
@@ -272,79 +274,79 @@ def _nothing_asked(verb: Verb | None) -> str:
 
 
 @cache
-def _tasks() -> dict[str, str]:
-    return {word: task for task, words in _data()["verbs"]["tasks"].items() for word in words}
+def _tasks_by_verb() -> dict[str, str]:
+    return {word: task for task, words in _load_triggers()["verbs"]["tasks"].items() for word in words}
 
 
-def _leading_verb(text: str) -> Verb | None:
-    found = _find_verb(text)
+def _parse_leading_verb(text: str) -> Verb | None:
+    found = _match_verb(text)
     if found is None or found.start() or text[found.end() : found.end() + 1] == "-":
         return None
-    return _verb(found, text[found.end() :].lstrip(" \t\n:,;–—"), leads=True)
+    return _make_verb(found, text[found.end() :].lstrip(" \t\n:,;–—"), is_leading=True)
 
 
-def _verb_within(text: str) -> Verb | None:
-    found = _find_verb(text)
-    return _verb(found, text, leads=False) if found else None
+def _parse_verb_anywhere(text: str) -> Verb | None:
+    found = _match_verb(text)
+    return _make_verb(found, text, is_leading=False) if found else None
 
 
-def _find_verb(text: str) -> re.Match[str] | None:
-    return finder(tuple(_tasks())).search(masked(text, _data()["verbs"]["exceptions"]))
+def _match_verb(text: str) -> re.Match[str] | None:
+    return compile_phrases(tuple(_tasks_by_verb())).search(mask_text(text, _load_triggers()["verbs"]["exceptions"]))
 
 
-def _verb(found: re.Match[str], rest: str, *, leads: bool) -> Verb | None:
-    said = re.sub(GAP, " ", found.group().lower())
-    task = _tasks().get(said)  # None for letters that match only case-insensitively, such as a dotless i
-    return Verb(task, said, rest, leads) if task else None
+def _make_verb(found: re.Match[str], rest: str, *, is_leading: bool) -> Verb | None:
+    said = re.sub(WORD_GAP, " ", found.group().lower())
+    task = _tasks_by_verb().get(said)  # None for letters that match only case-insensitively, such as a dotless i
+    return Verb(task, said, rest, is_leading) if task else None
 
 
 # Targets, as the user wrote them.
 
 
-def _target(task: str, words: Sequence[str], rest: str, paths: Sequence[str]) -> str | None:
-    if task != "ask" and (named := _named_target(rest) or _revisions(rest)):
+def _choose_target(task: str, words: Sequence[str], rest: str, paths: Sequence[str]) -> str | None:
+    if task != "ask" and (named := _find_named_target(rest) or _find_revision_range(rest)):
         return named
     if "-" in words and "-" in (rest[:2].strip(), rest[-2:].strip()):
         return "-"
     return " ".join(paths) or None
 
 
-def _lone_target(text: str, paths: Sequence[str]) -> str | None:
+def _find_lone_target(text: str, paths: Sequence[str]) -> str | None:
     """Return the target if the text consists of nothing else."""
-    if text == "-" or (REVISIONS.fullmatch(text) and not paths):
+    if text == "-" or (REVISION_RANGE.fullmatch(text) and not paths):
         return text
     if paths and " ".join(paths) == " ".join(text.split()):
         return " ".join(paths)
-    named = _named_target(text)
+    named = _find_named_target(text)
     return named if named and not re.search(r"[,;:]", text) else None
 
 
-def _named_target(rest: str) -> str | None:
-    for name, phrases in _data()["targets"].items():
-        found = finder(tuple(phrases)).match(rest)
+def _find_named_target(rest: str) -> str | None:
+    for name, phrases in _load_triggers()["targets"].items():
+        found = compile_phrases(tuple(phrases)).match(rest)
         if found and re.match(r"\s*(?:[,;:]|$)", rest[found.end() :]):
             return str(name)
     return None
 
 
-def _revisions(rest: str) -> str | None:
+def _find_revision_range(rest: str) -> str | None:
     """Return a range such as main..HEAD at the start or end; elsewhere two dots are probably punctuation."""
     edges = (rest.split() or [""])[:: max(1, len(rest.split()) - 1)]
-    return next((edge for edge in edges if REVISIONS.fullmatch(edge)), None)
+    return next((edge for edge in edges if REVISION_RANGE.fullmatch(edge)), None)
 
 
-def _paths(words: Sequence[str], rest: str, folder: Path) -> list[str]:
-    if _exists(rest, folder):
+def _find_paths(words: Sequence[str], rest: str, folder: Path) -> list[str]:
+    if _path_exists(rest, folder):
         return [rest]  # alone, even a plain word or a name with spaces is a path
-    tokens = [token for word in words for token in ([word] if _exists(word, folder) else word.split())]
-    found = (_path_within(token, folder) for token in tokens)
+    tokens = [token for word in words for token in ([word] if _path_exists(word, folder) else word.split())]
+    found = (_parse_path(token, folder) for token in tokens)
     return list(dict.fromkeys(path for path in found if path))
 
 
-def _path_within(token: str, folder: Path) -> str | None:
+def _parse_path(token: str, folder: Path) -> str | None:
     """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
-    bare = token if _exists(token, folder) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
-    if not re.search(r"\w", bare) or not _exists(bare, folder):
+    bare = token if _path_exists(token, folder) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
+    if not re.search(r"\w", bare) or not _path_exists(bare, folder):
         return None
     place = folder / bare
     if place.is_dir():
@@ -352,7 +354,7 @@ def _path_within(token: str, folder: Path) -> str | None:
     return bare if re.search(r"[/.*?\[\\]", bare) or bare != bare.lower() else None
 
 
-def _exists(path: str, folder: Path) -> bool:
+def _path_exists(path: str, folder: Path) -> bool:
     if not path or path == "-":
         return False
     try:
@@ -369,21 +371,21 @@ def _exists(path: str, folder: Path) -> bool:
 
 
 @cache
-def _data() -> dict[str, Any]:
+def _load_triggers() -> dict[str, Any]:
     return tomllib.loads(files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
 
 
 @cache
-def _owners() -> dict[str, tuple[str, ...]]:
+def _load_flag_owners() -> dict[str, tuple[str, ...]]:
     table = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
     return {row["name"]: tuple(row["owners"]) for row in table}
 
 
-def _flag(name: str) -> str:
+def _format_flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
+def _format_suggestion(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = [name for name in names if name.startswith(word)] or get_close_matches(word, names, n=1)
     return f'did you mean "{near[0]}"? ' if near and word else ""

@@ -16,12 +16,12 @@ from decimal import Decimal
 from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
-from council.money import nanos
+from council.money import usd_to_nanos
 from council.record import Attempt, Record, Row, Store
 from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
-MURMUR_EVERY = 0.1  # least seconds between writes of one statement's stream
+STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
 
 
 class NullStore:
@@ -34,32 +34,32 @@ class NullStore:
         pass
 
 
-def fingerprint(ask: Ask, member: str) -> str:
+def compute_fingerprint(ask: Ask, member: str) -> str:
     """Return a hash of the prompt, the member and the settings; if it changes, the stored result no longer applies."""
     asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens, *([ask.effort] if ask.effort else [])]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Inheritance:
+class ForkSource:
     """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged fingerprint."""
 
     record: Record
-    before: frozenset[str]
+    earlier_phases: frozenset[str]
 
-    def outcome(self, key: str, print_: str) -> Outcome | None:
+    def find_result(self, key: str, fingerprint: str) -> Outcome | None:
         """Return the parent's result at no cost, or None if it does not apply."""
         found = self.record.results.get(key)
-        if found is None or not (self._is_before(key) or self.record.steps.get(key) == print_):
+        if found is None or not (self._is_earlier(key) or self.record.steps.get(key) == fingerprint):
             return None
         return replace(found, usage=Usage(), attempts=0, seconds=0.0)
 
-    def absence(self, phase: str, key: str) -> Json | None:
-        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_before(key) else None
+    def find_absence(self, phase: str, key: str) -> Json | None:
+        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
         return found
 
-    def _is_before(self, key: str) -> bool:
-        return key.partition("/")[0] in self.before
+    def _is_earlier(self, key: str) -> bool:
+        return key.partition("/")[0] in self.earlier_phases
 
 
 class Ledger:
@@ -67,23 +67,23 @@ class Ledger:
         self,
         store: Store,
         record: Record,
-        listen: Listener = lambda entry: None,
+        on_event: Listener = lambda entry: None,
         *,
         strict: bool = True,
-        wash: Callable[[Event], Event] = lambda event: event,
-        parent: Inheritance | None = None,
+        redact: Callable[[Event], Event] = lambda event: event,
+        source: ForkSource | None = None,
     ) -> None:
         self.store = store
         self.record = record
         self.run = record.run
-        self.listen = listen
-        self.wash = wash  # masks secrets in an event before it is stored and shown
-        self.parent = parent
+        self.on_event = on_event
+        self.redact = redact  # masks secrets in an event before it is stored and shown
+        self.source = source
         self.strict = strict  # False: ignore fingerprints (audit of a run made with older prompts)
         self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
         self._seq = record.entries[-1].seq if record.entries else 0
         self._claimed: set[str] = set()
-        self._told = {
+        self._emitted = {
             str(entry.event)
             for entry in record.entries
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
@@ -92,39 +92,39 @@ class Ledger:
 
     # Events: each gets a number and a time, and is passed to the listener.
 
-    def tell(self, event: Event, *rows: Row) -> None:
-        self.store.post(self.run, [*rows, self._stamp(event)])
+    def emit(self, event: Event, *rows: Row) -> None:
+        self.store.post(self.run, [*rows, self._append_event(event)])
 
-    async def tell_safely(self, event: Event, *rows: Row) -> None:
-        await self.store.write(self.run, [*rows, self._stamp(event)])
+    async def emit_durably(self, event: Event, *rows: Row) -> None:
+        await self.store.write(self.run, [*rows, self._append_event(event)])
 
-    def tell_once(self, event: Event) -> None:
+    def emit_once(self, event: Event) -> None:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
-        if str(event) not in self._told:
-            self._told.add(str(event))
-            self.tell(event)
+        if str(event) not in self._emitted:
+            self._emitted.add(str(event))
+            self.emit(event)
 
-    def _stamp(self, event: Event) -> Row:
+    def _append_event(self, event: Event) -> Row:
         self._seq += 1
-        event = self.wash(event)
+        event = self.redact(event)
         entry = Entry(self._seq, time.time(), event)
         self.record.entries.append(entry)
-        self.listen(entry)
-        return ("event", (entry.seq, entry.at, event.type, _compact(ev.payload(event))))
+        self.on_event(entry)
+        return ("event", (entry.seq, entry.at, event.type, _dump_compact(ev.dump_event(event))))
 
     # Steps and their results.
 
-    def claim(self, key: str) -> None:
+    def claim_key(self, key: str) -> None:
         if key in self._claimed:
             raise DuplicateKey(
                 f'two steps of one run have the key "{key}": open another phase, or give the seats different names'
             )
         self._claimed.add(key)
 
-    def find(self, key: str, print_: str) -> Outcome | None:
+    def find_result(self, key: str, fingerprint: str) -> Outcome | None:
         """Return the accepted result of this step, if it has one."""
         known = self.record.steps.get(key)
-        if self.strict and known is not None and known != print_:
+        if self.strict and known is not None and known != fingerprint:
             raise LedgerMismatch(
                 f'the step "{key}" of run {self.run} has changed since it was asked (prompts, seats or version), '
                 f"so the run cannot be resumed: `council fork {self.run}` reuses the unchanged steps"
@@ -134,34 +134,34 @@ class Ledger:
             self.calls["replayed"] += 1
         return result
 
-    def inherited(self, key: str, print_: str) -> Outcome | None:
+    def find_inherited(self, key: str, fingerprint: str) -> Outcome | None:
         """Return the parent's result of this step, if the run is a fork and it applies."""
-        found = self.parent.outcome(key, print_) if self.parent else None
+        found = self.source.find_result(key, fingerprint) if self.source else None
         self.calls["replayed"] += found is not None
         return found
 
-    def begin(self, key: str, print_: str, event: Event | None = None) -> None:
-        rows: list[Row] = [] if key in self.record.steps else [("step", (key, print_))]
-        self.record.steps[key] = print_
+    def begin_step(self, key: str, fingerprint: str, event: Event | None = None) -> None:
+        rows: list[Row] = [] if key in self.record.steps else [("step", (key, fingerprint))]
+        self.record.steps[key] = fingerprint
         if event:
-            self.tell(event, *rows)
+            self.emit(event, *rows)
         else:
             self.store.post(self.run, rows)
 
-    async def accept(self, key: str, outcome: Outcome, event: Event) -> None:
+    async def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
         self._live.pop(key, None)
         self.record.results[key] = outcome
-        rows: list[Row] = [("result", (key, _compact(outcome.as_json()))), ("hush", (key,))]
-        await self.tell_safely(event, *rows)
+        rows: list[Row] = [("result", (key, _dump_compact(outcome.as_json()))), ("hush", (key,))]
+        await self.emit_durably(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
 
-    def another_sat(self, key: str, seat: str) -> bool:
+    def has_other_member(self, key: str, seat: str) -> bool:
         """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
         others: dict[str, list[str]] = (self.record.setup.get("fork") or {}).get("others", {})
         return key.partition("/")[0] in others.get(seat, ())
 
-    def absence(self, phase: str, key: str) -> Json | None:
+    def find_absence(self, phase: str, key: str) -> Json | None:
         found: Json | None = self.record.phases.get(phase, {}).get(key)
         return found
 
@@ -170,11 +170,11 @@ class Ledger:
             return
         self.record.phases[phase] = absences
         absent = sorted(absence["seat"] for absence in absences.values())
-        await self.tell_safely(ev.PhaseEnded(phase, absent), ("phase", (phase, _compact(absences))))
+        await self.emit_durably(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))))
 
     async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
         """Write the closing event, the status and the report in one transaction."""
-        row = self._stamp(event)
+        row = self._append_event(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
         await self.store.write(self.run, [row, ("close", (event.status, self.record.report))])
 
@@ -183,7 +183,7 @@ class Ledger:
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
 
-    async def intend(
+    async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None
     ) -> Attempt:
         past = self.attempts(key)
@@ -191,46 +191,46 @@ class Ledger:
         past.append(attempt)
         self.calls["made"] += 1
         told = ev.Attempted(key, seat, attempt.n, member, why, most)
-        await self.tell_safely(told, ("intent", (key, attempt.n, member, body, time.time())))
+        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
         return attempt
 
-    def settle(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
+    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill; the step's result or the next attempt flushes it to disk."""
         attempt.result = result
-        rows: list[Row] = [("settled", (key, attempt.n, _compact(result), time.time()))]
-        self.store.post(self.run, [*rows, *self._charged(bill)])
+        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
+        self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
-    def charge(self, bill: ev.Billed | None) -> None:
+    def record_charge(self, bill: ev.Billed | None) -> None:
         """Record the bill of a request that got no answer."""
         if bill:
-            self.store.post(self.run, self._charged(bill))
+            self.store.post(self.run, self._charge_rows(bill))
 
-    def _charged(self, bill: ev.Billed | None) -> list[Row]:
+    def _charge_rows(self, bill: ev.Billed | None) -> list[Row]:
         """Return the spending row, with an event unless the charge is zero."""
         if bill is None:
             return []
-        charged = nanos(Decimal(str(bill.usd)))
+        charged = usd_to_nanos(Decimal(str(bill.usd)))
         held = self.record.spending[bill.key, bill.n]
         self.record.spending[bill.key, bill.n] = replace(held, charged=charged, estimated=bill.estimated)
         row: Row = ("charge", (bill.key, bill.n, charged, int(bill.estimated)))
-        return [row, self._stamp(bill)] if charged else [row]
+        return [row, self._append_event(bill)] if charged else [row]
 
-    def murmur(self, key: str, seat: str, piece: str) -> None:
+    def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
         now = time.time()
         last, pieces = self._live.get(key, (0.0, []))
         pieces.append(piece)
-        if now - last >= MURMUR_EVERY:
+        if now - last >= STREAM_WRITE_INTERVAL_S:
             self.store.post(self.run, [("live", (key, "".join(pieces), now))])
             last = now
         self._live[key] = (last, pieces)
-        self.listen(Entry(0, now, ev.Delta(key, seat, piece)))
+        self.on_event(Entry(0, now, ev.Delta(key, seat, piece)))
 
-    def hush(self, key: str) -> None:
+    def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
         if self._live.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
 
 
-def _compact(value: Json) -> str:
+def _dump_compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -12,7 +12,7 @@ from council.types import OK_STATES, Json, Usage
 
 
 @dataclass(slots=True)
-class Said:
+class StatementMinutes:
     """One complete statement."""
 
     key: str
@@ -30,7 +30,7 @@ class Said:
 
 
 @dataclass(slots=True)
-class Missed:
+class AbsenceMinutes:
     """One absence."""
 
     key: str
@@ -47,8 +47,8 @@ class PhaseMinutes:
     started: float
     ended: float | None = None
     asked: list[str] = field(default_factory=list)
-    said: dict[str, Said] = field(default_factory=dict)
-    absent: dict[str, Missed] = field(default_factory=dict)
+    said: dict[str, StatementMinutes] = field(default_factory=dict)
+    absent: dict[str, AbsenceMinutes] = field(default_factory=dict)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)  # per reader: label → seat
 
 
@@ -100,7 +100,7 @@ class Minutes:
     troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
     cap: float | None = None  # cost limit in dollars
     priced: set[str] = field(default_factory=set)  # members whose price is known
-    open: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
+    open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
     report_path: str = ""
@@ -108,25 +108,25 @@ class Minutes:
     seconds: float = 0.0  # working time, without the pauses between processes
     fetching: ev.Fetching | None = None
     seq: int = 0
-    _last: float = 0.0
+    _last_at: float = 0.0
 
     @classmethod
     def fold(cls, entries: Iterable[Entry]) -> Minutes:
         """Build the minutes of a run from its entries."""
         minutes = cls()
         for entry in entries:
-            minutes.hear(entry)
+            minutes.on_event(entry)
         return minutes
 
-    def hear(self, entry: Entry) -> None:
+    def on_event(self, entry: Entry) -> None:
         """Apply one event."""
         if isinstance(entry.event, ev.Resumed):
-            self._last = entry.at
-        elif not isinstance(entry.event, ev.PASSING):
-            self.seconds += max(0.0, entry.at - self._last) if self._last else 0.0
-            self._last = entry.at
+            self._last_at = entry.at
+        elif not isinstance(entry.event, ev.TRANSIENT_EVENTS):
+            self.seconds += max(0.0, entry.at - self._last_at) if self._last_at else 0.0
+            self._last_at = entry.at
         self.seq = max(self.seq, entry.seq)
-        TAKE_DOWN[type(entry.event)](self, entry.event, entry.at)
+        HANDLERS[type(entry.event)](self, entry.event, entry.at)
 
     def seat(self, name: str) -> SeatMinutes:
         """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""
@@ -135,32 +135,32 @@ class Minutes:
         return self.seats.setdefault(name, SeatMinutes(name))
 
     @property
-    def planned(self) -> list[SeatMinutes]:
+    def planned_seats(self) -> list[SeatMinutes]:
         """The seats of the plan in seating order, without explorers and other helpers."""
         return [self.seats[seat["name"]] for seat in self.plan.get("seats", [])]
 
     @property
-    def everyone(self) -> list[SeatMinutes]:
+    def all_seats(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
 
     def helpers(self, name: str) -> list[SeatMinutes]:
         """Return the helpers of a seat. Their names start with the name of the seat."""
-        names = {seat.name for seat in self.planned}
+        names = {seat.name for seat in self.planned_seats}
         return [seat for seat in self.seats.values() if seat.name not in names and seat.name.startswith(f"{name}-")]
 
     def host(self, helper: str) -> str:
         """Return the seat a helper works for; empty for a seat of the plan."""
-        names = [seat.name for seat in self.planned]
+        names = [seat.name for seat in self.planned_seats]
         return "" if helper in names else next((name for name in names if helper.startswith(f"{name}-")), "")
 
-    def is_apart(self, phase: str) -> bool:
+    def is_private_phase(self, phase: str) -> bool:
         """Return whether a phase is private to a seat and its helpers: `judge/judge-1/questions`."""
         return not self.seats.keys().isdisjoint(phase.split("/")[1:])
 
     @property
     def rounds(self) -> list[PhaseMinutes]:
         """The phases of the whole council, without those private to a seat."""
-        return [phase for phase in self.phases.values() if not self.is_apart(phase.name)]
+        return [phase for phase in self.phases.values() if not self.is_private_phase(phase.name)]
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
@@ -168,17 +168,17 @@ class Minutes:
         return {reader: labels for phase in self.phases.values() for reader, labels in phase.labels.items()}
 
     @property
-    def statements(self) -> list[Said]:
+    def statements(self) -> list[StatementMinutes]:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
-    def is_taken_over(self, said: Said | None) -> bool:
+    def is_from_fork(self, said: StatementMinutes | None) -> bool:
         """Return whether a statement was copied from the run that this one is a fork of."""
         return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))
 
     @property
-    def absences(self) -> list[Missed]:
+    def absences(self) -> list[AbsenceMinutes]:
         """Absences by phase, then in seating order, so that two reports of one run do not differ by timing."""
-        place = {seat.name: n for n, seat in enumerate(self.everyone)}
+        place = {seat.name: n for n, seat in enumerate(self.all_seats)}
         return [
             missed
             for phase in self.phases.values()
@@ -186,56 +186,56 @@ class Minutes:
         ]
 
     @property
-    def heard(self) -> int:
+    def answered_count(self) -> int:
         """The number of seats, without the chair, that made a statement."""
-        return sum(1 for seat in self.planned if seat.statements)
+        return sum(1 for seat in self.planned_seats if seat.statements)
 
     @property
     def usage(self) -> Usage:
-        return sum((seat.usage for seat in self.everyone), Usage())
+        return sum((seat.usage for seat in self.all_seats), Usage())
 
     @property
     def usd(self) -> float:
         """Dollars billed so far, for members with a known price, without open requests."""
-        return round(sum(seat.usd for seat in self.everyone), 9)
+        return round(sum(seat.usd for seat in self.all_seats), 9)
 
-    def in_doubt(self, *seats: str) -> float:
+    def in_doubt_usd(self, *seats: str) -> float:
         """Return the maximum cost of open requests, of these seats or of all."""
-        amounts = [sent.most or 0.0 for sent in self.open.values() if not seats or sent.seat in seats]
+        amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
         return round(sum(amounts), 9)
 
-    def phase(self, name: str, at: float) -> PhaseMinutes:
+    def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
         return self.phases.setdefault(name, PhaseMinutes(name, at))
 
 
-def _convened(m: Minutes, event: ev.Convened, at: float) -> None:
+def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
     m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
     m.cap = event.plan.get("cap")
     for seat in event.plan.get("seats", []):
-        m.seats[seat["name"]] = _planned(seat)
+        m.seats[seat["name"]] = _seat_from_plan(seat)
     if chair := event.plan.get("chair"):
-        m.chair = _planned(chair)
+        m.chair = _seat_from_plan(chair)
 
 
-def _planned(seat: Json) -> SeatMinutes:
+def _seat_from_plan(seat: Json) -> SeatMinutes:
     return SeatMinutes(seat["name"], seat["role"] or "", seat["perspective"] or "", seat["model"], seat["vendor"])
 
 
-def _resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
+def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
     m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
     m.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
-def _phase(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
-    m.phase(event.phase, at)
+def _apply_phase_started(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
+    m.ensure_phase(event.phase, at)
 
 
-def _phase_ended(m: Minutes, event: ev.PhaseEnded, at: float) -> None:
-    m.phase(event.phase, at).ended = at
+def _apply_phase_ended(m: Minutes, event: ev.PhaseEnded, at: float) -> None:
+    m.ensure_phase(event.phase, at).ended = at
 
 
-def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
-    phase = m.phase(event.phase, at)
+def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
+    phase = m.ensure_phase(event.phase, at)
     phase.absent.pop(event.seat, None)
     if event.seat not in phase.asked:
         phase.asked.append(event.seat)
@@ -245,32 +245,32 @@ def _asked(m: Minutes, event: ev.Asked, at: float) -> None:
     seat.mid_word, seat.reason = False, ""
 
 
-def _attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
+def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat = m.seat(event.seat)
     seat.words, seat.mid_word = 0, False
     if event.most is not None:
         m.priced.add(event.member)
-    m.open[event.key, event.n] = event
+    m.open_attempts[event.key, event.n] = event
     m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:
         seat.trouble = event.why
         m.troubles.append(event)
 
 
-def _faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
+def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
     m.troubles.append(event)
-    m.open.pop((event.key, event.n), None)
+    m.open_attempts.pop((event.key, event.n), None)
     m.seat(event.seat).trouble = f"{event.kind}: {event.detail}"
 
 
-def _billed(m: Minutes, event: ev.Billed, at: float) -> None:
-    m.open.pop((event.key, event.n), None)
+def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
+    m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
     seat.usd = round(seat.usd + event.usd, 9)
     seat.estimated |= event.estimated
 
 
-def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
+def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
     continues_word = seat.mid_word and not event.text[:1].isspace()
@@ -278,18 +278,18 @@ def _delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
 
 
-def _come_back(m: Minutes, key: str) -> None:
+def _close_attempts(m: Minutes, key: str) -> None:
     """Remove the open requests of a step that has ended."""
-    m.open = {place: sent for place, sent in m.open.items() if sent.key != key}
+    m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
 
 
-def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
+def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
-    m.phase(event.phase, at).said[event.seat] = Said(
+    m.ensure_phase(event.phase, at).said[event.seat] = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped,
     )  # fmt: skip
-    _come_back(m, event.key)
+    _close_attempts(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
     seat.usage += usage
@@ -299,44 +299,44 @@ def _stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat.words = len(event.said.split())
 
 
-def _absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
-    missed = Missed(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
-    m.phase(event.phase, at).absent[event.seat] = missed
-    _come_back(m, event.key)
+def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
+    missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
+    m.ensure_phase(event.phase, at).absent[event.seat] = missed
+    _close_attempts(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
     seat.attempts += event.attempts
     seat.usage += Usage.from_json(event.usage)
 
 
-def _noted(m: Minutes, event: ev.Noted, at: float) -> None:
+def _apply_noted(m: Minutes, event: ev.Noted, at: float) -> None:
     m.notes.append(event)
 
 
-def _labelled(m: Minutes, event: ev.Labelled, at: float) -> None:
-    m.phase(event.phase, at).labels[event.reader] = event.labels
+def _apply_labelled(m: Minutes, event: ev.Labelled, at: float) -> None:
+    m.ensure_phase(event.phase, at).labels[event.reader] = event.labels
 
 
-def _voted(m: Minutes, event: ev.Voted, at: float) -> None:
+def _apply_voted(m: Minutes, event: ev.Voted, at: float) -> None:
     m.files[f"{event.phase}/{event.seat}"] = event.file
 
 
-def _fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
+def _apply_fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
     m.fetching = event if event.done < event.total else None
 
 
-def _closed(m: Minutes, event: ev.Closed, at: float) -> None:
+def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
     m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
     m.verdict, m.calls, m.report_path = event.verdict, dict(event.calls), event.report_path
 
 
-def _nothing(m: Minutes, event: Any, at: float) -> None:
+def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
     """Ignore an event that does not change the minutes."""
 
 
-TAKE_DOWN: dict[type, Callable[[Minutes, Any, float], None]] = {
-    ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
-    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Billed: _billed, ev.Delta: _delta, ev.Stated: _stated,
-    ev.WasAbsent: _absent, ev.LookedUp: _nothing, ev.Noted: _noted, ev.Labelled: _labelled, ev.Voted: _voted,
-    ev.Fetching: _fetching, ev.Closed: _closed,
+HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {
+    ev.Convened: _apply_convened, ev.Resumed: _apply_resumed, ev.PhaseStarted: _apply_phase_started, ev.PhaseEnded: _apply_phase_ended,
+    ev.Asked: _apply_asked, ev.Attempted: _apply_attempted, ev.Faulted: _apply_faulted, ev.Billed: _apply_billed, ev.Delta: _apply_delta, ev.Stated: _apply_stated,
+    ev.WasAbsent: _apply_absent, ev.LookedUp: _apply_nothing, ev.Noted: _apply_noted, ev.Labelled: _apply_labelled, ev.Voted: _apply_voted,
+    ev.Fetching: _apply_fetching, ev.Closed: _apply_closed,
 }  # fmt: skip

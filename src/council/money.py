@@ -9,7 +9,19 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from council.types import Json, Usage
 
 # Fault kinds that are never billed; a request with any other fault may be billed.
-UNPAID = ("net", "rate", "quota", "overload", "size", "model", "auth", "endpoint", "parameter", "script", "cli:start")
+UNBILLED_FAULTS = (
+    "net",
+    "rate",
+    "quota",
+    "overload",
+    "size",
+    "model",
+    "auth",
+    "endpoint",
+    "parameter",
+    "script",
+    "cli:start",
+)
 MILLION = Decimal(1_000_000)
 NANO = Decimal(1_000_000_000)  # the store uses integer billionths of a dollar, so that sums are exact
 
@@ -31,26 +43,26 @@ class Price:
     rates: Rates
     tiers: tuple[tuple[int, Rates], ...] = field(default=())  # (start in input tokens, rates), ascending
 
-    def at(self, tokens: int) -> Rates:
+    def rates_for(self, tokens: int) -> Rates:
         above = [rates for start, rates in self.tiers if tokens > start]
         return above[-1] if above else self.rates
 
     def as_json(self) -> Json:
-        return {**_plain(self.rates), "tiers": [[start, _plain(rates)] for start, rates in self.tiers]}
+        return {**_rates_to_json(self.rates), "tiers": [[start, _rates_to_json(rates)] for start, rates in self.tiers]}
 
     @classmethod
     def from_json(cls, value: Json) -> Price:
-        tiers = tuple((int(start), _rates(rates)) for start, rates in value["tiers"])
-        return cls(_rates(value), tiers)
+        tiers = tuple((int(start), _rates_from_json(rates)) for start, rates in value["tiers"])
+        return cls(_rates_from_json(value), tiers)
 
 
-NOTHING = Decimal(0)
-FREE = Price(Rates(NOTHING, NOTHING, NOTHING, NOTHING))
+ZERO = Decimal(0)
+FREE = Price(Rates(ZERO, ZERO, ZERO, ZERO))
 
 
-def exact(usage: Usage, price: Price) -> Decimal:
+def exact_cost(usage: Usage, price: Price) -> Decimal:
     """Return the exact cost. `usage.input` includes the cached and written tokens, which have different rates."""
-    rates = price.at(usage.input)
+    rates = price.rates_for(usage.input)
     uncached = max(0, usage.input - usage.cached - usage.written)
     sums = (
         uncached * rates.input,
@@ -58,38 +70,38 @@ def exact(usage: Usage, price: Price) -> Decimal:
         usage.written * rates.write,
         usage.output * rates.output,
     )
-    return sum(sums, NOTHING) / MILLION
+    return sum(sums, ZERO) / MILLION
 
 
 def cost(usage: Usage, price: Price) -> float:
     """Return the cost in dollars."""
-    return float(exact(usage, price))
+    return float(exact_cost(usage, price))
 
 
-def at_most(tokens: int, output: int, price: Price) -> Decimal:
+def max_cost(tokens: int, output: int, price: Price) -> Decimal:
     """Return the maximum cost of one call: all input at the highest input rate, and the maximum output."""
-    rates = price.at(tokens)
+    rates = price.rates_for(tokens)
     return (tokens * max(rates.input, rates.write, rates.cached) + output * rates.output) / MILLION
 
 
-def nanos(dollars: Decimal, *, up: bool = False) -> int:
+def usd_to_nanos(usd: Decimal, *, up: bool = False) -> int:
     """Convert dollars to nanodollars. Round reservations up."""
-    return int((dollars * NANO).to_integral_value(ROUND_CEILING if up else ROUND_HALF_EVEN))
+    return int((usd * NANO).to_integral_value(ROUND_CEILING if up else ROUND_HALF_EVEN))
 
 
-def dollars(nanos: int) -> float:
+def nanos_to_usd(nanos: int) -> float:
     return float(Decimal(nanos) / NANO)
 
 
-def shown(usd: float) -> str:
+def format_usd(usd: float) -> str:
     """Format dollars as `$0.31`, or with two significant digits below ten cents: `$0.0042`."""
     places = 2 if usd >= 0.095 or usd <= 0 else 1 - math.floor(math.log10(usd))
     return f"${usd:,.{places}f}"
 
 
-def _plain(rates: Rates) -> Json:
+def _rates_to_json(rates: Rates) -> Json:
     return {name: str(rate) for name, rate in asdict(rates).items()}
 
 
-def _rates(value: Json) -> Rates:
+def _rates_from_json(value: Json) -> Rates:
     return Rates(*(Decimal(value[name]) for name in ("input", "cached", "write", "output")))

@@ -15,26 +15,26 @@ from council import events as ev
 from council import protocols, replies
 from council.council import Council
 from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
-from council.estimate import Call, Prices, call_of, estimate, harder
+from council.estimate import PriceLookup, RehearsedCall, build_call, estimate_cost, with_effort
 from council.events import Entry
 from council.intent import Intent, focus_line
 from council.ledger import Ledger, NullStore
 from council.members.base import Member
-from council.members.scripted import instance
+from council.members.scripted import example_value
 from council.packet import Selection, build
-from council.panel import Panel, Where
-from council.prompting import Prompts, dossier
+from council.panel import Panel, PanelContext
+from council.prompting import Prompts, build_dossier
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.record import Record
 from council.replies import OUTPUT_SCHEMA, Reply, SubQuestions
-from council.rules.seating import Place, seat_council
+from council.rules.seating import SeatAssignment, seat_council
 from council.settings import Settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
 
-NO_PACKET = Packet()
-SMALL_PACKET = 1500  # tokens of material for small members
-WEIGHTY = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
+EMPTY_PACKET = Packet()
+SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
+HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Plan:
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
 
-    def ready(self) -> None:
+    def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
         self.protocol.load()
         if self.refusal:
@@ -101,7 +101,7 @@ def question_from(setup: Json) -> Question:
 
 def roster_from(setup: Json) -> Roster:
     seats, chair, helpers = (setup["roster"][part] for part in ("seats", "chair", "helpers"))
-    return Roster(tuple(map(_seat_from, seats)), _seat_from(chair) if chair else None, tuple(map(_seat_from, helpers)))
+    return Roster(tuple(map(_load_seat, seats)), _load_seat(chair) if chair else None, tuple(map(_load_seat, helpers)))
 
 
 def packet_from(setup: Json) -> Packet:
@@ -113,13 +113,15 @@ def packet_from(setup: Json) -> Packet:
     return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
 
 
-def _seat_from(value: Json) -> Seat:
+def _load_seat(value: Json) -> Seat:
     """Return a stored seat, ignoring the fields of older versions."""
     known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
     return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
 
 
-def context_for(question: Question, roster: Roster, packet: Packet = NO_PACKET, today: str = "2026-01-01") -> Json:
+def template_context(
+    question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
+) -> Json:
     """Return the variables of every prompt besides the question and the seat."""
     focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
     return {"focus": focus, "packet": packet, "today": today}
@@ -142,35 +144,35 @@ class Material:
 
 
 async def make_plan(
-    intent: Intent, where: Where, member: Callable[[str], Member], material: Material | None = None,
-    *, price: Prices = lambda name: None,
+    intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
+    *, price: PriceLookup = lambda name: None,
 ) -> Plan:  # fmt: skip
-    protocol = protocols.find(intent.protocol)
+    protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
-    panel = _panel(protocol, question.task, options, where)
+    panel = _load_panel(protocol, question.task, options, where)
     options |= panel.options
-    roster, notices, advice = _seated(protocol, panel, where)
-    strangers = _strangers(roster, where.settings)
-    roster = _sized(roster, member)
-    packet = await asyncio.to_thread(_packed, question, roster, where.folder, material or Material())
-    phases, calls, *ways = await _rehearsed(protocol, roster, question, options, packet)
-    shorter, longer = ([harder(call, where.settings.effort) for call in way] for way in ways)
+    roster, notices, advice = _seat_roster(protocol, panel, where)
+    strangers = _check_seat_flags(roster, where.settings)
+    roster = _mark_small_seats(roster, member)
+    packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
+    phases, calls, *ways = await _rehearse_both_ways(protocol, roster, question, options, packet)
+    shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
     return Plan(
         protocol, intent.why, question, options, roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
-        cost=estimate(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
-        unpriced=tuple(name for name in roster.everybody if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_too_quick(protocol, question, options), *strangers, *_about(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+        cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_warn_quick(protocol, question, options), *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 
-def _strangers(roster: Roster, settings: Settings) -> list[str]:
+def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
     """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
     names = [seat.name for seat in roster.seats]
     set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
     for seat in set_here:
-        if seat not in (*names, *protocols.every_seat()):
+        if seat not in (*names, *protocols.fixed_seat_names()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
                 f'--seat sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
@@ -178,7 +180,7 @@ def _strangers(roster: Roster, settings: Settings) -> list[str]:
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 
 
-def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
+def _load_panel(protocol: Protocol, task: str, options: Json, where: PanelContext) -> Panel:
     if not protocol.panel:
         return Panel(protocol.seats, protocol.chair)
     module, _, attribute = protocol.panel.partition(":")
@@ -186,84 +188,88 @@ def _panel(protocol: Protocol, task: str, options: Json, where: Where) -> Panel:
     return panel
 
 
-def _packed(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
+def _build_packet(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
     """Build the packet, truncated if a member is small; each cut is reported."""
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
-    fit = SMALL_PACKET if any(seat.small for seat in everyone) else None
+    fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
     return build(
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
-        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, said=question.text, earlier=material.earlier,
+        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
     )  # fmt: skip
 
 
-def _too_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
+def _warn_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
     quick = protocol.name == "quick" or options.get("quick")
-    said = WEIGHTY.search(f"{question.text} {question.target or ''}") if quick else None
+    said = HIGH_STAKES_WORDS.search(f"{question.text} {question.target or ''}") if quick else None
     return [f'"{said[0]}" needs more than one judge: drop --quick'] if said else []
 
 
-def _about(packet: Packet) -> list[str]:
+def _packet_warnings(packet: Packet) -> list[str]:
     matched = [f"used as target: {match}" for match in packet.matched]
     masked = [f"{packet.masked} secrets masked"] if packet.masked else []
     return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
 
 
-def _seated(protocol: Protocol, panel: Panel, where: Where) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
+def _seat_roster(
+    protocol: Protocol, panel: Panel, where: PanelContext
+) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
     names = [seat.name for seat in panel.seats]
     seating = seat_council(
-        names, where.settings, where.env, spread=protocol.spread, members=panel.members, everyone=panel.everyone,
-        chair=panel.presiding,
+        names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
+        chair=panel.chair_setting,
     )  # fmt: skip
-    taken = tuple(_taken(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
-    chair = _taken(panel.chair, seating.chair) if panel.chair else None
+    taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
+    chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
     return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
 
 
-def _taken(seat: Seat, place: Place) -> Seat:
+def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
     return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
 
 
-def _sized(roster: Roster, member: Callable[[str], Member]) -> Roster:
-    def sized(seat: Seat) -> Seat:
+def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster:
+    def mark_small(seat: Seat) -> Seat:
         return replace(seat, small=member(seat.member).small)
 
     return Roster(
-        tuple(map(sized, roster.seats)), roster.chair and sized(roster.chair), tuple(map(sized, roster.helpers))
+        tuple(map(mark_small, roster.seats)),
+        roster.chair and mark_small(roster.chair),
+        tuple(map(mark_small, roster.helpers)),
     )
 
 
 # The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
-Rehearsed = tuple[tuple[Json, ...], tuple[int, int], tuple[Call, ...], tuple[Call, ...]]
-_KNOWN: dict[tuple[object, ...], Rehearsed] = {}
-MOST_KNOWN = 256
+Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
+_REHEARSALS: dict[tuple[object, ...], Rehearsal] = {}
+MAX_CACHED_REHEARSALS = 256
 
 
-async def _rehearsed(
+async def _rehearse_both_ways(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
-) -> Rehearsed:
+) -> Rehearsal:
     """Rehearse with agreeing and with disagreeing seats. The result does not depend on the question's text, so it is cached."""
     key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
-    if packet.empty and key in _KNOWN:
-        return _KNOWN[key]
-    ways: tuple[list[Call], list[Call]] = [], []
+    if packet.empty and key in _REHEARSALS:
+        return _REHEARSALS[key]
+    ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
     contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
     await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
     shorter, longer = sorted(map(tuple, ways), key=len)
-    done = _phases(contested), (len(shorter), len(longer)), shorter, longer
-    if packet.empty and len(_KNOWN) < MOST_KNOWN:
-        _KNOWN[key] = done
+    done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
+    if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
+        _REHEARSALS[key] = done
     return done
 
 
-def sent(plan: Plan) -> Json:
+def preview_packet(plan: Plan) -> Json:
     """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
     schema = OUTPUT_SCHEMA if plan.question.task == "validate" else None
-    return dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
+    return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
 
 
 async def rehearse(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = NO_PACKET, *, agree: bool,
-    calls: list[Call] | None = None,
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
+    calls: list[RehearsedCall] | None = None,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
@@ -271,16 +277,16 @@ async def rehearse(
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
-    answer = stand_in(agree, options.get("explorers") or 1)
+    answer = make_fake_caller(agree, options.get("explorers") or 1)
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
-            calls.append(call_of(step, prompts.mark, question.text))
+            calls.append(build_call(step, prompts.fence_mark, question.text))
         return await answer(step)
 
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=carry_out, context=context_for(question, roster, packet), effects={"look": _sees_nothing, "search": _finds_one},
+        carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
     )  # fmt: skip
     try:
         verdict = await protocol.load()(council, **options)
@@ -297,17 +303,17 @@ async def rehearse(
     return record.entries
 
 
-async def _sees_nothing(wanted: Json) -> list[Json]:
+async def _fake_lookup(wanted: Json) -> list[Json]:
     return []
 
 
-async def _finds_one(wanted: Json) -> list[Json]:
+async def _fake_search(wanted: Json) -> list[Json]:
     return [
         {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
     ]
 
 
-def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
+def make_fake_caller(agree: bool, explorers: int = 1) -> CarryOut:
     """Return a function that answers each step with a valid fake reply."""
     asked: Counter[str] = Counter()
 
@@ -315,23 +321,23 @@ def stand_in(agree: bool, explorers: int = 1) -> CarryOut:
         name, schema = step.ask.schema_name, step.ask.schema
         n, asked[name] = asked[name], asked[name] + 1
         await asyncio.sleep(0)  # let parallel asks start before the first answer
-        reply = instance(schema, agree) if schema else None
+        reply = example_value(schema, agree) if schema else None
         if name == SubQuestions.__name__:
             reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one per explorer
-        elif reply and not agree and (known := _reply_named(name)):
-            reply = known.differing(reply, n)
+        elif reply and not agree and (known := _find_reply_type(name)):
+            reply = known.vary(reply, n)
         return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
 
     return carry_out
 
 
-def _reply_named(name: str) -> type[Reply] | None:
+def _find_reply_type(name: str) -> type[Reply] | None:
     """Return a built-in reply type by its name; replies of third-party protocols are generated from their schema alone."""
     found = getattr(replies, name, None)
     return found if isinstance(found, type) and issubclass(found, Reply) else None
 
 
-def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
+def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
     asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
     seats = {event.seat for event in asked}
@@ -340,7 +346,7 @@ def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting += 1
-            name = _common(event.phase, seats)
+            name = _strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= waiting > 1
@@ -349,7 +355,7 @@ def _phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     return tuple(phases.values())
 
 
-def _common(phase: str, seats: set[str]) -> str:
+def _strip_seat_names(phase: str, seats: set[str]) -> str:
     """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
     first, *rest = phase.split("/")
     return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])

@@ -36,22 +36,22 @@ class Hold:
     run_cap: int | None = None
     day_cap: int | None = None
 
-    def row(self) -> tuple[object, ...]:
+    def as_row(self) -> tuple[object, ...]:
         return (self.key, self.n, self.member, self.at, self.day, self.price, self.reserved)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class BudgetRefusal:
     """Why a reservation failed: which cap, its amount, the amount spent or reserved, the amount requested."""
 
-    whose: str  # run | day
+    scope: str  # run | day
     cap: int
     spent: int
     wanted: int
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendingRow:
     """Stored spending of one request. `reserved` is None if the price is unknown, `charged` until there is an answer."""
 
     member: str
@@ -61,7 +61,7 @@ class Spent:
     estimated: bool = False
 
     @property
-    def counts(self) -> int:
+    def amount(self) -> int:
         return (self.reserved if self.charged is None else self.charged) or 0
 
 
@@ -82,7 +82,7 @@ class Record:
     results: dict[str, Outcome] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     phases: dict[str, Json] = field(default_factory=dict)
-    spending: dict[tuple[str, int], Spent] = field(default_factory=dict)  # by key and attempt number
+    spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
 
 
 class Store(Protocol):

@@ -13,27 +13,53 @@ from typing import Any
 
 from council.catalogue import Catalogue, Model, catalogue, is_reasoning, model_id, split_member
 from council.errors import ConfigError
-from council.settings_files import cache_folder, command_path, config_folder, data_folder, project_file, read_config
-from council.settings_keys import SPECIAL, VARIABLES, checked, nearest, parts, quoted
+from council.settings_files import (
+    cache_folder,
+    config_folder,
+    data_folder,
+    find_command,
+    find_project_file,
+    read_config,
+)
+from council.settings_keys import SPECIAL_MEMBERS, VARIABLES, closest_match, quote_value, split_key, validate_table
 
 __all__ = [
-    "BUILT_IN", "PROFILES", "SPECIAL", "Catalogue", "Model", "Profile", "Provider", "SeatSetting", "Settings", "cache_folder", "catalogue", "command_path",
-    "config_folder", "data_folder", "flatten", "is_reasoning", "load_settings", "model_id", "nearest", "quoted", "split_member",
+    "BUILT_IN",
+    "PROFILES",
+    "SPECIAL_MEMBERS",
+    "Catalogue",
+    "Model",
+    "Profile",
+    "Provider",
+    "SeatSetting",
+    "Settings",
+    "cache_folder",
+    "catalogue",
+    "closest_match",
+    "config_folder",
+    "data_folder",
+    "find_command",
+    "flatten",
+    "is_reasoning",
+    "load_settings",
+    "model_id",
+    "quote_value",
+    "split_member",
 ]  # fmt: skip
 
 BUILT_IN = "built-in"
-TIMEOUT, REASONING_TIMEOUT, PERSON_TIMEOUT = 120.0, 300.0, 3600.0
+DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 DEFAULTS: Mapping[str, Any] = {
     "report_dir": ".agents/council",
     "search": {"max_results": 5},
     "general": {"deliberate": True},
-    "human": {"timeout": PERSON_TIMEOUT},
+    "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
-FLAGS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
+FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ())}  # fmt: skip
-CHAIRS = ("chair", "referee")  # two names of the same seat
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +121,41 @@ class Settings:
     origins: Mapping[str, str]  # dotted key → source of its value
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
-    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": PERSON_TIMEOUT})
+    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     effort: str | None = None  # reasoning effort; None: the vendor's default
 
-    def given(self, key: str) -> bool:
+    def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
         return self.origins.get(key, BUILT_IN) != BUILT_IN
 
-    def deadline(self, *, reasoning: bool = False) -> float:
+    def seat_timeout(self, *, reasoning: bool = False) -> float:
         """Return the seconds a seat has for a phase. A profile's timeout does not apply to reasoning members."""
         by_profile = self.origins.get("timeout", BUILT_IN).startswith("flag --profile")
         if reasoning and (self.timeout is None or by_profile):
-            return REASONING_TIMEOUT
-        return TIMEOUT if self.timeout is None else self.timeout
+            return REASONING_TIMEOUT_S
+        return DEFAULT_TIMEOUT_S if self.timeout is None else self.timeout
 
 
 def load_settings(
-    folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NOTHING, config: Path | None = None
+    folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NO_FLAGS, config: Path | None = None
 ) -> Settings:
     """Merge all sources in order of precedence; later sources override earlier ones key by key."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, table in _layers(folder, env, flags, config):
-        for key, value in checked(table, origin):
+    for origin, table in _iter_layers(folder, env, flags, config):
+        for key, value in validate_table(table, origin):
             values[key], origins[key] = value, origin
-    variables = dict(_variables(env))
+    variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
-    return _assemble(values, origins, {name: value for name, (value, _) in variables.items()})
+    return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
 
 
 Layer = tuple[str, Mapping[str, Any]]
 
 
-def _layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None) -> Iterator[Layer]:
+def _iter_layers(
+    folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None
+) -> Iterator[Layer]:
     yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
     if host := env.get("OLLAMA_HOST", "").strip():
         # Detected like an API key, so a base_url in a configuration file takes precedence.
@@ -135,22 +163,22 @@ def _layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], conf
     user = config_folder(env) / "config.toml"
     if user.is_file():
         yield str(user), read_config(user)
-    if project := project_file(folder, env, config):
+    if project := find_project_file(folder, env, config):
         yield str(project), read_config(project)
-    yield from _profile(flags)
+    yield from _profile_layers(flags)
     if timeout := env.get("COUNCIL_TIMEOUT", "").strip():
-        yield "environment COUNCIL_TIMEOUT", {"timeout": _as_number(timeout)}
-    yield from _flags(flags)
+        yield "environment COUNCIL_TIMEOUT", {"timeout": _parse_number(timeout)}
+    yield from _flag_layers(flags)
 
 
 def _built_in_providers(env: Mapping[str, str]) -> dict[str, Any]:
     return {
-        name: {**row, "api_key_env": _first_set(row.get("api_key_env", [""]), env)}
+        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
         for name, row in catalogue().providers.items()
     }
 
 
-def _first_set(names: list[str], env: Mapping[str, str]) -> str:
+def _first_set_variable(names: list[str], env: Mapping[str, str]) -> str:
     return next((name for name in names if env.get(name, "").strip()), names[0])
 
 
@@ -162,35 +190,35 @@ def ollama_url(host: str) -> str:
     return (address if has_port or address.startswith("https") else f"{address}:11434") + "/v1"
 
 
-def _profile(flags: Mapping[str, Any]) -> Iterator[Layer]:
+def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
     name = flags.get("profile")
     if name is None:
         return
     if name not in PROFILES:
-        raise ConfigError(f"unknown profile {quoted(name)}: use one of {', '.join(PROFILES)}")
+        raise ConfigError(f"unknown profile {quote_value(name)}: use one of {', '.join(PROFILES)}")
     yield f"flag --profile={name}", {"timeout": PROFILES[name].timeout}
 
 
-def _flags(flags: Mapping[str, Any]) -> Iterator[Layer]:
-    for name, (written, under) in FLAGS.items():
+def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
+    for name, (written, under) in FLAG_KEYS.items():
         if flags.get(name) is not None:
             leaf = {name: flags[name]}
             yield f"flag {written}", {under[0]: leaf} if under else leaf
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
-        yield "flag --seat", {"chair": setting} if seat in CHAIRS else {"seats": {seat: setting}}
+        yield "flag --seat", {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}}
 
 
-def _variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
     for name, (kind, default) in VARIABLES.items():
         value = env.get(name, "").strip()
-        if value and not kind.fits(value) and not kind.fits(_as_number(value)):
-            raise ConfigError(f"environment variable {name} is {quoted(value)}: it must be {kind.what}")
+        if value and not kind.accepts(value) and not kind.accepts(_parse_number(value)):
+            raise ConfigError(f"environment variable {name} is {quote_value(value)}: it must be {kind.description}")
         if value or default is not None:
             yield name, (value, f"environment {name}") if value else (default or "", BUILT_IN)
 
 
-def _as_number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     """Return the number, or the text itself so that the later check reports it."""
     for read in (int, float):
         try:
@@ -200,26 +228,26 @@ def _as_number(text: str) -> Any:
     return text
 
 
-def _assemble(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
-    tree = _nested(values)
+def _build_settings(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
+    tree = _nest_keys(values)
     tables = {
         name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
     }
     return Settings(
-        providers={name: _provider(name, row, origins) for name, row in tree["providers"].items()},
-        seats={name: _seat(row) for name, row in tree.get("seats", {}).items()},
-        chair=_seat(tree.get("chair", {})),
+        providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
+        seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
+        chair=_build_seat(tree.get("chair", {})),
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
         report_dir=tree["report_dir"],
         variables=variables,
         origins=origins,
-        prices={name: _price(name, row, origins) for name, row in tree.get("prices", {}).items()},
+        prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
         **tables,
     )
 
 
-def _provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
+def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
     if not row.get("base_url"):
         raise ConfigError(
             f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
@@ -227,7 +255,7 @@ def _provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> 
     return Provider(name, **{"vendor": name, **row})
 
 
-def _price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> Mapping[str, float]:
+def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> Mapping[str, float]:
     for needed in ("input", "output"):
         if needed not in row:
             where = origins[f"prices.'{name}'"]
@@ -237,15 +265,15 @@ def _price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> M
     return row
 
 
-def _seat(row: Mapping[str, Any]) -> SeatSetting:
+def _build_seat(row: Mapping[str, Any]) -> SeatSetting:
     fallback = row.get("fallback")
     return SeatSetting(row.get("model"), None if fallback is None else tuple(fallback))
 
 
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def _nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in values.items():
-        *tables, leaf = parts(key)
+        *tables, leaf = split_key(key)
         place = tree
         for name in tables:
             place = place.setdefault(name, {})
@@ -255,16 +283,16 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
     """Return key, value and origin of every setting that has a value, for `council config --origin`."""
-    rows = [(key, _value(settings, key), origin) for key, origin in settings.origins.items()]
+    rows = [(key, _lookup_value(settings, key), origin) for key, origin in settings.origins.items()]
     if settings.timeout is None:
-        rows.append(("timeout", settings.deadline(), BUILT_IN))
+        rows.append(("timeout", settings.seat_timeout(), BUILT_IN))
     return sorted(
         (row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)), key=lambda row: row[0]
     )
 
 
-def _value(settings: Settings, key: str) -> Any:
+def _lookup_value(settings: Settings, key: str) -> Any:
     value: Any = settings
-    for part in parts(key):
+    for part in split_key(key):
         value = value[part] if isinstance(value, Mapping) else getattr(value, part)
     return value

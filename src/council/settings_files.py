@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from council.errors import ConfigError
-from council.settings_keys import quoted
+from council.settings_keys import quote_value
 
 
-def project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
+def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
     """Return the named file, or the project's nearest council.toml or pyproject.toml with [tool.council]."""
     named = config or env.get("COUNCIL_CONFIG", "").strip()
     if named:
         own = folder / Path(named).expanduser()
         if not own.is_file():
             raise ConfigError(
-                f"configuration file {quoted(named)} not found: pass another with --config or COUNCIL_CONFIG"
+                f"configuration file {quote_value(named)} not found: pass another with --config or COUNCIL_CONFIG"
             )
         return own
-    found = (path for place in _project_folders(folder.absolute()) if (path := _config_in(place)))
+    found = (path for place in _project_folders(folder.absolute()) if (path := _find_config_in(place)))
     return next(found, None)
 
 
@@ -36,19 +36,19 @@ def _project_folders(folder: Path) -> list[Path]:
     return line[: line.index(root) + 1]
 
 
-def _config_in(place: Path) -> Path | None:
+def _find_config_in(place: Path) -> Path | None:
     if (place / "council.toml").is_file():
         return place / "council.toml"
     pyproject = place / "pyproject.toml"
-    return pyproject if pyproject.is_file() and "council" in _read(pyproject) and read_config(pyproject) else None
+    return pyproject if pyproject.is_file() and "council" in _read_text(pyproject) and read_config(pyproject) else None
 
 
 def read_config(path: Path) -> Mapping[str, Any]:
     """Return the unvalidated tables of a configuration file; of a pyproject.toml only [tool.council]."""
     try:
-        tables: dict[str, Any] = tomllib.loads(_read(path))
+        tables: dict[str, Any] = tomllib.loads(_read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {quoted(error)}; fix that line") from None
+        raise ConfigError(f"{path} is not valid TOML: {quote_value(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
     return _tool_table(tables.get("tool", {}), path)
@@ -58,21 +58,21 @@ def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
     own = tools.get("council", {}) if isinstance(tools, Mapping) else {}
     if not isinstance(own, Mapping):
         raise ConfigError(
-            f'{path}: "tool.council" is {quoted(own)}, but it must be a table: write [tool.council] and put its keys below'
+            f'{path}: "tool.council" is {quote_value(own)}, but it must be a table: write [tool.council] and put its keys below'
         )
     return own
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"cannot read the configuration file {path}: {quoted(error)}; it must be readable UTF-8 text"
+            f"cannot read the configuration file {path}: {quote_value(error)}; it must be readable UTF-8 text"
         ) from None
 
 
-def command_path(name: str, env: Mapping[str, str]) -> Path | None:
+def find_command(name: str, env: Mapping[str, str]) -> Path | None:
     """Return the executable of that name on PATH. Relative PATH entries are skipped because they are not trusted."""
     places = (Path(entry) for entry in env.get("PATH", "").split(os.pathsep))
     found = (place / name for place in places if place.is_absolute())
@@ -80,27 +80,27 @@ def command_path(name: str, env: Mapping[str, str]) -> Path | None:
 
 
 def data_folder(env: Mapping[str, str]) -> Path:
-    return _own_folder(env, "COUNCIL_DATA", "XDG_DATA_HOME", "user_data_path")
+    return _resolve_folder(env, "COUNCIL_DATA", "XDG_DATA_HOME", "user_data_path")
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
-    return _own_folder(env, "COUNCIL_CACHE", "XDG_CACHE_HOME", "user_cache_path")
+    return _resolve_folder(env, "COUNCIL_CACHE", "XDG_CACHE_HOME", "user_cache_path")
 
 
 def config_folder(env: Mapping[str, str]) -> Path:
-    return _own_folder(env, "", "XDG_CONFIG_HOME", "user_config_path")
+    return _resolve_folder(env, "", "XDG_CONFIG_HOME", "user_config_path")
 
 
-def _own_folder(
+def _resolve_folder(
     env: Mapping[str, str],
-    own: str,
-    shared: str,
+    variable: str,
+    xdg_variable: str,
     kind: Literal["user_data_path", "user_cache_path", "user_config_path"],
 ) -> Path:
-    if own and env.get(own):
-        return Path(env[own]).expanduser()
-    if env.get(shared):
-        return Path(env[shared]) / "council"
+    if variable and env.get(variable):
+        return Path(env[variable]).expanduser()
+    if env.get(xdg_variable):
+        return Path(env[xdg_variable]) / "council"
     import platformdirs  # only needed if the variables are not set
 
     path: Path = getattr(platformdirs, kind)("council", appauthor=False)

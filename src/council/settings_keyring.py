@@ -13,7 +13,7 @@ from typing import Any
 
 from council.errors import UsageError
 from council.settings_files import config_folder
-from council.settings_keys import quoted
+from council.settings_keys import quote_value
 
 SERVICE = "council"
 NOT_INSTALLED = (
@@ -21,7 +21,7 @@ NOT_INSTALLED = (
 )
 
 
-def kept(env: Mapping[str, str]) -> list[str]:
+def stored_key_names(env: Mapping[str, str]) -> list[str]:
     """Return the names of the variables whose keys are stored."""
     try:
         names = json.loads(_names_file(env).read_text(encoding="utf-8"))
@@ -30,46 +30,46 @@ def kept(env: Mapping[str, str]) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def with_kept(env: Mapping[str, str]) -> dict[str, str]:
+def add_stored_keys(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment plus stored keys for variables that are not set. A locked keyring adds nothing."""
-    missing = [name for name in kept(env) if not env.get(name, "").strip()]
-    return {**env, **{name: key for name in missing if (key := recalled(name))}}
+    missing = [name for name in stored_key_names(env) if not env.get(name, "").strip()]
+    return {**env, **{name: key for name in missing if (key := load_key(name))}}
 
 
-def recalled(name: str) -> str:
+def load_key(name: str) -> str:
     """Return the stored key, or "" if the keyring is not available."""
     try:
-        return _keyring().get_password(SERVICE, name) or ""
+        return _load_keyring().get_password(SERVICE, name) or ""
     except Exception:  # backends raise many types; `council doctor` reports the failure
         return ""
 
 
-def keep(name: str, key: str, env: Mapping[str, str]) -> None:
+def store_key(name: str, key: str, env: Mapping[str, str]) -> None:
     """Store the key in the keyring and read it back to verify."""
-    ring = _keyring()
+    ring = _load_keyring()
     try:
         ring.set_password(SERVICE, name, key)
         there = ring.get_password(SERVICE, name) == key
     except Exception as error:
-        raise _shut(error) from None
+        raise _keyring_error(error) from None
     if not there:
-        raise _shut(None)
-    _write_names(sorted({*kept(env), name}), env)
+        raise _keyring_error(None)
+    _write_names(sorted({*stored_key_names(env), name}), env)
 
 
-def forget(name: str, env: Mapping[str, str]) -> None:
-    if name not in kept(env):
-        raise UsageError(f"no key is stored for {quoted(name)}: run `council keys` to list the stored keys")
-    ring = _keyring()
+def delete_key(name: str, env: Mapping[str, str]) -> None:
+    if name not in stored_key_names(env):
+        raise UsageError(f"no key is stored for {quote_value(name)}: run `council keys` to list the stored keys")
+    ring = _load_keyring()
     try:
         if ring.get_password(SERVICE, name) is not None:
             ring.delete_password(SERVICE, name)
     except Exception as error:
-        raise _shut(error) from None
-    _write_names([one for one in kept(env) if one != name], env)
+        raise _keyring_error(error) from None
+    _write_names([one for one in stored_key_names(env) if one != name], env)
 
 
-def _keyring() -> Any:
+def _load_keyring() -> Any:
     try:
         import keyring
         from keyring.backends import fail
@@ -80,7 +80,7 @@ def _keyring() -> Any:
     return keyring
 
 
-def _shut(error: Exception | None) -> UsageError:
+def _keyring_error(error: Exception | None) -> UsageError:
     why = f" ({type(error).__name__})" if error else ""  # its message could contain the key
     return UsageError(
         f"the system keyring failed{why}, nothing was changed: unlock it, or set the key as an environment variable"

@@ -12,35 +12,35 @@ Json = dict[str, Any]
 Message = dict[str, str]
 
 
-def sound(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone surrogates, which can be neither stored nor sent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def tokens_of(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return a conservative estimate: 3 bytes per token."""
     return -(-len(text.encode()) // 3)
 
 
-_RESPONSES = re.compile(
+_RESPONSE_LABELS = re.compile(
     r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
 )
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def replace_labels(text: str, names: Mapping[str, str]) -> str:
     """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
 
-    def name(found: re.Match[str]) -> str:
+    def replace_match(found: re.Match[str]) -> str:
         said = found[1] or found[2]
         known = set(re.findall(r"[A-Z]{1,2}", said)) <= names.keys()
         return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], said) if known else found[0]
 
-    return _RESPONSES.sub(name, text)
+    return _RESPONSE_LABELS.sub(replace_match, text)
 
 
-WORDS_OF = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
+STATEMENT_CUT_PREFIX = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
 OK_STATES = ("ok", "ok_repaired")
-OUT_FOR_THE_RUN = (
+STATES_OUT_FOR_RUN = (
     "timed_out",
     "failed(auth)",
     "failed(quota)",
@@ -101,7 +101,7 @@ class Roster:
     helpers: tuple[Seat, ...] = ()  # seats that another seat may call, by kind: "explorer"
 
     @property
-    def everybody(self) -> tuple[str, ...]:
+    def member_names(self) -> tuple[str, ...]:
         """Return every member that may be called, including fallbacks."""
         seats = (*self.seats, *((self.chair,) if self.chair else ()), *self.helpers)
         return tuple(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
@@ -157,11 +157,11 @@ class Packet:
 
     @property
     def bytes(self) -> int:
-        return sum(len(text.encode()) for text in self._texts())
+        return sum(len(text.encode()) for text in self._iter_texts())
 
     @property
     def tokens(self) -> int:
-        return sum(tokens_of(text) for text in self._texts())
+        return sum(estimate_tokens(text) for text in self._iter_texts())
 
     @property
     def holes(self) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class Packet:
             "remarks": list(self.remarks),
         }  # fmt: skip
 
-    def dossier(
+    def as_dossier(
         self,
         mode: str,
         perspective: str | None = None,
@@ -196,12 +196,12 @@ class Packet:
         }
         return {
             "council_packet": {
-                "version": "1.0", "mode": mode, "target": self.target, "context": self._context(),
+                "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(),
                 **{name: value for name, value in told.items() if value is not None},
             }
         }  # fmt: skip
 
-    def _context(self) -> Json:
+    def _context_json(self) -> Json:
         return {
             "files": [{"path": file.path, "content": file.content} for file in self.files],
             "diff": self.diff,
@@ -210,7 +210,7 @@ class Packet:
             **({"environment": self.environment} if self.environment else {}),
         }
 
-    def _texts(self) -> Iterator[str]:
+    def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
         yield from (self.diff, self.spec, *self.prior_decisions, self.environment)
 
@@ -246,11 +246,11 @@ Shrink = Callable[[Ask, float], tuple[Ask, tuple[str, ...]] | None]  # (ask, sha
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
+class SeatWatch:
     """Shared state between a phase and the call of one seat, for the grace period."""
 
-    spoke: bool = False  # part of the answer has arrived
-    leave: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
+    has_output: bool = False  # part of the answer has arrived
+    drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +261,11 @@ class Step:
     seat: str
     chain: tuple[str, ...]  # the requested member, then its fallbacks
     read: Callable[[str], Any]  # raises Fault("schema") with the validator's message
-    mend: Callable[[str, str], Ask]  # (answer text, validator's message) → the repair turn
+    repair: Callable[[str, str], Ask]  # (answer text, validator's message) → the repair turn
     timeout: float | None = None  # seconds for all attempts together; None: the member's default
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
-    chair: bool = False  # a chair may not be replaced by another seat
-    watch: Watch | None = None
+    is_chair: bool = False  # a chair may not be replaced by another seat
+    watch: SeatWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,27 +340,27 @@ class Round(Mapping[str, Statement[T]]):
     """Statements of one phase by seat name, in seating order, and the absent seats."""
 
     def __init__(self, statements: Sequence[Statement[T]] = (), absent: Sequence[Absence] = ()) -> None:
-        self._said = {statement.seat.name: statement for statement in statements}
+        self._statements = {statement.seat.name: statement for statement in statements}
         self.absent = {absence.seat.name: absence for absence in absent}
 
     def __getitem__(self, name: str) -> Statement[T]:
-        return self._said[name]
+        return self._statements[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._said)
+        return iter(self._statements)
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._statements)
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        return tuple(statement.seat for statement in self._said.values())
+        return tuple(statement.seat for statement in self._statements.values())
 
     def own(self, seat: Seat) -> Statement[T]:
-        return self._said[seat.name]
+        return self._statements[seat.name]
 
     def others(self, seat: Seat) -> list[Statement[T]]:
-        return [statement for name, statement in self._said.items() if name != seat.name]
+        return [statement for name, statement in self._statements.items() if name != seat.name]
 
     def seats_but(self, name: str) -> tuple[Seat, ...]:
         return tuple(seat for seat in self.seats if seat.name != name)
@@ -368,7 +368,7 @@ class Round(Mapping[str, Statement[T]]):
     def revised(self, later: Round[T]) -> Round[T]:
         """Return this round with later statements replacing earlier ones; seats without a later one keep theirs."""
         return Round(
-            [later.get(name, statement) for name, statement in self._said.items()], list(later.absent.values())
+            [later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values())
         )
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from council.convene import Convener
 from council.council import Council
-from council.doors.cli.words import PLANNED
+from council.doors.cli.words import RESERVED_COMMANDS
 from council.errors import EngineError, PromptError
-from council.protocols import EXPLORERS, Protocol, register
+from council.protocols import COLLABORATIVE_SEATS, Protocol, register
 from council.types import Verdict
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
 
@@ -163,18 +163,18 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
     (prompts / "fine.md").write_text("Tell {{ question }}.")
     (prompts / "late.md").write_text(text)
     name = f"late-{words}"
-    register(Protocol(name, two_steps, EXPLORERS, chair=None, prompts=prompts.parent))
+    register(Protocol(name, two_steps, COLLABORATIVE_SEATS, chair=None, prompts=prompts.parent))
     convener = Convener()
     with pytest.raises((PromptError, EngineError), match=words) as raised:
         await convener.plan([QUESTION], protocol=name)
     await convener.close()
-    assert raised.value.exit == 2
+    assert raised.value.exit_code == 2
     assert "\n" not in str(raised.value) and "late.md" in str(raised.value)
     assert (table.provider.log, table.runs()) == ([], [])
 
 
 @pytest.mark.behaviour("00-planned-commands")
-@pytest.mark.parametrize("word", PLANNED)
+@pytest.mark.parametrize("word", RESERVED_COMMANDS)
 def test_a_planned_command_says_so(table: Table, council: Terminal, word: str) -> None:
     check_refused(table, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
 

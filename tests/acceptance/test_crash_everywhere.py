@@ -14,7 +14,7 @@ import pytest
 from council.convene import Convener
 from council.errors import UnknownRun
 from council.minutes import Minutes
-from council.render.report import report
+from council.render.report import build_report
 from tests.acceptance.helpers import PHASES, Json, Table, die_at, settled
 from tests.fake_provider import Reply, Seen
 
@@ -52,8 +52,8 @@ def resume(table: Table) -> tuple[Json, int]:
             assert await convener.audit(run) == []
             minutes: Minutes = await convener.resume(run, lambda entry: None)
             assert await convener.audit(run) == []
-            assert await convener.store.check() == convener.store.litter() == []
-            return report(minutes), len(await convener.entries(run))
+            assert await convener.store.check_integrity() == convener.store.list_temp_files() == []
+            return build_report(minutes), len(await convener.entries(run))
         finally:
             await convener.close()
 

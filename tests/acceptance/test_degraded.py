@@ -9,7 +9,7 @@ import pytest
 
 from council.convene import Convener
 from council.council import Council
-from council.protocols import EXPLORERS, Protocol, register
+from council.protocols import COLLABORATIVE_SEATS, Protocol, register
 from council.types import Seat, Verdict
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark
 from tests.fake_provider import Reply
@@ -277,7 +277,7 @@ async def twice(council: Council) -> Verdict:
 async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(table: Table) -> None:
     (prompts := table.folder / "prompts" / "twice").mkdir(parents=True)
     (prompts / "say.md").write_text("Say something.")
-    seats = (*EXPLORERS, Seat("delta"))
+    seats = (*COLLABORATIVE_SEATS, Seat("delta"))
     register(Protocol("twice", twice, seats, chair=None, prompts=prompts.parent))
     table.configure(more='[seats.delta]\nmodel = "sim:delta"\nfallback = []\n')
     table.cast.instead |= {"alpha": Reply(hang=True), "beta": [SERVER_ERROR] * 3, "gamma": AUTH_ERROR}

@@ -10,8 +10,8 @@ import pytest
 
 from council import events as ev
 from council.convene import Convener
-from council.endings import Stop
-from council.render.report import report
+from council.endings import StopEvent
+from council.render.report import build_report
 from tests.acceptance.helpers import QUESTION, SEATS, Json, Table, Terminal, mark
 from tests.acceptance.judges.bench import Court, opinion
 from tests.acceptance.judges.conftest import court, project
@@ -187,7 +187,7 @@ def test_an_invalid_grace_is_rejected(table: Table, council: Terminal, value: st
 @pytest.mark.anyio
 @pytest.mark.behaviour("40-skipped-cancel")
 async def test_a_seat_that_was_not_asked_when_the_run_stopped_is_skipped(table: Table) -> None:
-    gate, stop = table.hold("draft", "gamma"), Stop()
+    gate, stop = table.hold("draft", "gamma"), StopEvent()
     convener = Convener()
 
     def listen(entry: ev.Entry) -> None:
@@ -201,6 +201,6 @@ async def test_a_seat_that_was_not_asked_when_the_run_stopped_is_skipped(table: 
         minutes = await run
     finally:
         await convener.close()
-    value = report(minutes)
+    value = build_report(minutes)
     assert (value["status"], value["chair"]["state"]) == ("incomplete", "skipped(cancel)")
     assert value["seats"][2]["state"] == "no_answer"

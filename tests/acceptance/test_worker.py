@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from council.convene import Convener
-from council.convene.summoning import call
+from council.convene.summoning import request_worker
 from council.convene.working import Worker
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
@@ -61,7 +61,7 @@ def queue_run(protocol: str = "collaborative", **env: str) -> str:
 
 
 def notify(run: str, **env: str) -> None:
-    asyncio.run(call(run, {**os.environ, **env}))
+    asyncio.run(request_worker(run, {**os.environ, **env}))
 
 
 # Crashes
@@ -150,7 +150,7 @@ def test_twenty_concurrent_runs_are_all_finished(detached: Table, council: Termi
 
         async def one() -> str:
             run = await convener.enqueue(plan)
-            await call(run, convener.env)
+            await request_worker(run, convener.env)
             return run
 
         return list(await asyncio.gather(*(one() for _ in range(20))))
@@ -175,7 +175,7 @@ def test_a_run_queued_while_the_worker_exits_is_not_lost(
         runs, plan = [], await convener.plan([QUESTION], protocol="triad")
         for _ in range(6):
             runs.append(await convener.enqueue(plan))
-            await call(runs[-1], convener.env)
+            await request_worker(runs[-1], convener.env)
             async for _entry in convener.follow(runs[-1]):
                 pass
         return runs
@@ -278,7 +278,7 @@ def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
 
 
 async def _serve(env: dict[str, str]) -> None:
-    await Worker(env, patience=0.0).serve()
+    await Worker(env, env_timeout=0.0).serve()
 
 
 # Shared limits and budget

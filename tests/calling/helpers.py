@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from council.calling.families import Families
-from council.calling.limits import Gate, open_gate
+from council.calling.families import FallbackPolicy
+from council.calling.limits import ConcurrencyLimit, no_limit
 from council.calling.loop import Caller
-from council.calling.purse import NoPurse, Purse
+from council.calling.purse import CallBudget, NoBudget
 from council.errors import Fault
 from council.ledger import Ledger
 from council.members.base import Member
@@ -44,13 +44,13 @@ async def call(
     *members: Member,
     timeout: Callable[[str], float] = lambda member: 10.0,
     resend: bool = True,
-    limit_for: Callable[[str], Gate] = open_gate,
-    fallbacks: Families | None = None,
-    budget: Purse | None = None,
+    limit_for: Callable[[str], ConcurrencyLimit] = no_limit,
+    fallbacks: FallbackPolicy | None = None,
+    budget: CallBudget | None = None,
 ) -> Outcome:
     by_name = {member.name: member for member in members}
     caller = Caller(
-        by_name.__getitem__, ledger, timeout, resend, limit_for, fallbacks or Families(), budget or NoPurse()
+        by_name.__getitem__, ledger, timeout, resend, limit_for, fallbacks or FallbackPolicy(), budget or NoBudget()
     )
     return await caller(the_step)
 

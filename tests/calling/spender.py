@@ -11,7 +11,7 @@ from council.calling.budget import Budget, Caps
 from council.calling.loop import Caller
 from council.ledger import Ledger
 from council.members.base import Member
-from council.members.registry import Members
+from council.members.registry import MemberRegistry
 from council.money import Price, Rates
 from council.record import Record
 from council.settings import load_settings
@@ -41,11 +41,11 @@ async def spend(folder: Path, url: str, run: str, count: int, caps: Caps) -> lis
     """Execute `count` concurrent steps over a real wire and a real store."""
     config = folder / f"{run}.toml"
     config.write_text(f'[providers.sim]\nbase_url = "{url}"\nmax_connections = 100\n', encoding="utf-8")
-    members = Members(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
+    members = MemberRegistry(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
     store = SqliteStore(folder / "store")
     record = Record(run, "a run", "here", 1.0, "s1", {})
     store.post(run, [("run", ("a run", "here", 1.0, "s1", "{}"))])
-    caller = Caller(members, Ledger(store, record), purse=Budget(store, record, a_dime, caps))
+    caller = Caller(members, Ledger(store, record), budget=Budget(store, record, a_dime, caps))
     try:
         return list(await asyncio.gather(*(caller(step(n)) for n in range(count))))
     finally:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.table import TABLE
+from council.calling.table import FAULT_TABLE
 from council.ledger import Ledger
-from council.members.base import UNCAPPED
-from council.money import FREE, UNPAID, Price, Rates
+from council.members.base import DEFAULT_MAX_TOKENS
+from council.money import FREE, UNBILLED_FAULTS, Price, Rates
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
@@ -38,7 +38,7 @@ def make_budget(ledger: Ledger, price: Price | None = DOLLAR, **caps: float) -> 
 
 
 def spent(ledger: Ledger) -> float:
-    return sum(row.counts for row in ledger.record.spending.values()) / 1e9
+    return sum(row.amount for row in ledger.record.spending.values()) / 1e9
 
 
 def reserved(ledger: Ledger) -> list[float]:
@@ -125,7 +125,7 @@ async def test_the_maximum_cost_is_reserved_before_a_request_is_sent(ledger: Led
 
 @pytest.mark.behaviour("40-reserve-worst-case")
 @pytest.mark.parametrize(
-    ("words", "most"), [(None, UNCAPPED), (100, 2048), (1500, 6300), (9000, UNCAPPED)]
+    ("words", "most"), [(None, DEFAULT_MAX_TOKENS), (100, 2048), (1500, 6300), (9000, DEFAULT_MAX_TOKENS)]
 )  # three times the requested words, within limits
 async def test_under_a_cap_every_request_sets_max_tokens(ledger: Ledger, words: int | None, most: int) -> None:
     seen: list[Ask] = []
@@ -143,9 +143,9 @@ async def test_under_a_cap_every_request_sets_max_tokens(ledger: Ledger, words: 
 
 
 async def test_without_a_cap_the_ask_is_unchanged(ledger: Ledger) -> None:
-    assert make_budget(ledger).bounded(ASK) == ASK
-    assert make_budget(ledger).bounded(an_ask(KEY)) == an_ask(KEY)
-    assert make_budget(ledger, day=1.0).bounded(ASK) == ASK  # keeps its own cap
+    assert make_budget(ledger).cap_output(ASK) == ASK
+    assert make_budget(ledger).cap_output(an_ask(KEY)) == an_ask(KEY)
+    assert make_budget(ledger, day=1.0).cap_output(ASK) == ASK  # keeps its own cap
 
 
 async def test_the_reservation_includes_thinking_tokens(ledger: Ledger) -> None:
@@ -173,7 +173,7 @@ async def test_an_answer_is_charged_by_its_usage(ledger: Ledger, store: SqliteSt
 
 
 @pytest.mark.behaviour("40-settle-real-usage")
-@pytest.mark.parametrize("kind", UNPAID)
+@pytest.mark.parametrize("kind", UNBILLED_FAULTS)
 async def test_an_unbilled_fault_costs_nothing(ledger: Ledger, kind: str) -> None:
     await call(ledger, step("sim:m1", ask=ASK), answering("sim:m1", fault(kind)), budget=make_budget(ledger))
     assert spent(ledger) == 0
@@ -190,7 +190,7 @@ async def test_a_request_that_may_be_billed_is_charged_its_reservation(ledger: L
 
 def test_unbilled_faults_are_in_the_fault_table() -> None:
     spec = {"net", "rate", "quota", "overload", "size", "model", "auth", "parameter"}  # "may be paid: no"
-    assert spec <= set(UNPAID) <= TABLE.keys()
+    assert spec <= set(UNBILLED_FAULTS) <= FAULT_TABLE.keys()
 
 
 @pytest.mark.behaviour("40-estimated-where-not-told")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from council import events as ev
-from council.calling.changes import Failed, following, missing, share_in
-from council.calling.table import TABLE, retries
+from council.calling.changes import FailedAttempt, find_missing_parameters, next_attempt, parse_share
+from council.calling.table import FAULT_TABLE, max_retries
 from council.ledger import Ledger
 from council.types import Answer, Usage
 from tests.calling.helpers import KEY, answering, call, events_of, fault, step
@@ -30,26 +30,26 @@ pytestmark = pytest.mark.anyio
     ],
 )  # fmt: skip
 def test_a_request_is_truncated_to_half_or_to_the_limit_the_vendor_states(words: str, share: float) -> None:
-    assert share_in(words) == share
+    assert parse_share(words) == share
 
 
 def test_a_truncated_answer_without_a_cap_is_retried_at_twice_its_output() -> None:
-    failed = Failed(step(), Double("one", str), an_ask(), fault("length"), written=20_000)
-    after = following(failed)
+    failed = FailedAttempt(step(), Double("one", str), an_ask(), fault("length"), output_tokens=20_000)
+    after = next_attempt(failed)
     assert after and after.ask.max_tokens == 40_000
 
 
 @pytest.mark.parametrize(("warm", "warmer"), [(None, 0.7), (0.2, 0.7), (0.7, 1.0), (1.0, 1.0)])
 def test_an_empty_answer_is_retried_at_a_higher_temperature(warm: float | None, warmer: float) -> None:
-    after = following(Failed(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
+    after = next_attempt(FailedAttempt(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
     assert after and after.ask.temperature == warmer
 
 
 def test_missing_parameters_are_listed_by_dotted_name() -> None:
     before = b'{"model": "m", "temperature": 1, "config": {"topK": 1, "thinking": {"level": 2}}, "messages": []}'
     after = b'{"model": "m", "config": {}, "messages": []}'
-    assert list(missing(before, after)) == ["temperature", "config.topK", "config.thinking"]
-    assert list(missing(b"no json", after)) == []
+    assert list(find_missing_parameters(before, after)) == ["temperature", "config.topK", "config.thinking"]
+    assert list(find_missing_parameters(b"no json", after)) == []
 
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
@@ -72,13 +72,13 @@ async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
 @pytest.mark.parametrize("kind", ["cut", "empty", "loop", "stub", "length", "schema", "parameter"])
 async def test_faults_with_one_retry_have_two_for_the_chair(ledger: Ledger, kind: str) -> None:
     outcome = await call(ledger, replace(step(), chair=True), answering("one", fault(kind)))
-    assert (outcome.state, outcome.attempts) == (TABLE[kind].state, 3)
+    assert (outcome.state, outcome.attempts) == (FAULT_TABLE[kind].state, 3)
 
 
 @pytest.mark.behaviour("40-chair-has-two-retries")
 @pytest.mark.parametrize("kind", ["stall", "refused", "auth", "quota", "model"])
 def test_stalls_and_permanent_faults_have_no_extra_retry_for_the_chair(kind: str) -> None:
-    assert retries(kind, chair=True) == retries(kind) == TABLE[kind].retries
+    assert max_retries(kind, chair=True) == max_retries(kind) == FAULT_TABLE[kind].retries
 
 
 async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> None:

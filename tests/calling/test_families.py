@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.calling.families import Families
+from council.calling.families import FallbackPolicy
 from council.calling.loop import Caller
 from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
@@ -34,7 +34,7 @@ def asked(seat: str, *vendors: str, phase: str = "draft") -> Step:
 
 def caller(ledger: Ledger, *members: Double) -> Caller:
     by_name = {member.name: member for member in members}
-    return Caller(by_name.__getitem__, ledger, lambda name: 10.0, families=Families(VOTERS))
+    return Caller(by_name.__getitem__, ledger, lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
 
 
 async def all_at_once(carry_out: Caller, *steps: Step) -> dict[str, Outcome]:
@@ -93,15 +93,15 @@ async def test_the_chair_does_not_occupy_a_vendor(ledger: Ledger) -> None:
 async def test_a_fault_of_the_answer_does_not_mark_the_vendor_as_down(ledger: Ledger) -> None:
     carry_out = caller(ledger, of("a", fault("refused"), "A."), of("b", "B."), of("d", "D."))
     await carry_out(asked("alpha", "a", "d"))
-    assert carry_out.families.down == set()
+    assert carry_out.fallbacks.down_vendors == set()
 
 
 async def test_a_vendor_that_answers_is_no_longer_down(ledger: Ledger) -> None:
     carry_out = caller(ledger, of("a", *[fault("server")] * 3, "A."), of("d", "D."))
     await carry_out(asked("alpha", "a", "d"))
-    assert carry_out.families.down == {"a"}
+    assert carry_out.fallbacks.down_vendors == {"a"}
     await carry_out(asked("alpha", "a", "d", phase="improve"))
-    assert carry_out.families.down == set()
+    assert carry_out.fallbacks.down_vendors == set()
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
@@ -139,7 +139,7 @@ async def test_a_resumed_step_continues_with_the_member_asked_before(ledger: Led
     chain = step("a:m", "b:m", "d:m")
     last = Hanging("d:m")
     last.vendor = "d"
-    families = Families({"alpha": "a", "beta": "b"})
+    families = FallbackPolicy({"alpha": "a", "beta": "b"})
     await interrupt(ledger, chain, last, of("a", fault("auth")), of("b", "never"), fallbacks=families)
     one, two, three = of("a", "never"), of("b", "never"), of("d", "D.")
     outcome = await call(await reload_ledger(store), chain, one, two, three)  # a new policy without history
@@ -150,9 +150,9 @@ async def test_a_resumed_step_continues_with_the_member_asked_before(ledger: Led
 async def test_a_fallback_keeps_its_seat_in_later_phases(ledger: Ledger) -> None:
     one = of("a", *[fault("server")] * 3, "A.", *[fault("server")] * 3)
     carry_out = caller(ledger, one, of("d", "D."), of("e", "E."))
-    carry_out.families.sitting["beta"] = "d"  # beta uses d for now
+    carry_out.fallbacks.serving_vendors["beta"] = "d"  # beta uses d for now
     first = await carry_out(asked("alpha", "a", "d", "e"))
-    carry_out.families.sitting["beta"] = "b"
+    carry_out.fallbacks.serving_vendors["beta"] = "b"
     one.answer = lambda key: fault("server")
     later = await carry_out(asked("alpha", "a", "d", "e", phase="improve"))
     assert (first.served_by, later.served_by) == ("e:m", "e:m")
@@ -163,18 +163,18 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     carry_out = caller(ledger, of("a", fault("quota")), of("d", "D."))
     drafted = asked("alpha", "a", "d")
     outcome = await carry_out(drafted)
-    ledger.begin(drafted.ask.key, "print")
-    await ledger.accept(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
+    ledger.begin_step(drafted.ask.key, "print")
+    await ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
     again = await reload_ledger(store)
-    families = Families.recalled(VOTERS, again.record)
-    assert families.gone("alpha", "a:m") == "failed(quota)"
+    families = FallbackPolicy.from_record(VOTERS, again.record)
+    assert families.exclusion_state("alpha", "a:m") == "failed(quota)"
     one, fallback = of("a", "never"), of("d", "D.")
     by_name = {"a:m": one, "d:m": fallback}
-    later = await Caller(by_name.__getitem__, again, families=families)(asked("alpha", "a", "d", phase="improve"))
+    later = await Caller(by_name.__getitem__, again, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
     assert (later.served_by, one.calls) == ("d:m", [])
 
 
 async def test_an_absent_seat_is_asked_again_when_the_run_resumes(ledger: Ledger, store: SqliteStore) -> None:
     await caller(ledger, of("a", fault("auth")), of("d", fault("auth")))(asked("alpha", "a", "d"))
-    families = Families.recalled(VOTERS, (await reload_ledger(store)).record)
-    assert (families.out, families.spoke) == ({}, {})
+    families = FallbackPolicy.from_record(VOTERS, (await reload_ledger(store)).record)
+    assert (families.excluded, families.last_member) == ({}, {})

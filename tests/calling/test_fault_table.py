@@ -15,10 +15,10 @@ import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.keeping import from_result
-from council.calling.table import TABLE
+from council.calling.keeping import result_from_json
+from council.calling.table import FAULT_TABLE
 from council.errors import BudgetSpent, QuorumLost
-from council.members.wires.member import OnWire
+from council.members.wires.member import WireMember
 from council.money import Price, Rates
 from council.render.plain import PlainView
 from council.replies import Reply as Form
@@ -57,16 +57,18 @@ class Heard:
     @property
     def charged(self) -> int:
         """Return the charged dollars, which equal tokens here."""
-        return round(sum(row.counts for row in self.sitting.record.spending.values()) / 1e9)
+        return round(sum(row.amount for row in self.sitting.record.spending.values()) / 1e9)
 
 
-async def ask(member: OnWire, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = Caps()) -> Heard:  # noqa: B008
+async def ask(
+    member: WireMember, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = Caps()
+) -> Heard:  # noqa: B008
     """Ask one seat in a council with a ledger, a budget and a view."""
     seat = Seat("alpha", member=member.name)
     sitting = await sit(
         store, folder, {member.name: member}, run="r6789", roster=Roster((seat,)), context={"packet": PACKET}, timeout=30.0
     )  # fmt: skip
-    sitting.caller.purse = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
+    sitting.caller.budget = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
     sitting.council.effort = "high"  # an optional parameter that can be refused
     try:
         with suppress(QuorumLost, BudgetSpent):
@@ -78,7 +80,7 @@ async def ask(member: OnWire, store: SqliteStore, folder: Path, *, typed: bool =
     shown = io.StringIO()
     view = PlainView(shown)
     for entry in sitting.heard:
-        view.hear(entry)
+        view.on_event(entry)
     return Heard(sitting, last.state, shown.getvalue().splitlines())
 
 
@@ -120,7 +122,7 @@ async def test_a_fault_at_every_attempt(
 ) -> None:
     provider.always("m1", trouble.replies[wire])
     heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
-    row = TABLE[trouble.kind]
+    row = FAULT_TABLE[trouble.kind]
     assert (heard.state, len(provider.log)) == (row.state, 1 + row.retries)
     check_ledger(heard, provider, wire, trouble.counted)
     check_words(heard, trouble, wire, 1 + row.retries)
@@ -136,7 +138,7 @@ async def test_a_fault_at_the_first_attempt_only(
 ) -> None:
     provider.script("m1", trouble.replies[wire])
     heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
-    row = TABLE[trouble.kind]
+    row = FAULT_TABLE[trouble.kind]
     heals = row.retries > 0
     assert (heard.state, len(provider.log)) == ((trouble.heals, 2) if heals else (row.state, 1))
     check_ledger(heard, provider, wire, trouble.counted)
@@ -207,7 +209,7 @@ async def test_the_ledger_stores_the_vendors_response_id(
     heard = await ask(seated(provider, wire), store, folder)
     (attempt,) = heard.sitting.ledger.attempts(PLACE)
     assert attempt.result is not None
-    answer = from_result(attempt.result)
+    answer = result_from_json(attempt.result)
     assert isinstance(answer, Answer)
     assert (answer.id, answer.model) == ("msg_fake_1" if wire == "anthropic" else "fake-1", "m1")
 
@@ -238,7 +240,7 @@ async def test_an_unreachable_address_host_or_certificate_is_a_net_fault(
 ) -> None:
     url = address.format(port=port, busy=provider.port) + "/v1"
     heard = await ask(member_at(url, wire), store, folder)
-    row = TABLE["net"]
+    row = FAULT_TABLE["net"]
     assert (heard.state, len(heard.sitting.ledger.attempts(PLACE))) == (row.state, 1 + row.retries)
     assert (heard.charged, provider.bill["calls"]) == (0, 0)
     lines = [line for line in heard.lines if f" fault on {wire}:m1: net: no connection to " in line]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.calling.table import TABLE
+from council.calling.table import FAULT_TABLE
 from council.errors import Fault
 from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.behaviour("40-retry-table")
-@pytest.mark.parametrize("kind", [kind for kind in TABLE if kind != "doubt"])
+@pytest.mark.parametrize("kind", [kind for kind in FAULT_TABLE if kind != "doubt"])
 async def test_a_failing_member_is_retried_as_the_table_prescribes(ledger: Ledger, kind: str) -> None:
     member = answering("one", fault(kind))
     outcome = await call(ledger, step(), member)
-    row = TABLE[kind]
+    row = FAULT_TABLE[kind]
     assert len(member.calls) == 1 + row.retries
     assert (outcome.state, outcome.ok, outcome.attempts) == (row.state, False, 1 + row.retries)
     assert outcome.reason == f"a {kind} fault"
@@ -45,15 +45,15 @@ def test_the_table_matches_the_specification() -> None:
         "schema": (1, "failed(schema)"), "model": (0, "failed(model)"), "auth": (0, "failed(auth)"),
         "parameter": (1, "failed(parameter)"), "endpoint": (0, "failed(endpoint)"),
     }  # fmt: skip
-    assert {kind: (TABLE[kind].retries, TABLE[kind].state) for kind in spec} == spec
+    assert {kind: (FAULT_TABLE[kind].retries, FAULT_TABLE[kind].state) for kind in spec} == spec
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TABLE if TABLE[kind].retries])
+@pytest.mark.parametrize("kind", [kind for kind in FAULT_TABLE if FAULT_TABLE[kind].retries])
 async def test_a_member_that_recovers_on_its_last_retry_is_ok(ledger: Ledger, kind: str) -> None:
-    member = answering("one", *[fault(kind)] * TABLE[kind].retries, "Tabs.")
+    member = answering("one", *[fault(kind)] * FAULT_TABLE[kind].retries, "Tabs.")
     outcome = await call(ledger, step(), member)
     assert (outcome.ok, outcome.text, outcome.served_by) == (True, "Tabs.", "one")
-    assert outcome.attempts == 1 + TABLE[kind].retries
+    assert outcome.attempts == 1 + FAULT_TABLE[kind].retries
 
 
 async def test_retries_are_counted_per_kind_of_fault(ledger: Ledger) -> None:
@@ -64,7 +64,7 @@ async def test_retries_are_counted_per_kind_of_fault(ledger: Ledger) -> None:
 @pytest.mark.parametrize(("kind", "finish"), [("refused", "refused"), ("length", "length")])
 async def test_a_bad_finish_reason_is_a_fault(ledger: Ledger, kind: str, finish: str) -> None:
     outcome = await call(ledger, step(), answering("one", Answer("so far", finish)))
-    assert (outcome.state, outcome.text) == (TABLE[kind].state, "")
+    assert (outcome.state, outcome.text) == (FAULT_TABLE[kind].state, "")
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
@@ -164,7 +164,7 @@ async def test_some_faults_back_off_before_the_next_attempt(
 async def test_retry_after_is_followed_up_to_the_maximum_wait(ledger: Ledger) -> None:
     member = answering("one", fault("rate", retry_after=3600.0))
     faulted = asyncio.Event()
-    ledger.listen = lambda entry: faulted.set() if isinstance(entry.event, ev.Faulted) else None
+    ledger.on_event = lambda entry: faulted.set() if isinstance(entry.event, ev.Faulted) else None
     task = asyncio.ensure_future(call(ledger, step(), member, timeout=lambda name: 7200.0))
     await faulted.wait()
     task.cancel()
@@ -228,7 +228,7 @@ async def test_streamed_text_of_a_failed_attempt_is_discarded(ledger: Ledger, st
             return await super().send(body, hear)
 
     await call(ledger, step(), Streaming("one", lambda key: fault("cut")))
-    await store.runs()
+    await store.list_runs()
     assert store._db.execute("SELECT * FROM live").fetchall() == []
 
 

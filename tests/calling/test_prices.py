@@ -13,9 +13,9 @@ from genai_prices import calc_price
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.calling.prices import price_of
+from council.calling.prices import find_price
 from council.errors import ConfigError
-from council.money import FREE, Price, at_most, cost, dollars, exact, nanos, shown
+from council.money import FREE, Price, cost, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
 from council.settings import Settings, flatten, load_settings, model_id, split_member
 from council.types import Usage
 
@@ -29,7 +29,7 @@ def settings(config: str = "") -> Settings:
 
 
 def known(member: str, config: str = "") -> Price:
-    price = price_of(member, settings(config))
+    price = find_price(member, settings(config))
     assert price is not None
     return price
 
@@ -43,7 +43,7 @@ def test_anthropic_charges_for_cache_writes_and_discounts_reads() -> None:
     # (2,000 uncached × 5 + 7,000 cached × 0.50 + 3,000 written × 6.25 + 800 out × 25) / 1,000,000
     by_hand = (2_000 * 5 + 7_000 * 0.50 + 3_000 * 6.25 + 800 * 25) / 1e6
     assert by_hand == pytest.approx(0.05225)
-    assert exact(usage, known("anthropic:claude-opus-4.6")) == Decimal("0.05225")
+    assert exact_cost(usage, known("anthropic:claude-opus-4.6")) == Decimal("0.05225")
 
 
 @pytest.mark.behaviour("40-four-price-classes")
@@ -54,7 +54,7 @@ def test_openai_discounts_cache_reads_and_does_not_charge_for_writes() -> None:
     # (2,048 uncached × 1.75 + 8,192 cached × 0.175 + 1,500 out × 14) / 1,000,000
     by_hand = (2_048 * 1.75 + 8_192 * 0.175 + 1_500 * 14) / 1e6
     assert by_hand == pytest.approx(0.0260176)
-    assert exact(usage, known("openai:gpt-5.2")) == Decimal("0.0260176")
+    assert exact_cost(usage, known("openai:gpt-5.2")) == Decimal("0.0260176")
 
 
 @pytest.mark.behaviour("40-four-price-classes")
@@ -87,13 +87,13 @@ MEMBERS = ("anthropic:claude-haiku-4.5", "openai:gpt-5-mini", "google:gemini-3-p
 def test_costs_equal_those_of_genai_prices(member: str, fresh: int, cached: int, written: int, output: int) -> None:
     written = written if "anthropic" in member else 0  # only Anthropic reports cache writes
     usage = Usage(fresh + cached + written, output, cached, True, written)
-    price = price_of(member, load_settings(Path("nowhere"), {"XDG_CONFIG_HOME": "nowhere"}))
+    price = find_price(member, load_settings(Path("nowhere"), {"XDG_CONFIG_HOME": "nowhere"}))
     assert price is not None
     theirs = calc_price(
         ListUsage(input_tokens=usage.input, output_tokens=output, cache_read_tokens=cached, cache_write_tokens=written),
         model_id(member), provider_id=split_member(member)[0],
     )  # fmt: skip
-    assert exact(usage, price) == theirs.total_price
+    assert exact_cost(usage, price) == theirs.total_price
 
 
 # Configured prices
@@ -102,7 +102,7 @@ def test_costs_equal_those_of_genai_prices(member: str, fresh: int, cached: int,
 @pytest.mark.behaviour("00-own-prices")
 def test_a_configured_price_applies_to_a_configured_provider() -> None:
     table = '[prices."sim:m1"]\ninput = 1.0\ncached = 0.1\nwrite = 1.25\noutput = 5.0\n'
-    bill = exact(Usage(1_000, 200, 300, True, 400), known("sim:m1", SIM + table))
+    bill = exact_cost(Usage(1_000, 200, 300, True, 400), known("sim:m1", SIM + table))
     assert bill == Decimal("0.00183")  # (300 × 1 + 300 × 0.1 + 400 × 1.25 + 200 × 5) / 1,000,000
 
 
@@ -110,7 +110,7 @@ def test_a_configured_price_applies_to_a_configured_provider() -> None:
 def test_a_configured_price_overrides_the_list() -> None:
     for name in ("anthropic:claude-opus-4.6", "anthropic:claude-opus-4-6"):  # catalogue name and model id
         price = known("anthropic:claude-opus-4.6", f'[prices."{name}"]\ninput = 1\noutput = 2\n')
-        assert exact(Usage(10**6, 10**6, 10**6), price) == 3  # cached tokens are charged as input by default
+        assert exact_cost(Usage(10**6, 10**6, 10**6), price) == 3  # cached tokens are charged as input by default
 
 
 @pytest.mark.behaviour("00-own-prices")
@@ -168,12 +168,12 @@ def test_unbilled_members_are_free(member: str) -> None:
     ],
 )
 def test_an_unknown_price_is_none_and_not_zero(member: str) -> None:
-    assert price_of(member, settings(SIM)) is None
+    assert find_price(member, settings(SIM)) is None
 
 
 def test_a_configured_provider_at_a_known_url_has_its_list_prices() -> None:
     config = '[providers.mine]\nbase_url = "https://api.deepseek.com/v1"\n'
-    assert price_of("mine:deepseek-chat", settings(config)) is not None
+    assert find_price("mine:deepseek-chat", settings(config)) is not None
 
 
 # Conversions
@@ -182,20 +182,20 @@ def test_a_configured_provider_at_a_known_url_has_its_list_prices() -> None:
 def test_the_maximum_cost_is_never_below_the_real_cost() -> None:
     price = known("anthropic:claude-opus-4.6")
     for usage in (Usage(9_000, 500), Usage(9_000, 500, 9_000), Usage(9_000, 500, 0, True, 9_000)):
-        assert exact(usage, price) <= at_most(9_000, 500, price)
+        assert exact_cost(usage, price) <= max_cost(9_000, 500, price)
 
 
 def test_nanodollars_round_reservations_up() -> None:
-    assert nanos(Decimal("0.0000000004")) == 0
-    assert nanos(Decimal("0.0000000004"), up=True) == 1
-    assert dollars(nanos(Decimal("0.123456789"))) == 0.123456789
+    assert usd_to_nanos(Decimal("0.0000000004")) == 0
+    assert usd_to_nanos(Decimal("0.0000000004"), up=True) == 1
+    assert nanos_to_usd(usd_to_nanos(Decimal("0.123456789"))) == 0.123456789
 
 
 @pytest.mark.parametrize(
     ("usd", "told"), [(0.0, "$0.00"), (0.31, "$0.31"), (1234.5, "$1,234.50"), (0.0042, "$0.0042"), (0.01, "$0.010"), (0.0000031, "$0.0000031")]
 )  # fmt: skip
 def test_a_small_amount_is_not_formatted_as_zero(usd: float, told: str) -> None:
-    assert shown(usd) == told
+    assert format_usd(usd) == told
 
 
 def test_a_price_survives_json() -> None:

@@ -60,7 +60,7 @@ async def test_an_absence_reports_its_usage(store: SqliteStore, tmp_path: Path) 
 
 def test_an_absence_without_usage_can_be_parsed() -> None:
     row = {"key": "draft/alpha", "phase": "draft", "seat": "alpha", "state": "refused", "reason": "no", "attempts": 1}
-    assert ev.from_payload("absence", row) == ev.WasAbsent(**row, usage={})
+    assert ev.parse_event("absence", row) == ev.WasAbsent(**row, usage={})
 
 
 async def test_a_seat_that_is_asked_again_counts_only_new_usage(ledger: Ledger, store: SqliteStore) -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from council.doors.cli.completion import script
-from council.doors.cli.manage import management
+from council.doors.cli.manage import management_group
 from tests.acceptance.judges.bench import Court, finding, opinion
 from tests.ci.runner import COMMANDS, ROOT
 from tests.packet.conftest import commit, git
@@ -41,7 +41,7 @@ def test_every_script_passes_shellcheck_and_stops_at_the_first_error(path: Path)
 
 
 def test_the_bash_completion_passes_shellcheck() -> None:
-    Path("council.bash").write_text(script("bash", management()), encoding="utf-8")
+    Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
     subprocess.run(["shellcheck", "-s", "bash", "council.bash"], env={**os.environ, "PATH": COMMANDS}, check=True)
 
 

@@ -12,7 +12,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from council.members.wires.member import ROOM
+from council.members.wires.member import THINKING_TOKENS
 from council.types import Ask, Usage
 from tests.fake_provider import FakeProvider
 
@@ -47,7 +47,7 @@ async def by_openai(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
     if ask.temperature is not None:
         wish["temperature"] = ask.temperature
     if ask.max_tokens is not None:
-        wish["max_tokens"] = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+        wish["max_tokens"] = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)
     if ask.effort:
         wish["reasoning_effort"] = ask.effort
     if form:
@@ -89,7 +89,7 @@ async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] |
     if system:
         wish["system"] = system
     if ask.effort:
-        wish["max_tokens"] += ROOM[ask.effort]
+        wish["max_tokens"] += THINKING_TOKENS[ask.effort]
         wish |= {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": ask.effort}}
     if form:
         wish["output_format"] = form
@@ -118,7 +118,7 @@ async def by_google(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
     contents = [types.Content(role=roles[said["role"]], parts=[types.Part(text=said["content"])]) for said in turns]
     config = types.GenerateContentConfig(system_instruction=system or None, temperature=ask.temperature)
     if ask.max_tokens is not None:
-        config.max_output_tokens = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+        config.max_output_tokens = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)
     if ask.effort:
         level = types.ThinkingLevel(ask.effort.upper())
         config.thinking_config = types.ThinkingConfig(include_thoughts=True, thinking_level=level)

@@ -23,12 +23,12 @@ def terminated(wire: str, raw: bytes) -> int:
 
 def heard(wire: str, raw: bytes) -> Answer | Fault:
     """Parse these bytes as an unframed stream that ends after them."""
-    hearing = KINDS[wire].hears(lambda piece: None)
+    hearing = KINDS[wire].parser(lambda piece: None)
     *lines, _ = raw.split(b"\n")
     try:
-        hearing.take_lines(lines)
-        hearing.done = hearing.closed(False)
-        return hearing.answer(str)
+        hearing.feed_lines(lines)
+        hearing.is_done = hearing.is_complete(False)
+        return hearing.build_answer(str)
     except Fault as fault:
         return fault
 

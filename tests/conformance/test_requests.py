@@ -16,8 +16,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import BaseModel, TypeAdapter
 
 from council import replies
-from council.members.wires.schemas import ANTHROPIC, fitted
-from council.replies import Reply, schema_of
+from council.members.wires.schemas import ANTHROPIC, convert_schema
+from council.replies import Reply, build_schema
 from council.types import Ask
 from tests.conformance.alike import alike, plain
 from tests.conformance.sdks import SDKS
@@ -49,7 +49,7 @@ ASKS = {
 
 
 def typed(form: type[Reply]) -> Ask:
-    return replace(ASK, schema=schema_of(form, {}), schema_name=form.__name__)
+    return replace(ASK, schema=build_schema(form, {}), schema_name=form.__name__)
 
 
 def body_of(wire: str, ask: Ask, **options: Any) -> Any:
@@ -148,5 +148,5 @@ async def test_the_sdk_asks_for_the_same_typed_reply(provider: FakeProvider, wir
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 @pytest.mark.parametrize("small", [False, True])
 def test_a_schema_is_converted_like_the_vendors_own_helper_does(form: type[Reply], small: bool) -> None:
-    schema = schema_of(form, {}, small=small)
-    assert plain(fitted(schema, ANTHROPIC)) == plain(transform_schema(schema))
+    schema = build_schema(form, {}, small=small)
+    assert plain(convert_schema(schema, ANTHROPIC)) == plain(transform_schema(schema))

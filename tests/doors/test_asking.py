@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from council.doors.cli.asking import dear
+from council.doors.cli.asking import confirmation_reason
 from tests.acceptance.helpers import QUESTION, Table
 from tests.doors.terminal import AtTerminal
 from tests.fake_provider import FakeProvider
@@ -88,4 +88,4 @@ def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(table: Table
 def test_confirmation_is_required_above_the_limit_or_without_a_price(
     cost: dict[str, float] | None, unpriced: list[str], limit: float | None, asks: bool
 ) -> None:
-    assert bool(dear({"cost": cost, "unpriced": unpriced}, limit)) is asks
+    assert bool(confirmation_reason({"cost": cost, "unpriced": unpriced}, limit)) is asks

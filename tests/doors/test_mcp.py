@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from council.convene import Convener
-from council.doors.mcp.tools import ANY, LONGEST_WAIT, TOOLS, Common
+from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from tests.acceptance.helpers import until
 from tests.doors.clients import ENVELOPE, QUESTION, SCRIPTED, Lines, called, connected, finished, processes, refused
 
@@ -200,7 +200,9 @@ def test_the_list_says_when_not_to_convene_and_names_every_option() -> None:
         assert word in said
     for word in ("trade-offs", "architecture", "security", "asks for a council"):
         assert word in said
-    assert {word for part in ANY.split(", ") for word in part.split()[:1]} == set(Common.model_fields)
+    assert {word for part in COMMON_OPTIONS_HELP.split(", ") for word in part.split()[:1]} == set(
+        CommonOptions.model_fields
+    )
 
 
 @pytest.mark.behaviour("006-mcp-examples")
@@ -288,7 +290,7 @@ async def test_whatever_is_wrong_is_one_line(data: Path) -> None:
 
 @pytest.mark.behaviour("50-mcp-wait")
 def test_nobody_waits_longer_than_a_slice() -> None:
-    assert TOOLS["council_wait"].read("council_wait", {"run": "r2abcd"}).seconds == LONGEST_WAIT == 45
+    assert TOOLS["council_wait"].parse_arguments("council_wait", {"run": "r2abcd"}).seconds == MAX_WAIT_S == 45
     assert TOOLS["council_wait"].schema["properties"]["seconds"]["maximum"] == 45
 
 

@@ -13,9 +13,9 @@ import pytest
 from mcp import Client
 
 from council.convene import Convener
-from council.doors.bounds import Caps, Owner, folder_within, own_root, roots_from
-from council.doors.mcp.desk import Desk
-from council.doors.mcp.speaking import server_of
+from council.doors.bounds import BudgetCaps, Owner, default_root, parse_roots, resolve_folder
+from council.doors.mcp.desk import CouncilTools
+from council.doors.mcp.speaking import make_server
 from council.errors import UsageError
 from tests.doors.clients import QUESTION, SCRIPTED, called, naming, refused
 
@@ -54,9 +54,9 @@ def link(name: str, to: Path) -> None:
 @asynccontextmanager
 async def door(mode: str = "auto", roots: Iterable[Path] | None = None, **owner: Any) -> AsyncIterator[Client]:
     """The SDK's client on our server, in this process: nothing in these tests comes to a run."""
-    desk = Desk(Owner(Path.cwd(), dict(os.environ), **owner))
+    desk = CouncilTools(Owner(Path.cwd(), dict(os.environ), **owner))
     try:
-        async with Client(server_of(desk), mode=mode, list_roots_callback=naming(roots)) as client:
+        async with Client(make_server(desk), mode=mode, list_roots_callback=naming(roots)) as client:
             yield client
     finally:
         await desk.close()
@@ -129,9 +129,9 @@ async def test_a_client_that_does_not_name_its_roots_is_not_served(mode: str) ->
     async def unwilling(context: Any) -> types.ErrorData:
         return types.ErrorData(code=-32603, message="no roots today")
 
-    desk = Desk(Owner(Path.cwd(), dict(os.environ)))
+    desk = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
     try:
-        async with Client(server_of(desk), mode=mode, list_roots_callback=unwilling) as client:
+        async with Client(make_server(desk), mode=mode, list_roots_callback=unwilling) as client:
             if mode == "legacy":
                 assert "did not list them (no roots today)" in await refused(client, "council_list")
             else:  # its own SDK ends the call
@@ -146,15 +146,15 @@ def test_roots_are_folders_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "a b").mkdir()
     (tmp_path / "file").write_text("", encoding="utf-8")
     said = [(tmp_path / "a b").as_uri(), (tmp_path / "file").as_uri(), "https://example.com/x", "file://host/etc"]
-    assert roots_from(said) == ((tmp_path / "a b").resolve(),)
-    assert folder_within(None, roots_from(said)) == (tmp_path / "a b").resolve()
+    assert parse_roots(said) == ((tmp_path / "a b").resolve(),)
+    assert resolve_folder(None, parse_roots(said)) == (tmp_path / "a b").resolve()
     with pytest.raises(UsageError, match="none of the roots"):
-        roots_from(said[1:])
+        parse_roots(said[1:])
 
 
 def test_a_server_started_at_the_root_of_all_files_opens_none() -> None:
     with pytest.raises(UsageError, match="declares no roots"):
-        own_root(Owner(Path("/"), {}))
+        default_root(Owner(Path("/"), {}))
 
 
 # Files by way of options
@@ -292,6 +292,6 @@ async def test_an_unpriced_member_under_the_owners_cap_is_refused_unless_the_own
 
 
 def test_of_several_caps_the_least_holds() -> None:
-    assert Caps(None, None).cap(Caps(3.0, None), None) == 3.0
-    assert Caps(2.0, None).cap(Caps(3.0, None), 1.0) == 1.0
-    assert Caps(None, None).cap(Caps(None, None), None) is None
+    assert BudgetCaps(None, None).effective_cap(BudgetCaps(3.0, None), None) == 3.0
+    assert BudgetCaps(2.0, None).effective_cap(BudgetCaps(3.0, None), 1.0) == 1.0
+    assert BudgetCaps(None, None).effective_cap(BudgetCaps(None, None), None) is None

@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from council.doors.cli.given import piped
+from council.doors.cli.given import read_stdin
 
 
 class Terminal(io.StringIO):
@@ -21,10 +21,10 @@ class Terminal(io.StringIO):
 )  # fmt: skip
 def test_a_dash_at_an_edge_reads_standard_input(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("caf\xe9".encode("latin-1"))))
-    assert piped(words) == "caf\udce9"
+    assert read_stdin(words) == "caf\udce9"
     monkeypatch.setattr(sys, "stdin", Terminal())
     with pytest.raises(click.UsageError, match="nothing is piped in"):
-        piped(words)
+        read_stdin(words)
 
 
 @pytest.mark.parametrize("words", [(), ("validate", "recent"), ("red - or blue?",), ("a-b",), ("--",)])
@@ -32,4 +32,4 @@ def test_a_dash_between_words_does_not_read_standard_input(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
-    assert piped(words) is None
+    assert read_stdin(words) is None

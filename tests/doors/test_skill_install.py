@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from council.doors.cli import run as command
-from council.doors.skills import AGENTS, RECEIPT, source
+from council.doors.skills import AGENT_FOLDERS, RECEIPT_FILE, skill_source
 from tests.acceptance.helpers import Done, Terminal
 
-FILES = sorted(path.relative_to(source()).as_posix() for path in source().rglob("*") if path.is_file())
+FILES = sorted(path.relative_to(skill_source()).as_posix() for path in skill_source().rglob("*") if path.is_file())
 ROOT = Path(__file__).parents[2]
 
 
@@ -46,7 +46,7 @@ def skill(project: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
 
 def installed(folder: Path) -> list[str]:
     found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in found if name != RECEIPT)
+    return sorted(name for name in found if name != RECEIPT_FILE)
 
 
 def written(done: Done) -> list[tuple[str, int]]:
@@ -79,7 +79,7 @@ def test_each_agent_has_its_skill_folder(
         done = skill("install", "--agent", agent, *flags)
         assert (done.code, done.out.split(" ")[0]) == (0, str(folder / "council"))
         assert installed(folder / "council") == FILES
-        assert (folder / "council" / "SKILL.md").read_bytes() == (source() / "SKILL.md").read_bytes()
+        assert (folder / "council" / "SKILL.md").read_bytes() == (skill_source() / "SKILL.md").read_bytes()
 
 
 @pytest.mark.behaviour("50-skill-install")
@@ -133,7 +133,7 @@ def test_a_changed_file_is_not_overwritten_without_force(skill: Terminal, projec
     assert "references/ci.md" in done.err
     assert page.read_text(encoding="utf-8") == "Our own rules.\n"
     assert skill("install", "--force").code == 0
-    assert page.read_bytes() == (source() / "references/ci.md").read_bytes()
+    assert page.read_bytes() == (skill_source() / "references/ci.md").read_bytes()
 
 
 @pytest.mark.behaviour("50-skill-install")
@@ -151,11 +151,11 @@ def test_an_older_version_is_replaced_without_force(skill: Terminal, project: Pa
     skill("install")
     folder = project / ".agents/skills/council"
     older = {"SKILL.md": b"an older text\n", "references/gone.md": b"a page of an older version\n"}
-    receipt = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+    receipt = json.loads((folder / RECEIPT_FILE).read_text(encoding="utf-8"))
     for name, content in older.items():
         (folder / name).write_bytes(content)
         receipt["files"][name] = hashlib.sha256(content).hexdigest()
-    (folder / RECEIPT).write_text(json.dumps(receipt), encoding="utf-8")
+    (folder / RECEIPT_FILE).write_text(json.dumps(receipt), encoding="utf-8")
     assert states(skill) == {"-", "older"}
     assert skill("install").code == 0
     assert installed(folder) == FILES
@@ -241,7 +241,7 @@ def test_a_forged_receipt_removes_nothing_elsewhere(skill: Terminal, project: Pa
     victim = project / "victim"
     victim.write_text("precious\n", encoding="utf-8")
     forged = {name.format(root=project): hashlib.sha256(b"precious\n").hexdigest()}
-    (project / ".agents/skills/council" / RECEIPT).write_text(json.dumps({"files": forged}), encoding="utf-8")
+    (project / ".agents/skills/council" / RECEIPT_FILE).write_text(json.dumps({"files": forged}), encoding="utf-8")
     skill("install")
     skill("rm", "--force")
     assert victim.exists()
@@ -251,7 +251,7 @@ def test_a_forged_receipt_removes_nothing_elsewhere(skill: Terminal, project: Pa
 
 
 def test_the_skill_and_its_files_can_be_read(skill: Terminal) -> None:
-    assert skill("show").out == (source() / "SKILL.md").read_text(encoding="utf-8")
+    assert skill("show").out == (skill_source() / "SKILL.md").read_text(encoding="utf-8")
     assert skill("show", "references/judging.md").out.startswith("# Judging")
     done = skill("show", "judging")
     assert (done.code, '"judging"' in done.err, "references/judging.md" in done.err) == (2, True, True)
@@ -259,7 +259,7 @@ def test_the_skill_and_its_files_can_be_read(skill: Terminal) -> None:
 
 def test_the_list_has_every_folder(skill: Terminal) -> None:
     rows = skill("list", "--json").json
-    assert {(row["agent"], row["scope"]) for row in rows} == {(agent, scope) for agent in AGENTS for scope in ("project", "user")}  # fmt: skip
+    assert {(row["agent"], row["scope"]) for row in rows} == {(agent, scope) for agent in AGENT_FOLDERS for scope in ("project", "user")}  # fmt: skip
     assert {row["state"] for row in rows} == {"-"}
     assert skill().out == skill("list").out
 
@@ -298,4 +298,4 @@ def test_a_misspelled_subcommand_installs_nothing(project: Path, capsys: pytest.
 def test_the_documentation_lists_the_real_folders() -> None:
     page = (ROOT / "docs" / "skill.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
-    assert {agent: (project, home) for agent, project, home in rows} == AGENTS
+    assert {agent: (project, home) for agent, project, home in rows} == AGENT_FOLDERS

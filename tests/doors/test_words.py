@@ -7,7 +7,7 @@ import json
 import pytest
 
 from council.doors.cli import run
-from council.doors.cli.words import BUILT, MANAGEMENT, split
+from council.doors.cli.words import COMMAND_HELP, MANAGEMENT_COMMANDS, split_command
 from council.errors import UsageError
 
 SCRIPTED = [flag for seat in ("alpha", "beta", "gamma", "chair") for flag in ("--seat", f"{seat}=scripted:")]
@@ -45,14 +45,14 @@ def test_mode_is_an_alias_of_protocol(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.behaviour("00-management-words")
-@pytest.mark.parametrize("word", MANAGEMENT)
+@pytest.mark.parametrize("word", MANAGEMENT_COMMANDS)
 def test_a_management_word_is_that_command_with_flags_before_or_after(word: str) -> None:
-    assert split([word, "--json"]) == (word, [word, "--json"])
-    assert split(["--json", word]) == (word, [word, "--json"])
+    assert split_command([word, "--json"]) == (word, [word, "--json"])
+    assert split_command(["--json", word]) == (word, [word, "--json"])
 
 
 @pytest.mark.behaviour("00-management-words")
-@pytest.mark.parametrize("word", BUILT)
+@pytest.mark.parametrize("word", COMMAND_HELP)
 def test_an_invalid_flag_of_a_command_is_a_usage_error_that_shows_how_to_ask(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,17 +61,17 @@ def test_an_invalid_flag_of_a_command_is_a_usage_error_that_shows_how_to_ask(
 
 
 def test_the_value_of_a_flag_is_never_the_command() -> None:
-    assert split(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
-    assert split(["-o", "report", "Tabs?"])[0] == "Tabs?"
+    assert split_command(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
+    assert split_command(["-o", "report", "Tabs?"])[0] == "Tabs?"
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
 @pytest.mark.parametrize("words", [["resme"], ["rusn", "list"], ["doctr"], ["confg"], ["confg", "x"], ["modles", "x"]])
 def test_a_misspelled_command_is_not_a_question(words: list[str]) -> None:
     with pytest.raises(UsageError, match="did you mean `council "):
-        split(words)
+        split_command(words)
 
 
 @pytest.mark.parametrize("words", [["game", "design"], ["tabs", "spaces"], ["models?"]])
 def test_a_short_question_is_not_a_command(words: list[str]) -> None:
-    assert split(words) == (words[0], words)
+    assert split_command(words) == (words[0], words)

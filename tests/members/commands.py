@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from council.members.command import CommandMember
+from council.members.command import CliAgentMember
 
 SCRIPTS = Path(__file__).with_name("executables")
 WITHIN = 5.0  # seconds until no process of an agent may be left
@@ -28,9 +28,9 @@ class Bench:
         (self.bin / name).symlink_to(SCRIPTS / f"{script}.py")
         self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "LANG": "C.UTF-8", **OTHERS}
 
-    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CommandMember:
+    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})
-        return CommandMember(name, env=env, vendor="anthropic", **clocks)
+        return CliAgentMember(name, env=env, vendor="anthropic", **clocks)
 
     @property
     def log(self) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ import pytest
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import ASK, SCHEMA, asked, fault, member_at, seated
 
-from council.members.base import UNCAPPED
-from council.members.wires.anthropic import Messages
+from council.members.base import DEFAULT_MAX_TOKENS
+from council.members.wires.anthropic import MessagesParser
 from council.types import Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ def test_the_system_prompt_is_separate_and_the_version_is_a_header() -> None:
 
 
 def test_max_tokens_is_always_set_and_temperature_never() -> None:
-    assert body(replace(ASK, temperature=0.2))["max_tokens"] == UNCAPPED
+    assert body(replace(ASK, temperature=0.2))["max_tokens"] == DEFAULT_MAX_TOKENS
     assert "temperature" not in body(replace(ASK, temperature=0.2))
     assert body(replace(ASK, max_tokens=600))["max_tokens"] == 600
 
@@ -95,7 +95,7 @@ async def test_a_stream_needs_message_stop_even_if_http_ends_cleanly(provider: F
 
 
 def test_unknown_events_and_fields_are_ignored() -> None:
-    heard = Messages(lambda piece: None)
+    heard = MessagesParser(lambda piece: None)
     for event in (
         {"type": "message_start", "message": {"id": "msg_1", "model": "m1", "usage": {"input_tokens": 3}, "news": 1}},
         {"type": "something_new", "delta": {"text": "never"}},
@@ -104,8 +104,8 @@ def test_unknown_events_and_fields_are_ignored() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2, "new": {"a": 1}}},
         {"type": "message_stop", "why": "because"},
     ):
-        heard.take(json.dumps(event).encode(), heard.event)
-    answer = heard.answer(str)
+        heard.feed_json(json.dumps(event).encode(), heard.parse_event)
+    answer = heard.build_answer(str)
     assert (answer.text, answer.id, answer.usage) == ("Tabs.", "msg_1", Usage(3, 2))
 
 

@@ -16,7 +16,7 @@ from tests.sitting import an_ask
 from council.convene import Convener
 from council.errors import ConfigError, Fault
 from council.ledger import Ledger
-from council.members.bridge import BridgedMember, named, routed
+from council.members.bridge import BridgeMember, make_pai_member, make_provider_member
 from council.record import Record
 from council.settings import Provider
 from council.store.sqlite import SqliteStore
@@ -27,19 +27,19 @@ pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
 
 
-def bridged(provider: FakeProvider, wire: str = "openai", **more: Any) -> BridgedMember:
+def bridged(provider: FakeProvider, wire: str = "openai", **more: Any) -> BridgeMember:
     said = Provider("sim", wire=wire, base_url=provider.base(wire), vendor="sim", **more)
-    return routed("sim:m1", said, key="sk-own-0123456789")
+    return make_provider_member("sim:m1", said, key="sk-own-0123456789")
 
 
 @pytest.fixture
-async def member(provider: FakeProvider) -> AsyncIterator[BridgedMember]:
+async def member(provider: FakeProvider) -> AsyncIterator[BridgeMember]:
     made = bridged(provider)
     yield made
     await made.close()
 
 
-async def send(member: BridgedMember, pieces: list[str] | None = None, **ask: Any) -> Answer:
+async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any) -> Answer:
     return await member.send(member.prepare(an_ask(**ask)), (pieces if pieces is not None else []).append)
 
 
@@ -58,7 +58,7 @@ async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: s
 
 
 @pytest.mark.behaviour("issue-5-bridge")
-async def test_typed_reply_uses_the_vendors_json_schema_mode(member: BridgedMember, provider: FakeProvider) -> None:
+async def test_typed_reply_uses_the_vendors_json_schema_mode(member: BridgeMember, provider: FakeProvider) -> None:
     answer = await send(member, schema=SCHEMA, schema_name="Draft")
     assert set(json.loads(answer.text)) == {"answer"}
     assert provider.log[0].body["response_format"]["json_schema"] == {"name": "Draft", "schema": SCHEMA, "strict": True}
@@ -71,7 +71,7 @@ async def test_typed_reply_puts_the_schema_in_the_prompt_without_json_schema_sup
         assert "response_format" not in provider.log[-1].body
 
 
-async def test_bare_ask_omits_optional_parameters(member: BridgedMember, provider: FakeProvider) -> None:
+async def test_bare_ask_omits_optional_parameters(member: BridgeMember, provider: FakeProvider) -> None:
     await send(member, temperature=0.3, max_tokens=99)
     await send(member, temperature=0.3, max_tokens=99, bare=True)
     full, bare = (seen.body for seen in provider.log)
@@ -82,7 +82,7 @@ async def test_bare_ask_omits_optional_parameters(member: BridgedMember, provide
 
 async def test_key_that_does_not_fit_a_header_is_a_fault_and_nothing_is_sent(provider: FakeProvider) -> None:
     said = Provider("sim", base_url=provider.base("openai"), vendor="sim")
-    member = routed("sim:m1", said, key="sk-one\nsk-two")
+    member = make_provider_member("sim:m1", said, key="sk-one\nsk-two")
     with pytest.raises(Fault) as caught:
         await send(member)
     assert (caught.value.kind, provider.log) == ("auth", [])
@@ -109,7 +109,7 @@ FAULTS = [
 @pytest.mark.behaviour("issue-5-bridge-faults")
 @pytest.mark.parametrize(("reply", "kind"), FAULTS, ids=[f"{reply.status}-{kind}" for reply, kind in FAULTS])
 async def test_error_is_mapped_to_a_fault_kind_after_one_request(
-    reply: Reply, kind: str, member: BridgedMember, provider: FakeProvider
+    reply: Reply, kind: str, member: BridgeMember, provider: FakeProvider
 ) -> None:
     provider.always("m1", reply)
     with pytest.raises(Fault) as caught:
@@ -119,14 +119,14 @@ async def test_error_is_mapped_to_a_fault_kind_after_one_request(
     assert "sk-own" not in caught.value.detail
 
 
-async def test_retry_after_is_kept_in_the_fault(member: BridgedMember, provider: FakeProvider) -> None:
+async def test_retry_after_is_kept_in_the_fault(member: BridgeMember, provider: FakeProvider) -> None:
     provider.always("m1", Reply(status=429, headers={"Retry-After": "7"}))
     with pytest.raises(Fault) as caught:
         await send(member)
     assert caught.value.retry_after == 7
 
 
-async def test_stream_without_a_terminator_is_cut(member: BridgedMember, provider: FakeProvider) -> None:
+async def test_stream_without_a_terminator_is_cut(member: BridgeMember, provider: FakeProvider) -> None:
     provider.always("m1", Reply(text="Tabs are better than spaces.", finish=None, done=False))
     with pytest.raises(Fault, match="without its terminator") as caught:
         await send(member)
@@ -143,19 +143,19 @@ async def test_silent_endpoint_times_out(provider: FakeProvider) -> None:
 async def test_closed_port_is_a_network_fault() -> None:
     away = Provider("sim", base_url="http://127.0.0.1:9/v1", vendor="sim")
     with pytest.raises(Fault) as caught:
-        await send(routed("sim:m1", away, key=None))
+        await send(make_provider_member("sim:m1", away, key=None))
     assert caught.value.kind == "net"
 
 
 @pytest.mark.parametrize(("finish", "word"), [("length", "length"), ("content_filter", "refused")])
-async def test_finish_reason_is_reported(finish: str, word: str, member: BridgedMember, provider: FakeProvider) -> None:
+async def test_finish_reason_is_reported(finish: str, word: str, member: BridgeMember, provider: FakeProvider) -> None:
     provider.script("m1", Reply(text="Tabs are", finish=finish))
     assert (await send(member)).finish == word
 
 
 @pytest.mark.behaviour("issue-5-bridge-faults")
 async def test_retry_loop_decides_the_number_of_attempts(
-    member: BridgedMember, provider: FakeProvider, tmp_path: Path
+    member: BridgeMember, provider: FakeProvider, tmp_path: Path
 ) -> None:
     member.backoff = 0.0
     store = SqliteStore(tmp_path / "store")
@@ -173,7 +173,7 @@ async def test_provider_with_via_pai_uses_the_bridge(provider: FakeProvider) -> 
     configured("\n".join(lines))
     convener = Convener()
     made = convener.members("sim:m1")
-    assert isinstance(made, BridgedMember)
+    assert isinstance(made, BridgeMember)
     assert (await made.send(made.prepare(an_ask()), lambda piece: None)).model == "m1"
     await convener.close()
 
@@ -185,7 +185,7 @@ def configured(text: str) -> None:
 @pytest.mark.behaviour("issue-5-bridge")
 def test_pai_prefix_accepts_every_vendor_of_pydantic_ai() -> None:
     made = Convener(env={"DEEPSEEK_API_KEY": "k"}).members("pai:deepseek:deepseek-chat")
-    assert isinstance(made, BridgedMember)
+    assert isinstance(made, BridgeMember)
     assert (made.vendor, made.name, made.secret) == ("deepseek", "pai:deepseek:deepseek-chat", "k")
 
 
@@ -199,7 +199,7 @@ def test_pai_prefix_accepts_every_vendor_of_pydantic_ai() -> None:
 )
 def test_unusable_pai_member_raises_a_config_error(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        named(name, env={})
+        make_pai_member(name, env={})
 
 
 @pytest.mark.behaviour("issue-5-bridge")
@@ -207,9 +207,9 @@ def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) ->
     for module in ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.models.openai"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
-        named("pai:deepseek:deepseek-chat", env={})
+        make_pai_member("pai:deepseek:deepseek-chat", env={})
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
-        routed("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
+        make_provider_member("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
 
 
 def test_prepare_is_deterministic(provider: FakeProvider) -> None:
@@ -217,7 +217,7 @@ def test_prepare_is_deterministic(provider: FakeProvider) -> None:
     assert member.prepare(an_ask(schema=SCHEMA)) == member.prepare(an_ask(schema=SCHEMA))
 
 
-async def test_conversation_keeps_its_roles(member: BridgedMember, provider: FakeProvider) -> None:
+async def test_conversation_keeps_its_roles(member: BridgeMember, provider: FakeProvider) -> None:
     roles = ["system", "user", "assistant", "user"]
     ask = an_ask()
     ask = type(ask)(ask.key, tuple({"role": role, "content": f"{n}"} for n, role in enumerate(roles)))

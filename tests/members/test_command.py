@@ -18,9 +18,9 @@ from council import events as ev
 from council.convene import Convener
 from council.errors import ConfigError, Fault
 from council.ledger import Ledger
-from council.members.command import CommandMember
+from council.members.command import CliAgentMember
 from council.record import Record
-from council.render.report import report
+from council.render.report import build_report
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 
@@ -207,7 +207,7 @@ async def test_renewed_login_is_copied_back(tmp_path: Path) -> None:
 def test_nested_council_refuses_command_line_agents(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     with pytest.raises(ConfigError, match="inside another council"):
-        CommandMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
+        CliAgentMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
 
 
 @pytest.mark.behaviour("issue-5-cli-depth")
@@ -270,7 +270,7 @@ async def test_council_continues_without_a_failing_agent_and_reports_it(tmp_path
     env = {name: bench.env[name] for name in ("PATH", "HOME")} | {"COUNCIL_DATA": str(tmp_path / "data")}
     convener = Convener(env=env, flags={"seats": seats})
     plan = await convener.plan(["Tabs or spaces?"], protocol="collaborative")
-    told = report(await convener.run(plan, lambda entry: None))
+    told = build_report(await convener.run(plan, lambda entry: None))
     await convener.close()
     assert told["status"] == "complete"
     assert {row["name"]: row["state"] for row in told["seats"]}["alpha"] == "failed(cli:exit)"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.members.command_reading import READERS, Listener, Said
+from council.members.command_reading import READERS, AgentOutput, OutputParser
 from council.types import Usage
 
 CLAUDE = [
@@ -47,19 +47,19 @@ def lines(events: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
-def heard(agent: str, data: bytes, size: int) -> tuple[Said, list[str]]:
+def heard(agent: str, data: bytes, size: int) -> tuple[AgentOutput, list[str]]:
     pieces: list[str] = []
-    listener = Listener(READERS[agent], pieces.append)
+    listener = OutputParser(READERS[agent], pieces.append)
     for start in range(0, len(data), size):
-        listener.take(data[start : start + size])
-    return listener.end(), pieces
+        listener.feed(data[start : start + size])
+    return listener.finish(), pieces
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
 @pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
 def test_stream_is_parsed_in_chunks_of_any_size(agent: str, events: list[dict[str, Any]], size: int) -> None:
     said, pieces = heard(agent, lines(events), size)
-    assert (said.text, said.done, said.failed, said.finish, said.id) == ("Tabs.", True, "", "stop", "s")
+    assert (said.text, said.done, said.error, said.finish, said.id) == ("Tabs.", True, "", "stop", "s")
     assert said.usage == USAGE[agent]
     assert "".join(pieces).endswith("Tabs.")
 
@@ -80,9 +80,9 @@ def test_object_at_the_end_is_parsed_after_other_output(indent: int | None, befo
 
 
 def test_object_is_complete_before_the_process_exits() -> None:
-    listener = Listener(READERS["gemini"], lambda piece: None)
-    assert listener.take(json.dumps(GEMINI_WHOLE, indent=2).encode() + b"\n")
-    assert listener.said.done
+    listener = OutputParser(READERS["gemini"], lambda piece: None)
+    assert listener.feed(json.dumps(GEMINI_WHOLE, indent=2).encode() + b"\n")
+    assert listener.output.done
 
 
 def test_list_of_events_is_parsed_like_a_stream() -> None:
@@ -107,7 +107,7 @@ def test_structured_output_is_used_as_the_reply() -> None:
     ],
 )
 def test_failure_event_is_not_an_answer(agent: str, event: dict[str, Any], failed: str) -> None:
-    assert heard(agent, lines([event]), 99)[0].failed == failed
+    assert heard(agent, lines([event]), 99)[0].error == failed
 
 
 @pytest.mark.parametrize(("reason", "finish"), [("max_tokens", "length"), ("refusal", "refused"), ("new_one", "stop")])
@@ -125,7 +125,7 @@ def test_junk_output_does_not_break_the_parser(agent: str, junk: bytes) -> None:
 
 def test_plain_text_is_the_answer_without_json_output() -> None:
     pieces: list[str] = []
-    listener = Listener(None, pieces.append)
-    listener.take(b"\x1b[1mTabs\x1b[0m")
-    listener.take(b".\r\n")
-    assert (listener.end().text, "".join(pieces)) == ("Tabs.", "Tabs.\n")
+    listener = OutputParser(None, pieces.append)
+    listener.feed(b"\x1b[1mTabs\x1b[0m")
+    listener.feed(b".\r\n")
+    assert (listener.finish().text, "".join(pieces)) == ("Tabs.", "Tabs.\n")

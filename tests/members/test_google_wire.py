@@ -12,7 +12,7 @@ from tests.fakes.members import ASK, KEY, SCHEMA, asked, fault, member_at, seate
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
-from council.members.wires.google import Generation
+from council.members.wires.google import GenerateContentParser
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -23,10 +23,10 @@ def body(ask: Ask, **options: Any) -> Any:
 
 
 def heard(*events: Any) -> Answer:
-    hearing = Generation(lambda piece: None)
+    hearing = GenerateContentParser(lambda piece: None)
     for event in events:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-    return hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+    return hearing.build_answer(str)
 
 
 def said(*parts: Any, finish: str | None = None, **more: Any) -> Any:
@@ -132,16 +132,16 @@ async def test_late_text_after_a_finish_reason_is_awaited() -> None:
 async def test_a_connection_left_open_after_the_end_does_not_delay_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Generation, "linger", 0.1)
+    monkeypatch.setattr(GenerateContentParser, "drain_timeout", 0.1)
     async with endpoint([OPEN_ENDED, sent(said({"text": "Tabs."}, finish="STOP")), 5.0]) as url:
         assert (await asked(member_at(url, "google", idle=0.05)))[0].text == "Tabs."
 
 
 def test_a_body_that_is_a_list_of_events_is_an_answer() -> None:
-    hearing = Generation(lambda piece: None)
+    hearing = GenerateContentParser(lambda piece: None)
     events = [said({"text": "All "}), said({"text": "of it."}, finish="STOP", modelVersion="g", responseId="r1")]
-    hearing.take(json.dumps(events).encode(), hearing.whole)
-    answer = hearing.answer(str)
+    hearing.feed_json(json.dumps(events).encode(), hearing.parse_body)
+    answer = hearing.build_answer(str)
     assert (answer.text, answer.model) == ("All of it.", "g")
 
 

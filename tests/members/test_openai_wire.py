@@ -23,8 +23,8 @@ from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
-from council.members.wires.faults import Complaint, kind_of, one_line
-from council.members.wires.openai import Completion, OpenAIMember
+from council.members.wires.faults import ErrorResponse, classify_error, redact_line
+from council.members.wires.openai import ChatCompletionParser, OpenAIMember
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -314,7 +314,7 @@ async def test_a_redirect_is_reported_and_not_followed(location: str, words: str
     ],
 )
 def test_context_length_messages_are_size_faults(message: str) -> None:
-    assert kind_of(400, Complaint(frozenset(), message), None) == "size"
+    assert classify_error(400, ErrorResponse(frozenset(), message), None) == "size"
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_context_length_messages_are_size_faults(message: str) -> None:
     ],
 )
 def test_messages_similar_to_size_errors_are_distinguished(message: str, kind: str) -> None:
-    assert kind_of(400, Complaint(frozenset(), message), None) == kind
+    assert classify_error(400, ErrorResponse(frozenset(), message), None) == kind
 
 
 @pytest.mark.behaviour("wire.retry-after")
@@ -530,7 +530,7 @@ async def test_another_key_in_the_message_is_masked(provider: FakeProvider, quot
 
 def test_plain_words_are_not_masked_as_keys() -> None:
     said = "the task-force asks: risk_assessment of model gpt-5.2-2026-01-01 in eu-west-1, pk-1, hf_hub"
-    assert one_line(said) == said
+    assert redact_line(said) == said
 
 
 async def test_a_key_at_the_truncation_boundary_is_fully_masked(provider: FakeProvider) -> None:
@@ -554,7 +554,7 @@ async def test_the_probe_counts_the_models(provider: FakeProvider) -> None:
 
 async def test_members_of_one_provider_share_their_connections(provider: FakeProvider) -> None:
     first, second = sitting(provider.base_url), sitting(provider.base_url, model="m2")
-    assert first.endpoint.line() is second.endpoint.line()
+    assert first.endpoint.join_pool() is second.endpoint.join_pool()
     await first.close()
     await second.send(second.prepare(ASK), lambda piece: None)
     await second.close()
@@ -618,7 +618,7 @@ def test_importing_the_wire_does_not_import_aiohttp() -> None:
 @given(st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
 def test_any_bytes_are_parsed_or_rejected(lines: list[bytes]) -> None:
     try:
-        Completion(lambda piece: None).take_lines(lines)
+        ChatCompletionParser(lambda piece: None).feed_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
 
@@ -637,10 +637,10 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_event_is_parsed_or_rejected(event: Any) -> None:
-    hearing = Completion(lambda piece: None)
+    hearing = ChatCompletionParser(lambda piece: None)
     try:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-        hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+        hearing.build_answer(str)
     except Fault as caught:
         assert caught.kind == "cut"
     except ValueError as error:

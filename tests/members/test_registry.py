@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from tests.fakes.members import ASK
 
-from council.members.registry import Members
+from council.members.registry import MemberRegistry
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
-from council.members.wires.member import OnWire
+from council.members.wires.member import WireMember
 from council.members.wires.openai import OpenAIMember
 from council.settings import load_settings
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
 
 
-def seated(name: str, folder: Path) -> OnWire:
-    member = Members(load_settings(folder, KEYS), KEYS, folder)(name)
-    assert isinstance(member, OnWire)
+def seated(name: str, folder: Path) -> WireMember:
+    member = MemberRegistry(load_settings(folder, KEYS), KEYS, folder)(name)
+    assert isinstance(member, WireMember)
     return member
 
 
@@ -36,7 +36,7 @@ def seated(name: str, folder: Path) -> OnWire:
         ("ollama:llama3.2", OpenAIMember, "http://127.0.0.1:11434/v1/chat/completions"),
     ],
 )  # fmt: skip
-def test_each_provider_uses_its_wire(tmp_path: Path, name: str, kind: type[OnWire], address: str) -> None:
+def test_each_provider_uses_its_wire(tmp_path: Path, name: str, kind: type[WireMember], address: str) -> None:
     member = seated(name, tmp_path)
     assert type(member) is kind
     assert member.endpoint.base_url + member.path == address
@@ -64,6 +64,6 @@ def test_effort_is_sent_only_if_the_catalogue_lists_it(tmp_path: Path, name: str
 
 @pytest.mark.behaviour("issue-5-effort")
 def test_embedded_model_gets_no_effort_and_keeps_max_tokens(tmp_path: Path) -> None:
-    member = Members(load_settings(tmp_path, KEYS), KEYS, tmp_path)("local:smollm2")
+    member = MemberRegistry(load_settings(tmp_path, KEYS), KEYS, tmp_path)("local:smollm2")
     body = json.loads(member.prepare(replace(ASK, effort="high", max_tokens=100)))
     assert (body["max_tokens"], "reasoning_effort" in body) == (100, False)

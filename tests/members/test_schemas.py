@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes.members import member_at
 
-from council.members.wires.schemas import ANTHROPIC, GOOGLE, OPENAI, Grammar, fitted
+from council.members.wires.schemas import ANTHROPIC, GOOGLE, OPENAI, SchemaDialect, convert_schema
 from council.types import Ask
 
 WIDE: Any = {
@@ -26,8 +26,8 @@ WIDE: Any = {
 }
 
 
-def part(grammar: Grammar, name: str) -> Any:
-    return fitted(WIDE, grammar)["properties"][name]
+def part(grammar: SchemaDialect, name: str) -> Any:
+    return convert_schema(WIDE, grammar)["properties"][name]
 
 
 @pytest.mark.behaviour("issue-5-native-structured-output")
@@ -54,12 +54,12 @@ def test_enum_and_const_follow_each_dialect() -> None:
 
 
 @pytest.mark.parametrize("grammar", [OPENAI, ANTHROPIC, GOOGLE])
-def test_one_of_becomes_any_of_and_defaults_are_dropped(grammar: Grammar) -> None:
+def test_one_of_becomes_any_of_and_defaults_are_dropped(grammar: SchemaDialect) -> None:
     why = part(grammar, "why")
     assert [choice["type"] for choice in why["anyOf"]] == ["string", "null"]
     assert "default" not in why
     assert part(grammar, "default") == {"type": "string"}  # a property may have any name
-    assert fitted(WIDE, grammar)["additionalProperties"] is False
+    assert convert_schema(WIDE, grammar)["additionalProperties"] is False
 
 
 def test_a_supported_schema_is_unchanged() -> None:
@@ -69,7 +69,7 @@ def test_a_supported_schema_is_unchanged() -> None:
         "required": ["yes"],
         "additionalProperties": False,
     }
-    assert fitted(plain, OPENAI) == fitted(plain, ANTHROPIC) == fitted(plain, GOOGLE) == plain
+    assert convert_schema(plain, OPENAI) == convert_schema(plain, ANTHROPIC) == convert_schema(plain, GOOGLE) == plain
 
 
 def test_a_small_model_gets_the_unconverted_schema() -> None:

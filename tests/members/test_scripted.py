@@ -11,8 +11,8 @@ import pytest
 from tests.sitting import an_ask
 
 from council.errors import ConfigError, Fault
-from council.members.scripted import Scripted, instance
-from council.replies import Attack, Ruling, Triage, read, schema_of
+from council.members.scripted import Scripted, example_value
+from council.replies import Attack, Ruling, Triage, build_schema, parse_reply
 from council.types import Answer, Usage
 
 pytestmark = pytest.mark.anyio
@@ -71,14 +71,14 @@ async def test_scripted_reply_is_sent_as_json() -> None:
 @pytest.mark.parametrize("reply", [Triage, Attack, Ruling])
 def test_default_reply_matches_every_schema(reply: Any, agree: bool) -> None:
     choices = {"leader": ["beta"]}
-    made = instance(schema_of(reply, choices), agree)
-    assert read(reply, json.dumps(made), choices)
+    made = example_value(build_schema(reply, choices), agree)
+    assert parse_reply(reply, json.dumps(made), choices)
 
 
 @pytest.mark.parametrize("agree", [True, False])
 async def test_agree_sets_booleans(agree: bool) -> None:
     member = Scripted(script={"triage/chair": {"agree": agree}})
-    said = await send(member, "triage/chair", schema=schema_of(Triage, {"leader": ["beta"]}))
+    said = await send(member, "triage/chair", schema=build_schema(Triage, {"leader": ["beta"]}))
     assert Triage.model_validate_json(said.text).consensus is agree
 
 
@@ -91,7 +91,7 @@ async def test_agree_sets_booleans(agree: bool) -> None:
     ],
 )  # fmt: skip
 def test_example_value_for_each_schema_type(schema: dict[str, Any], value: Any) -> None:
-    assert instance(schema, True) == value
+    assert example_value(schema, True) == value
 
 
 async def test_script_is_read_from_a_file(tmp_path: Path) -> None:

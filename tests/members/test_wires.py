@@ -245,7 +245,7 @@ async def test_a_connection_is_reused_after_an_answer(provider: FakeProvider, wi
     member = seated(provider, wire, max_connections=1)
     for _ in range(3):
         await member.send(member.prepare(ASK), lambda piece: None)
-    (connections,) = member.endpoint.line().session.connector._conns.values()  # type: ignore[union-attr]
+    (connections,) = member.endpoint.join_pool().session.connector._conns.values()  # type: ignore[union-attr]
     await member.close()
     assert len(connections) == 1
 
@@ -372,10 +372,10 @@ JSON = st.recursive(
 @every_wire
 @given(event=JSON)
 def test_any_event_is_parsed_or_rejected(wire: str, event: Any) -> None:
-    hearing = KINDS[wire].hears(lambda piece: None)
+    hearing = KINDS[wire].parser(lambda piece: None)
     try:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-        hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+        hearing.build_answer(str)
     except Fault as caught:
         assert caught.kind == "cut"
     except ValueError as error:
@@ -386,7 +386,7 @@ def test_any_event_is_parsed_or_rejected(wire: str, event: Any) -> None:
 @given(lines=st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
 def test_any_bytes_are_parsed_or_rejected(wire: str, lines: list[bytes]) -> None:
     try:
-        KINDS[wire].hears(lambda piece: None).take_lines(lines)
+        KINDS[wire].parser(lambda piece: None).feed_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
 

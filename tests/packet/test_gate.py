@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import PacketRefused, UsageError
-from council.packet import build, fitted, gate, reading, trees
-from council.packet.changes import Selection, Wanted
+from council.packet import build, gate, reading, trees, truncate_packet
+from council.packet.changes import Selection, WantedFile
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
 from tests.packet.planted import SECRETS
@@ -115,7 +115,7 @@ def test_a_file_over_the_limit_is_a_hole(repo: Path) -> None:
 
 @pytest.mark.behaviour("packet-limits")
 def test_full_packet_lists_the_files_that_did_not_fit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "PACKET_LIMIT", 1_000)
+    monkeypatch.setattr(gate, "MAX_PACKET_BYTES", 1_000)
     write(root, {f"f{n}.py": "x" * 300 for n in range(5)})
     packet = build(".", root, task="validate")
     assert [file.path for file in packet.files] == ["f0.py", "f1.py", "f2.py"]
@@ -124,7 +124,7 @@ def test_full_packet_lists_the_files_that_did_not_fit(root: Path, monkeypatch: p
 
 @pytest.mark.behaviour("packet-limits")
 def test_files_beyond_the_limit_are_counted_in_one_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "FILES_LIMIT", 3)
+    monkeypatch.setattr(gate, "MAX_FILES", 3)
     write(repo, {f"many/f{n}.py": "x\n" for n in range(10)})
     packet = build("many", repo, task="validate")
     assert len(packet.files) == 3
@@ -137,7 +137,7 @@ def test_files_beyond_the_limit_are_counted_in_one_line(repo: Path, monkeypatch:
 
 @pytest.mark.behaviour("packet-limits")
 def test_folder_with_too_many_files_is_a_one_line_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "MOST_FILES", 20)
+    monkeypatch.setattr(trees, "MAX_WALKED_FILES", 20)
     write(root, {f"many/f{n}.py": "x\n" for n in range(30)})
     with pytest.raises(UsageError, match='"many" contains more than 20 files: name a smaller folder'):
         build("many/", root, task="validate")
@@ -210,14 +210,14 @@ def test_a_name_that_is_not_unicode_is_a_hole(root: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_hole(root: Path) -> None:
-    assert build(Selection(files=(Wanted("gone.py"),)), root, task="validate").holes == ("gone.py",)
+    assert build(Selection(files=(WantedFile("gone.py"),)), root, task="validate").holes == ("gone.py",)
 
 
 @given(st.binary(max_size=500))
 def test_decoded_text_can_always_be_sent(content: bytes) -> None:
-    text, _ = reading.decoded(content)
+    text, _ = reading.decode_visible(content)
     assert text.encode() is not None
-    assert reading.visible(text) == (text, 0)
+    assert reading.strip_invisible(text) == (text, 0)
 
 
 def test_a_spec_and_decisions_fill_the_packet(repo: Path) -> None:
@@ -240,7 +240,7 @@ PACKET = Packet(
 @pytest.mark.behaviour("packet-dossier")
 def test_dossier_has_the_required_keys_in_order() -> None:
     schema = {"verdict": "PASS | WARN | FAIL"}
-    whole = PACKET.dossier("validate", "skeptic", "What could go wrong?", schema)["council_packet"]
+    whole = PACKET.as_dossier("validate", "skeptic", "What could go wrong?", schema)["council_packet"]
     assert list(whole) == [
         "version", "mode", "target", "context", "perspective", "perspective_description", "output_schema",
     ]  # fmt: skip
@@ -248,7 +248,7 @@ def test_dossier_has_the_required_keys_in_order() -> None:
     assert list(whole["context"]) == ["files", "diff", "spec", "prior_decisions"]
     assert whole["context"]["files"][0] == {"path": "a.py", "content": "a = 1\n"}
     assert whole["context"]["spec"] == {"source": "none", "content": ""}
-    assert list(PACKET.dossier("research")["council_packet"]) == ["version", "mode", "target", "context"]
+    assert list(PACKET.as_dossier("research")["council_packet"]) == ["version", "mode", "target", "context"]
 
 
 @pytest.mark.behaviour("packet-receipt")
@@ -268,7 +268,7 @@ def test_packet_with_only_decisions_and_environment_is_empty() -> None:
 
 @pytest.mark.behaviour("packet-fit")
 def test_small_window_gets_whole_files_then_one_cut_then_none() -> None:
-    small = fitted(PACKET, 60)
+    small = truncate_packet(PACKET, 60)
     assert small.tokens <= 60
     assert [file.path for file in small.files] == ["a.py", "b.py"]
     assert small.files[0] == PACKET.files[0] and small.diff == PACKET.diff
@@ -279,14 +279,14 @@ def test_small_window_gets_whole_files_then_one_cut_then_none() -> None:
 
 @pytest.mark.behaviour("packet-fit")
 def test_a_large_window_gets_everything(repo: Path) -> None:
-    assert fitted(PACKET, 1_000) is PACKET
+    assert truncate_packet(PACKET, 1_000) is PACKET
     assert build("src", repo, task="validate", fit=5).holes == ("src/app.py", "src/auth/jwt.py")
 
 
 @given(st.lists(st.text(max_size=80), max_size=6), st.text(max_size=60), st.integers(0, 120))
 def test_truncated_packet_fits_and_lists_what_it_lost(contents: list[str], diff: str, tokens: int) -> None:
     packet = Packet(files=tuple(PacketFile(f"{n}.py", text) for n, text in enumerate(contents)), diff=diff)
-    small = fitted(packet, tokens)
+    small = truncate_packet(packet, tokens)
     assert small.tokens <= tokens
     lost = [file for file in packet.files if file not in small.files]
     assert {file.path for file in lost} <= set(small.holes)

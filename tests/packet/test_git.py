@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.packet import build, changed, look
+from council.packet import build, has_changes, look
 from council.packet import git as packet_git
 from tests.packet.conftest import commit, git, write
 
@@ -29,7 +29,7 @@ def call_everything(repo: Path) -> None:
         build(target, repo, task="validate")
     build("", repo, task="validate", base="HEAD~1")
     look(repo, {"files": ["src/app.py"], "names": ["app"], "patterns": ["x.*1"]})
-    changed(repo)
+    has_changes(repo)
 
 
 HOSTILE = {
@@ -152,7 +152,7 @@ def test_without_a_repository_files_and_folders_still_work(root: Path) -> None:
     assert [file.path for file in build("src/*.py", root, task="validate").files] == ["src/a.py"]
     assert [file.path for file in build(".", root, task="validate").files] == ["src/a.py", "src/deep/b.py"]
     assert build("", root, task="validate").note == "no changes to review"
-    assert not changed(root)
+    assert not has_changes(root)
 
 
 def test_missing_git_program_is_a_one_line_error(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_hanging_git_is_killed(repo: Path, tmp_path: Path, monkeypatch: pytest.M
     fake.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(packet_git, "SECONDS", 0.3)
+    monkeypatch.setattr(packet_git, "GIT_TIMEOUT_S", 0.3)
     with pytest.raises(UsageError, match="git took longer"):
         build("recent", repo, task="validate")
 
@@ -206,7 +206,7 @@ def test_linked_work_tree_works_like_any_repository(history: Callable[[int], Pat
     git(repo, "worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
     write(tmp_path / "other", {"src/app.py": "x = 2\n"})
     assert "+x = 2" in build("", tmp_path / "other", task="validate").diff
-    assert not changed(repo)
+    assert not has_changes(repo)
 
 
 def test_a_submodule_is_not_entered(repo: Path, tmp_path: Path) -> None:

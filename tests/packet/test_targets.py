@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.packet import build, changed, select
-from council.packet.trees import globbed
+from council.packet import build, has_changes, select
+from council.packet.trees import match_glob
 from council.types import Packet, Skipped
 from tests.packet.conftest import commit, git, write
 
@@ -68,7 +68,7 @@ def test_no_changes_is_reported(target: str, repo: Path) -> None:
         commit(repo, {})
     packet = validate(target, repo)
     assert packet.empty and packet.note == "no changes to review"
-    assert not changed(repo)
+    assert not has_changes(repo)
 
 
 @pytest.mark.behaviour("packet-targets")
@@ -126,7 +126,7 @@ def test_empty_target_is_the_changes_of_the_work_tree(repo: Path) -> None:
     packet = validate("", repo)
     assert paths(packet) == ["src/app.py", "new/file.py"]
     assert "deleted file mode" in packet.diff
-    assert changed(repo)
+    assert has_changes(repo)
 
 
 @pytest.mark.behaviour("packet-targets")
@@ -226,7 +226,7 @@ def test_council_records_are_never_included(target: str, repo: Path) -> None:
     packet = validate(target, repo)
     assert "private finding" not in str(packet)
     assert packet.environment == '{"os": "linux"}\n'
-    assert packet.dossier("validate")["council_packet"]["context"]["environment"] == '{"os": "linux"}\n'
+    assert packet.as_dossier("validate")["council_packet"]["context"]["environment"] == '{"os": "linux"}\n'
 
 
 @pytest.mark.behaviour("packet-agents-stay-out")
@@ -278,7 +278,7 @@ def test_missing_paths_in_the_full_text_are_reported(repo: Path) -> None:
     with pytest.raises(UsageError, match=r'there is no "nosuch\.py" here'):
         validate("src/app.py", repo, said="src/app.py nosuch.py")
     assert paths(validate("src/app.py", repo, said="the read/write path of src/app.py, please")) == ["src/app.py"]
-    packet = build("src/app.py", repo, task="research", said="split src/app.py into core.py")
+    packet = build("src/app.py", repo, task="research", full_text="split src/app.py into core.py")
     assert packet.target == "src/app.py" and [item.path for item in packet.skipped] == ["core.py"]
 
 
@@ -404,4 +404,4 @@ def test_a_selection_can_be_made_first_and_packed_later(repo: Path) -> None:
      ("[ab].py", ["a.py"]), ("[!b].py", ["a.py"]), ("s/[", []), ("*/*/*.py", ["s/d/c.py"])],
 )  # fmt: skip
 def test_single_star_stays_in_its_folder_and_double_star_does_not(pattern: str, found: list[str]) -> None:
-    assert globbed(pattern, ["a.py", "s/b.py", "s/d/c.py"]) == found
+    assert match_glob(pattern, ["a.py", "s/b.py", "s/d/c.py"]) == found

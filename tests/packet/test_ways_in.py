@@ -114,7 +114,7 @@ WAYS: dict[str, Plant] = {
 
 
 def everything(packet: Packet) -> str:
-    return json.dumps([packet.dossier("validate"), packet.as_json(), packet.note], ensure_ascii=False)
+    return json.dumps([packet.as_dossier("validate"), packet.as_json(), packet.note], ensure_ascii=False)
 
 
 def build_planted(plant: Plant, root: Path, text: str, **policy: bool) -> Packet:

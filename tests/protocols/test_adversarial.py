@@ -12,7 +12,7 @@ from council.convene import Convener
 from council.events import Entry
 from council.members.scripted import Scripted
 from council.minutes import Minutes
-from council.protocols.adversarial import numbered, verdict_from
+from council.protocols.adversarial import build_verdict, number_issues
 from council.replies import Attack, Issue, Point, Ruling, Triage
 from council.types import Outcome, Round, Seat, Statement
 
@@ -187,7 +187,7 @@ async def test_the_verdict_gets_the_leader_the_attacks_and_all_originals() -> No
 
 @pytest.mark.behaviour("000-verdict-points")
 def test_every_issue_has_a_name_the_chair_can_cite() -> None:
-    issues = numbered(round_of(alpha=attack(issue("FATAL"), issue("MINOR")), gamma=attack(issue())))
+    issues = number_issues(round_of(alpha=attack(issue("FATAL"), issue("MINOR")), gamma=attack(issue())))
     assert {name: found.severity for name, found in issues.items()} == {
         "alpha-1": "FATAL",
         "alpha-2": "MINOR",
@@ -211,7 +211,7 @@ def test_confidence_is_computed_from_landed_issues_and_shown_under_its_heading(
     outcome: str, landed: dict[str, bool], level: str
 ) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(issue("MINOR"), verdict="STAND"))
-    verdict = verdict_from(Ruling(**ruling(outcome, *landed.items())), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, *landed.items())), attacks)
     assert (verdict.outcome, verdict.confidence) == (outcome, level)
     assert verdict.answer == f"Use gRPC.\n\n## Confidence Assessment\n\n**{level}.** Somewhat contested."
 
@@ -221,7 +221,7 @@ def test_an_issue_that_was_not_raised_has_no_effect() -> None:
     invented = Ruling(
         points=[Point(issue="delta-1", landed=True, why="x")], outcome="SURVIVED", answer="a", assessment="b"
     )
-    assert verdict_from(invented, attacks).confidence == "HIGH"
+    assert build_verdict(invented, attacks).confidence == "HIGH"
 
 
 @pytest.mark.anyio
@@ -248,7 +248,7 @@ async def test_an_attack_without_issues_cannot_overturn() -> None:
 @pytest.mark.parametrize(("outcome", "kept"), [("SURVIVED", ["alpha"]), ("MODIFIED", ["alpha"]), ("OVERTURNED", [])])
 def test_an_attacker_that_was_overruled_is_listed_as_dissent(outcome: str, kept: list[str]) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(verdict="STAND"))
-    verdict = verdict_from(Ruling(**ruling(outcome, ("alpha-1", True))), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks)
     assert [row["seat"] for row in verdict.dissent] == kept
     assert all(row["position"] == "REJECTED" and "It is wrong." in row["text"] for row in verdict.dissent)
 

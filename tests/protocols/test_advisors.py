@@ -11,7 +11,7 @@ from council.convene import Convener
 from council.members.scripted import Scripted
 from council.minutes import Minutes
 from council.planning import Plan
-from council.render.markdown import document, mermaid, verbose
+from council.render.markdown import render_document, render_mermaid, render_verbose
 
 pytestmark = pytest.mark.anyio
 ADVISORS = ("pragmatist", "visionary", "skeptic")
@@ -66,7 +66,7 @@ async def test_the_diagram_shows_skipped_rounds_and_why() -> None:
     _, minutes, _ = await run_advisors(
         {f"r1/{name}": stance_reply() for name in ADVISORS}, flow="debate", early_stop=True
     )
-    drawn = mermaid(minutes)
+    drawn = render_mermaid(minutes)
     assert 'p_r2["r2, not held: the debate ended early' in drawn and 'p_r3["r3, not held: the debate' in drawn
     assert "p_r1 --> p_referee" in drawn
 
@@ -100,7 +100,7 @@ async def test_the_stance_is_part_of_the_reply_and_of_its_text() -> None:
     script = {"r1/skeptic": stance_reply("against", choice="stay\nput")}
     _, minutes, member = await run_advisors(script, rounds=2, early_stop=True)
     assert len(member.calls) == 7
-    assert "I say.\n\n**Stance:** against. **Choice:** stay put" in verbose(minutes)
+    assert "I say.\n\n**Stance:** against. **Choice:** stay put" in render_verbose(minutes)
 
 
 @pytest.mark.behaviour("10-advisors-referee-sections")
@@ -109,7 +109,7 @@ async def test_a_tension_of_the_referee_is_a_disagreement_in_the_report() -> Non
     _, minutes, _ = await run_advisors({"referee/referee": {"reply": ruling}})
     assert minutes.verdict["disagreements"] == [{"issue": "speed or safety"}]
     assert "## Next Steps\n\nNone." in minutes.verdict["answer"]
-    assert "## Verdict\n\nMove." in document(minutes)
+    assert "## Verdict\n\nMove." in render_document(minutes)
 
 
 async def test_no_prompt_names_a_member() -> None:

@@ -14,11 +14,11 @@ from council.convene import Convener
 from council.errors import UsageError
 from council.members.scripted import Scripted
 from council.minutes import Minutes
-from council.protocols.reviewing import Slip
-from council.render.markdown import answer, document, mermaid, verbose
-from council.render.report import report
-from council.replies import Ballot, read, schema_of
-from council.types import renamed
+from council.protocols.reviewing import ReaderBallot
+from council.render.markdown import render_answer, render_document, render_mermaid, render_verbose
+from council.render.report import build_report
+from council.replies import Ballot, build_schema, parse_reply
+from council.types import replace_labels
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alpha", "beta", "gamma")
@@ -155,17 +155,17 @@ def test_a_ballot_that_is_not_a_permutation_is_rejected_with_the_reason(order: l
     with pytest.raises(
         Exception, match=re.escape(f"order has {wrong}: list each of A, B exactly once, the best first")
     ):
-        read(Ballot, said, {"label": ["A", "B"]})
+        parse_reply(Ballot, said, {"label": ["A", "B"]})
 
 
 def test_the_ballot_schema_requires_each_label_once() -> None:
-    fields = schema_of(Ballot, {"label": ["A", "B", "C"]})["properties"]
+    fields = build_schema(Ballot, {"label": ["A", "B", "C"]})["properties"]
     assert fields["order"]["items"] == {"type": "string", "enum": ["A", "B", "C"]}
     assert all((fields[name]["minItems"], fields[name]["maxItems"]) == (3, 3) for name in ("order", "reasons"))
 
 
 def test_an_order_without_reasons_is_a_valid_ballot() -> None:
-    assert read(Ballot, '{"order": ["B", "A"]}', {"label": ["A", "B"]}).order == ["B", "A"]
+    assert parse_reply(Ballot, '{"order": ["B", "A"]}', {"label": ["A", "B"]}).order == ["B", "A"]
 
 
 def test_a_ballot_reads_as_a_list_in_order() -> None:
@@ -185,7 +185,7 @@ def test_a_ballot_reads_as_a_list_in_order() -> None:
     ],
 )
 def test_labels_in_a_readers_text_become_names(text: str, told: str) -> None:
-    assert renamed(text, {"A": "Beta", "B": "Gamma"}) == told
+    assert replace_labels(text, {"A": "Beta", "B": "Gamma"}) == told
 
 
 @pytest.mark.behaviour("10-ranking-ballot-absent")
@@ -197,8 +197,8 @@ async def test_an_unreadable_ballot_is_repaired_once_or_absent_and_never_guessed
     assert "order has A more than once and no B" in asked[1]["messages"][-1]["content"]
     assert minutes.phases["rank"].absent["beta"].state == "failed(schema)"
     assert list(minutes.verdict["details"]["ballots"]) == ["alpha", "gamma"]
-    assert "beta did not answer in rank" in answer(minutes)
-    assert "Ballots: 2 of 3; absent: beta" in document(minutes)
+    assert "beta did not answer in rank" in render_answer(minutes)
+    assert "Ballots: 2 of 3; absent: beta" in render_document(minutes)
     assert (minutes.status, minutes.verdict["answer"]) == ("complete", "By the sea.")
 
 
@@ -206,7 +206,7 @@ async def test_an_unreadable_ballot_is_repaired_once_or_absent_and_never_guessed
 async def test_without_any_ballot_the_chair_continues_and_a_caveat_says_so() -> None:
     minutes, member = await run({}, {f"rank/{name}/{name}": {"fail": "server"} for name in NAMES})
     assert (minutes.status, minutes.verdict["confidence"]) == ("complete", "LOW")
-    told = answer(minutes)
+    told = render_answer(minutes)
     assert told.index("No reader compared two answers") < told.index("By the sea.")
     asked = words_for(requests(member, "synthesise")["chair"])
     assert "no ballot compares two responses" in asked
@@ -221,7 +221,7 @@ async def test_one_answer_cannot_be_ranked() -> None:
     minutes, member = await run({}, {f"answer/{name}": {"fail": "server"} for name in ("beta", "gamma")})
     assert (minutes.status, minutes.stopped) == ("incomplete", "quorum")
     assert not requests(member, "rank")
-    assert report(minutes)["quorum"] == {"needed": 2, "ok": 1, "asked": 3}
+    assert build_report(minutes)["quorum"] == {"needed": 2, "ok": 1, "asked": 3}
     assert "The answer of number 1." in minutes.verdict["answer"]
 
 
@@ -233,7 +233,7 @@ async def test_a_seat_without_an_answer_still_ranks() -> None:
     assert [(row["seat"], row["ballots"]) for row in minutes.verdict["details"]["table"]] == [("alpha", 1), ("beta", 1)]
     assert "There is one response: A." in words_for(requests(member, "rank")["alpha"])
     assert "By a reader who gave no response" in words_for(requests(member, "synthesise")["chair"])
-    assert "one answer cannot be ranked: the ballots of alpha, beta." in document(minutes)
+    assert "one answer cannot be ranked: the ballots of alpha, beta." in render_document(minutes)
 
 
 @pytest.mark.behaviour("10-out-for-the-run")
@@ -311,13 +311,13 @@ async def test_an_answer_first_for_one_and_last_for_another_is_a_disagreement_wi
         tuple(pair["readers"]): (pair["same"], pair["compared"]) for pair in minutes.verdict["details"]["agreement"]
     }
     assert (pairs[("beta", "gamma")], pairs[("beta", "delta")]) == ((1, 1), (0, 1))
-    assert "| Beta and Delta | 0 of 1 |" in document(minutes)
+    assert "| Beta and Delta | 0 of 1 |" in render_document(minutes)
 
 
 @pytest.mark.behaviour("10-verbose-other-protocols", "10-ranking-verbose")
 async def test_the_verbose_layout_replaces_labels_with_seat_names() -> None:
     minutes, _ = await run()
-    told = verbose(minutes)
+    told = render_verbose(minutes)
     headings = re.findall(r"^##+ .+$", told, re.MULTILINE)
     assert headings == [
         "## Council — Ranking", "### Answer", "#### Alpha", "#### Beta", "#### Gamma", "### Rank", "#### Alpha", "#### Beta",
@@ -326,8 +326,8 @@ async def test_the_verbose_layout_replaces_labels_with_seat_names() -> None:
     assert "Alpha has it right.\n\n1. Alpha: Alpha is number 1.\n2. Gamma: Gamma is number 2." in told
     assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in told
     assert "Response" not in told
-    assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in document(minutes)
-    assert [name in mermaid(minutes) for name in ('["answer"]', '["rank"]', '["synthesise"]')] == [True] * 3
+    assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in render_document(minutes)
+    assert [name in render_mermaid(minutes) for name in ('["answer"]', '["rank"]', '["synthesise"]')] == [True] * 3
 
 
 @pytest.mark.behaviour("10-ranking-label-map")
@@ -422,5 +422,5 @@ async def test_the_answer_prompt_has_the_perspective_but_not_the_title() -> None
     ],
 )
 def test_a_single_letter_is_explained_to_a_reader_with_other_labels(said: str, told: str) -> None:
-    slip = Slip("alpha", {"A": "beta", "B": "gamma"}, Ballot(order=["A", "B"]))
-    assert slip.told(said, {"beta": "Response C", "gamma": "Response B"}) == told
+    slip = ReaderBallot("alpha", {"A": "beta", "B": "gamma"}, Ballot(order=["A", "B"]))
+    assert slip.relabel(said, {"beta": "Response C", "gamma": "Response B"}) == told

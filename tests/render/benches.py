@@ -54,7 +54,7 @@ def details(**more: Any) -> Any:
 def judged(the_plan: Any = None, phase: str = "judge", **replies: Any) -> RunBuilder:
     """Let every judge of the plan answer (keyword: its name with underscores, default PASS) and end the round."""
     builder = RunBuilder(the_plan or bench_plan()).phase(phase)
-    for one in builder.minutes.planned:
+    for one in builder.minutes.planned_seats:
         reply = replies.get(one.name.replace("-", "_")) or opinion("PASS")
         builder.answer(one.name, f"{one.name} says {reply['verdict']}.", reply=reply, served_by=one.model)
     return builder.end_phase()

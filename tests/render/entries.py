@@ -54,7 +54,7 @@ class RunBuilder:
 
     def add(self, event: Event, after: float = 1.0) -> RunBuilder:
         self.at += after
-        seq = 0 if isinstance(event, ev.PASSING) else sum(1 for entry in self.entries if entry.seq) + 1
+        seq = 0 if isinstance(event, ev.TRANSIENT_EVENTS) else sum(1 for entry in self.entries if entry.seq) + 1
         self.entries.append(Entry(seq, self.at, event))
         return self
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.render.clean import clean, clean_json, one_line
+from council.render.clean import clean, clean_json, single_line
 
 HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 
@@ -73,8 +73,8 @@ def test_a_megabyte_of_introducers_is_cleaned_within_a_second(piece: str) -> Non
 
 
 def test_one_line_is_one_line_and_shortened() -> None:
-    assert one_line("a\n  b\tc") == "a b c"
-    assert one_line("word " * 100, 20) == "word word word word…"
+    assert single_line("a\n  b\tc") == "a b c"
+    assert single_line("word " * 100, 20) == "word word word word…"
 
 
 def test_values_are_cleaned_at_any_depth() -> None:

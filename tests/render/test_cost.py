@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.render.report import report
-from council.render.terminal import before, cost_words
+from council.render.report import build_report
+from council.render.terminal import format_cost, format_plan
 
 from .entries import RunBuilder, plan, seat
 from .test_live import draw, row
@@ -34,7 +34,7 @@ def test_bills_are_summed_by_seat_and_in_all() -> None:
     for name, usd in (("alpha", 0.1), ("beta", 0.2)):
         billed(asked(builder, name), name, usd).answer(name, "x", served_by=PAID)
     billed(asked(builder.phase("improve"), "alpha"), "alpha", 0.1).answer("alpha", "y", served_by=PAID)
-    value = report(builder.close().minutes)
+    value = build_report(builder.close().minutes)
     assert value["cost"] == {"usd": 0.4, "estimated": False, "unpriced": []}
     assert [one["cost"] for one in value["seats"]] == [0.2, 0.2]
 
@@ -42,14 +42,14 @@ def test_bills_are_summed_by_seat_and_in_all() -> None:
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 def test_open_request_counts_with_its_maximum_cost_until_it_is_billed() -> None:
     builder = asked(RunBuilder(paid_plan()).phase("draft"), "alpha")
-    assert report(builder.minutes)["cost"] == {"usd": 0.5, "estimated": True, "unpriced": []}
+    assert build_report(builder.minutes)["cost"] == {"usd": 0.5, "estimated": True, "unpriced": []}
     billed(builder, "alpha", 0.1)
-    assert report(builder.minutes)["cost"] == {"usd": 0.1, "estimated": False, "unpriced": []}
+    assert build_report(builder.minutes)["cost"] == {"usd": 0.1, "estimated": False, "unpriced": []}
 
 
 def test_request_that_failed_without_a_bill_is_not_counted() -> None:
     builder = asked(RunBuilder(paid_plan()).phase("draft"), "alpha").fault("alpha", "rate", "429", member=PAID)
-    assert report(builder.minutes)["cost"]["usd"] == 0.0
+    assert build_report(builder.minutes)["cost"]["usd"] == 0.0
 
 
 @pytest.mark.behaviour("40-estimated-where-not-told")
@@ -57,7 +57,7 @@ def test_one_estimate_makes_the_sum_an_estimate() -> None:
     builder = RunBuilder(paid_plan()).phase("draft")
     billed(asked(builder, "alpha"), "alpha", 0.1)
     billed(asked(builder, "beta"), "beta", 0.2, estimated=True)
-    assert report(builder.minutes)["cost"]["estimated"]
+    assert build_report(builder.minutes)["cost"]["estimated"]
 
 
 @pytest.mark.behaviour("40-unknown-price-is-unknown")
@@ -65,7 +65,7 @@ def test_one_member_without_a_price_leaves_the_sum_unknown_and_the_other_seat_kn
     builder = RunBuilder(plan(seats=[seat("alpha", model=PAID), seat("beta", model="sim:m1")])).phase("draft")
     billed(asked(builder, "alpha"), "alpha", 0.1).answer("alpha", "x", served_by=PAID)
     builder.answer("beta", "y", served_by="sim:m1")
-    value = report(builder.close().minutes)
+    value = build_report(builder.close().minutes)
     assert value["cost"] == {"usd": None, "estimated": False, "unpriced": ["sim:m1"]}
     assert [one["cost"] for one in value["seats"]] == [0.1, None]
 
@@ -81,7 +81,7 @@ def test_one_member_without_a_price_leaves_the_sum_unknown_and_the_other_seat_kn
     ],
 )
 def test_cost_is_formatted(cost: dict[str, Any], expected: str) -> None:
-    assert cost_words(cost) == expected
+    assert format_cost(cost) == expected
 
 
 @pytest.mark.behaviour("00-plan-cost")
@@ -94,12 +94,12 @@ def test_cost_is_formatted(cost: dict[str, Any], expected: str) -> None:
     ],
 )  # fmt: skip
 def test_plan_shows_its_cost(fields: dict[str, Any], line: str) -> None:
-    assert line in before(plan(**fields))
+    assert line in format_plan(plan(**fields))
 
 
 def test_plan_of_free_members_has_no_cost_line() -> None:
     free = plan(cost={"low": 0.0, "expected": 0.0, "worst": 0.0}, unpriced=[], cap=None)
-    assert not [line for line in before(free) if line.startswith("cost")]
+    assert not [line for line in format_plan(free) if line.startswith("cost")]
 
 
 @pytest.mark.behaviour("50-live-cost")
@@ -125,4 +125,4 @@ def test_live_row_shows_the_cost_of_its_seat_or_n_a_without_a_price() -> None:
 
 def test_resumed_run_has_the_latest_cap() -> None:
     builder = RunBuilder(paid_plan(cap=0.6)).add(ev.Resumed("r7k2", 2.0))
-    assert report(builder.minutes)["cost"]["cap"] == 2.0
+    assert build_report(builder.minutes)["cost"]["cap"] == 2.0

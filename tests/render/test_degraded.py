@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from council import events as ev
-from council.render.degraded import degraded_lines
-from council.render.markdown import answer, document
-from council.render.report import report
-from council.render.states import WORDS, in_words
+from council.render.degraded import format_degraded_lines
+from council.render.markdown import render_answer, render_document
+from council.render.report import build_report
+from council.render.states import STATE_DESCRIPTIONS, describe_state
 
 from .benches import bench_plan
 from .entries import RunBuilder, drafts, one_absent, plan, seat, triage
@@ -24,10 +24,10 @@ def with_fallback() -> RunBuilder:
 @pytest.mark.behaviour("00-fallback-told")
 def test_fallback_is_shown_above_the_answer_and_in_degraded() -> None:
     minutes = with_fallback().end_phase().close().minutes
-    assert degraded_lines(minutes)[0] == (
+    assert format_degraded_lines(minutes)[0] == (
         "alpha requested ollama:qwen3: it could not be reached (failed(net)); local:smollm2 answered instead."
     )
-    assert report(minutes)["degraded"][0] == {
+    assert build_report(minutes)["degraded"][0] == {
         "seat": "alpha",
         "phase": "draft",
         "state": "fallback",
@@ -43,16 +43,16 @@ def test_explorers_are_not_reported_as_sharing_a_member() -> None:
         .answer("judge-1", "x", served_by="sim:m1")
     )
     builder.phase("judge/judge-1/explore").answer("judge-1-explorer-1", "y", served_by="sim:m1")
-    assert degraded_lines(builder.close("x", verdict="PASS").minutes) == []
+    assert format_degraded_lines(builder.close("x", verdict="PASS").minutes) == []
 
 
 @pytest.mark.behaviour("50-plain-words")
-@pytest.mark.parametrize("state", WORDS)
+@pytest.mark.parametrize("state", STATE_DESCRIPTIONS)
 def test_state_is_described_and_kept_in_parentheses(state: str) -> None:
-    line = degraded_lines(
+    line = format_degraded_lines(
         RunBuilder().phase("draft").answer("alpha", "a").ask("beta").mark_absent("beta", state, "").minutes
     )[1]
-    assert line.startswith(f"beta did not answer in draft: {in_words(state)}")
+    assert line.startswith(f"beta did not answer in draft: {describe_state(state)}")
     assert f"({state})" in line
 
 
@@ -66,7 +66,7 @@ def test_each_line_says_that_the_earlier_statement_counts() -> None:
         .end_phase()
         .close()
     )
-    assert [line.endswith("; its earlier statement counts.") for line in degraded_lines(builder.minutes)] == [
+    assert [line.endswith("; its earlier statement counts.") for line in format_degraded_lines(builder.minutes)] == [
         True,
         True,
     ]
@@ -76,7 +76,7 @@ def test_absent_explorer_is_reported_with_the_consequence_for_its_judge() -> Non
     builder = RunBuilder(bench_plan()).phase("judge").answer("judge-1", "x").answer("judge-2", "y")
     builder.phase("judge/judge-1/explore/judge-1-explorer-1/look-1").ask("judge-1-explorer-1")
     builder.mark_absent("judge-1-explorer-1", "timed_out", "")
-    (line,) = degraded_lines(builder.close("x", verdict="PASS").minutes)
+    (line,) = format_degraded_lines(builder.close("x", verdict="PASS").minutes)
     assert line == (
         "judge-1-explorer-1 did not answer in look-1: it ran out of time (timed_out); judge-1 continues without it."
     )
@@ -87,7 +87,7 @@ def test_dead_chair_appears_once() -> None:
         triage(drafts(RunBuilder(plan("adversarial")))).phase("verdict").ask("chair").mark_absent("chair", "timed_out")
     )
     builder.mark_absent("chair", "timed_out", "out since it was timed_out in verdict")
-    value = report(builder.close("No chair", status="incomplete", stopped="chair").minutes)
+    value = build_report(builder.close("No chair", status="incomplete", stopped="chair").minutes)
     assert len(value["degraded"]) <= 1
 
 
@@ -95,12 +95,14 @@ def test_seat_that_is_out_for_the_run_is_reported_once() -> None:
     builder = one_absent()
     closed = builder.entries.pop()
     builder.mark_absent("beta", "failed(server)", "out since it was failed(server) in draft").add(closed.event)
-    assert [row["seat"] for row in report(builder.minutes)["degraded"]] == ["beta"]
+    assert [row["seat"] for row in build_report(builder.minutes)["degraded"]] == ["beta"]
 
 
 def test_seats_of_a_failed_run_are_not_left_waiting() -> None:
     builder = RunBuilder().phase("draft").ask("alpha").mark_absent("alpha").ask("beta")
-    states = [one["state"] for one in report(builder.close("", status="failed", stopped="quorum").minutes)["seats"]]
+    states = [
+        one["state"] for one in build_report(builder.close("", status="failed", stopped="quorum").minutes)["seats"]
+    ]
     assert states == ["failed(server)", "no_answer", "not_asked"]
 
 
@@ -108,23 +110,23 @@ def test_seats_of_a_failed_run_are_not_left_waiting() -> None:
 def test_killed_run_counts_its_calls_and_says_how_far_it_got() -> None:
     builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a")
     minutes = builder.minutes
-    assert report(minutes)["calls"]["made"] == 3
-    assert report(minutes)["answer"] == "No answer yet: the run stopped in draft, after 1 of 3 seats answered."
-    assert not any("BELOW 80 %" in line for line in degraded_lines(minutes))
-    assert "No answer yet" in answer(minutes) and "No answer yet" in document(minutes)
+    assert build_report(minutes)["calls"]["made"] == 3
+    assert build_report(minutes)["answer"] == "No answer yet: the run stopped in draft, after 1 of 3 seats answered."
+    assert not any("BELOW 80 %" in line for line in format_degraded_lines(minutes))
+    assert "No answer yet" in render_answer(minutes) and "No answer yet" in render_document(minutes)
 
 
 @pytest.mark.behaviour("40-killed-run")
 def test_calls_of_a_resumed_run_are_those_of_its_last_process() -> None:
     builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a")
     builder.add(ev.Resumed("r7k2")).ask("beta")
-    assert report(builder.minutes)["calls"]["made"] == 1
+    assert build_report(builder.minutes)["calls"]["made"] == 1
 
 
 def test_lost_quorum_names_its_phase() -> None:
     builder = triage(drafts(RunBuilder(plan("adversarial")))).phase("attack").ask("beta", "gamma")
     builder.mark_absent("beta").mark_absent("gamma").close("digest", status="incomplete", stopped="quorum")
-    assert degraded_lines(builder.minutes)[0].startswith(
+    assert format_degraded_lines(builder.minutes)[0].startswith(
         "INCOMPLETE: too few seats answered in attack (0 of 2) to continue"
     )
 
@@ -133,4 +135,4 @@ def test_tokens_of_a_failed_seat_are_counted() -> None:
     builder = RunBuilder().phase("draft").ask("alpha")
     usage = {"in": 7, "out": 3, "cached": 0}
     builder.add(ev.WasAbsent("draft/alpha", "draft", "alpha", "truncated", "cut off", 2, usage))
-    assert report(builder.minutes)["tokens"] == usage
+    assert build_report(builder.minutes)["tokens"] == usage

@@ -10,13 +10,13 @@ import re
 import pytest
 
 from council.minutes import Minutes
-from council.render.html import PAGE, bundle, html
+from council.render.html import PAGE_DIR, bundle, render_html
 
 from .entries import RunBuilder, collaborative
 
 
 def render(builder: RunBuilder) -> str:
-    return html(Minutes.fold(builder.entries), builder.entries)
+    return render_html(Minutes.fold(builder.entries), builder.entries)
 
 
 def content_of(tag: str, text: str) -> str:
@@ -82,5 +82,5 @@ def test_every_module_is_bundled_once_before_its_importers() -> None:
 
 
 def _needs(module: str) -> list[str]:
-    text = (PAGE / f"{module}.js").read_text(encoding="utf-8")
+    text = (PAGE_DIR / f"{module}.js").read_text(encoding="utf-8")
     return re.findall(r'from "\./(\w+)\.js"', text)

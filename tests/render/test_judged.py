@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.render.markdown import document
+from council.render.markdown import render_document
 
 from .benches import (
     bench_plan,
@@ -38,7 +38,7 @@ def section(text: str, heading: str) -> str:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_validate_report_has_the_required_sections_in_order() -> None:
-    assert headings(document(validated().minutes)) == [
+    assert headings(render_document(validated().minutes)) == [
         "## Council Consensus: WARN", "### Verdicts", "### Shared Findings", "### Single-Judge Findings", "### Disagreements",
         "### Recommendation",
     ]  # fmt: skip
@@ -46,7 +46,7 @@ def test_validate_report_has_the_required_sections_in_order() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
-    head = document(validated().minutes).split("### Verdicts")[0]
+    head = render_document(validated().minutes).split("### Verdicts")[0]
     for line in (
         "**Target:** recent",
         "**Mode:** validate",
@@ -63,7 +63,7 @@ def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
     warned = bench_plan(
         options={"profile": "thorough", "rule": "corroborated"}, warnings=["perspectives dropped: compliance"]
     )
-    text = document(judged(warned).close("x", verdict="PASS", details=details()).minutes)
+    text = render_document(judged(warned).close("x", verdict="PASS", details=details()).minutes)
     assert "**Profile:** thorough" in text
     assert "**Rule:** corroborated" in text
     assert "**Note:** perspectives dropped: compliance" in text
@@ -71,7 +71,7 @@ def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_shared_findings_are_a_table_and_single_ones_are_attributed() -> None:
-    text = document(validated().minutes)
+    text = render_document(validated().minutes)
     assert section(text, "### Shared Findings").splitlines() == [
         "| Finding | Severity | Found by | Fix | Ref |",
         "|---|---|---|---|---|",
@@ -85,13 +85,13 @@ def test_shared_findings_are_a_table_and_single_ones_are_attributed() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_report_ends_with_time_responses_and_cost() -> None:
-    *_, foot, _, cost = document(validated().minutes).splitlines()
+    *_, foot, _, cost = render_document(validated().minutes).splitlines()
     assert foot == "*Council completed in 7.0s. 2/2 judges responded.*"
     assert cost == "*No cost · 2 calls · 200 tokens in, 40 out · `council replay r7k2`*"
 
 
 def test_verdicts_are_a_row_for_the_family_and_a_column_for_each_judge() -> None:
-    text = section(document(validated().minutes), "### Verdicts")
+    text = section(render_document(validated().minutes), "### Verdicts")
     assert text.splitlines()[0] == "| Family | Judge 1 | Judge 2 | Family verdict |"
     assert "| scripted | WARN (MEDIUM) | PASS (HIGH) | WARN |" in text
     assert "`.agents/council/2027-01-15-recent-judge-1.md`" in text
@@ -103,14 +103,14 @@ def test_persona_is_named_with_its_perspective() -> None:
     builder = judged(bench_plan(red)).close(
         "x", verdict="FAIL", findings=[finding("a bypass", "judge-attacker")], details=details()
     )
-    text = document(builder.minutes)
+    text = render_document(builder.minutes)
     assert "- **Red** (attacker) found (critical security) at `src/auth.py:2`: a bypass." in text
     assert "| Family | attacker | Family verdict |" in text
 
 
 @pytest.mark.behaviour("20-report-disagree")
 def test_disagree_shows_both_positions_with_reasons_and_leaves_the_decision_to_the_user() -> None:
-    text = document(split().minutes)
+    text = render_document(split().minutes)
     assert headings(text)[0] == "## Council Consensus: DISAGREE"
     assert headings(text)[-2:] == ["### Cross-Vendor Insights", "### Recommendation"]
     assert "| anthropic | PASS (HIGH) | PASS (HIGH) | PASS |" in text
@@ -123,7 +123,7 @@ def test_disagree_shows_both_positions_with_reasons_and_leaves_the_decision_to_t
 
 @pytest.mark.behaviour("20-report-disagree")
 def test_insights_of_one_family_are_listed_by_family() -> None:
-    text = section(document(split().minutes), "### Cross-Vendor Insights")
+    text = section(render_document(split().minutes), "### Cross-Vendor Insights")
     assert text.splitlines() == [
         "- **Only anthropic** saw: nothing that the other did not see.",
         "- **Only openai** saw: (critical) a bypass",
@@ -132,14 +132,14 @@ def test_insights_of_one_family_are_listed_by_family() -> None:
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
 def test_inconsistent_judge_and_weakened_fail_are_flagged() -> None:
-    text = document(validated(details=details(inconsistent=["judge-2"], weakened=["judge-1"])).minutes)
+    text = render_document(validated(details=details(inconsistent=["judge-2"], weakened=["judge-1"])).minutes)
     assert "- **judge-2** said PASS and listed a critical finding: inconsistent" in text
     assert "- The FAIL of **judge-1** counted as a WARN" in text
 
 
 @pytest.mark.behaviour("20-incomplete-marker")
 def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
-    text = document(interrupted().minutes)
+    text = render_document(interrupted().minutes)
     assert text.startswith("## Council Consensus: INCOMPLETE\n\n> INCOMPLETE: interrupted")
     assert "| scripted | WARN (LOW) | no_answer | none |" in text
     assert "- **judge-1** found (minor) at `a.py:3` (not checked): odd name. Fix: No fix specified." in text
@@ -148,19 +148,19 @@ def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
 
 
 def test_report_of_a_run_without_answers_is_marked_too() -> None:
-    assert headings(document(failed().minutes))[0] == "## Council Consensus: INCOMPLETE"
+    assert headings(render_document(failed().minutes))[0] == "## Council Consensus: INCOMPLETE"
 
 
 @pytest.mark.behaviour("00-nothing-to-review")
 def test_report_without_changes_has_no_empty_sections() -> None:
-    assert headings(document(nothing_changed().minutes)) == ["## Council Consensus: no changes to review"]
+    assert headings(render_document(nothing_changed().minutes)) == ["## Council Consensus: no changes to review"]
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
 def test_model_text_stays_in_its_cell_and_line() -> None:
     hostile = "a | b\n### Recommendation\n\x1b[31mship it"
     rows = [finding(hostile, "judge-1", "judge-2"), finding(hostile, "judge-1")]
-    text = document(validated(findings=rows).minutes)
+    text = render_document(validated(findings=rows).minutes)
     assert headings(text).count("### Recommendation") == 1
     assert "| a \\| b ### Recommendation ship it | critical |" in text
     assert "\x1b" not in text
@@ -171,7 +171,7 @@ def test_model_text_stays_in_its_cell_and_line() -> None:
 
 @pytest.mark.behaviour("20-report-debate")
 def test_debate_adds_rounds_fidelity_shifts_and_notes() -> None:
-    text = document(debated().minutes)
+    text = render_document(debated().minutes)
     assert headings(text) == [
         "## Council Consensus: FAIL", "### Verdicts", "### Verdict Shifts (R1 -> R2)", "### Debate Notes", "### Shared Findings",
         "### Single-Judge Findings", "### Disagreements", "### Recommendation",
@@ -184,7 +184,7 @@ def test_debate_adds_rounds_fidelity_shifts_and_notes() -> None:
 
 @pytest.mark.behaviour("20-report-debate", "20-weak-flip")
 def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
-    rows = section(document(debated().minutes), "### Verdict Shifts (R1 -> R2)").splitlines()
+    rows = section(render_document(debated().minutes), "### Verdict Shifts (R1 -> R2)").splitlines()
     assert rows[0] == "| Judge | R1 | R2 | Changed? | Reason |"
     assert rows[2] == "| judge-1 | FAIL | FAIL | no | Not moved. |"
     assert rows[3].startswith("| judge-2 | PASS | FAIL | yes | They are many. **Weak flip")
@@ -193,7 +193,7 @@ def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
 
 @pytest.mark.behaviour("20-report-debate", "20-convergence", "20-dropped-finding")
 def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> None:
-    text = document(debated().minutes)
+    text = render_document(debated().minutes)
     assert "> **Convergence:**" in text
     notes = section(text, "### Debate Notes")
     assert "**Key Exchanges**\n\n- **judge-1** challenges **judge-2**: it is safe. auth.py:2 says no" in notes
@@ -205,7 +205,7 @@ def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> Non
 def test_judge_absent_in_the_second_round_keeps_its_first_verdict_with_a_mark() -> None:
     builder = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
     builder.answer("judge-1", "still", reply=opinion("PASS")).ask("judge-2").mark_absent("judge-2", "timed_out", "")
-    text = document(builder.end_phase().close("x", verdict="WARN", details=details(rounds=2)).minutes)
+    text = render_document(builder.end_phase().close("x", verdict="WARN", details=details(rounds=2)).minutes)
     assert "WARN (HIGH, R1 verdict (R2 timeout))" in text
     assert "- **judge-2**: R1 verdict (R2 timeout)." in text
     assert "R2: 1/2 judges responded." in text
@@ -219,7 +219,7 @@ def test_quick_report_has_verdict_json_and_analysis() -> None:
     quick = bench_plan(seat("judge-1", "Judge"), options={"quick": True})
     reply = opinion("WARN", "HIGH")
     builder = judged(quick, judge_1=reply).close("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
-    text = document(builder.minutes)
+    text = render_document(builder.minutes)
     assert headings(text) == ["# Council Quick Check: recent", "## Verdict: WARN", "## Analysis"]
     assert "**Date:** 2027-01-15  \n**Mode:** quick (single-agent)  \n**Target:** recent  \n" in text
     assert json.loads(text.split("```json\n")[1].split("```")[0]) == reply
@@ -240,7 +240,7 @@ def brainstormed(**more: Any) -> RunBuilder:
 def test_brainstorm_report_has_options_by_judge_and_trade_offs() -> None:
     weighed = {"trade_offs": [{"option": "Redis", "buys": "speed", "costs": "a service"}]}
     builder = brainstormed().phase("consolidate").answer("chair", "Weighed.").end_phase()
-    text = document(builder.close("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
+    text = render_document(builder.close("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Brainstorm: caching", "### Options Explored", "### Trade-offs", "### Recommendation",
     ]  # fmt: skip
@@ -253,7 +253,7 @@ def test_brainstorm_report_has_options_by_judge_and_trade_offs() -> None:
 @pytest.mark.behaviour("20-report-brainstorm", "20-incomplete-marker")
 def test_brainstorm_without_a_chair_shows_pros_and_cons_of_each_judge() -> None:
     builder = brainstormed().phase("consolidate").ask("chair").mark_absent("chair")
-    text = document(builder.close("## No chair: digest", status="incomplete", stopped="chair").minutes)
+    text = render_document(builder.close("## No chair: digest", status="incomplete", stopped="chair").minutes)
     assert headings(text)[0] == "## Council Brainstorm: caching (INCOMPLETE)"
     assert "- **Nothing** (judge-1) for: quick. Against: expensive" in text
 
@@ -266,7 +266,7 @@ def test_research_report_has_facets_themes_open_questions_and_recommendation() -
     builder.answer("judge-1", "a", reply=reply).answer("judge-2", "b", reply=reply).end_phase()
     builder.phase("consolidate").answer("chair", "Weighed.").end_phase()
     whole = {"themes": [{"name": "Lifetime", "findings": ["never checked"]}], "open_questions": ["who revokes?"]}
-    text = document(builder.close("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
+    text = render_document(builder.close("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Research: auth", "### Facets Explored", "### Synthesized Findings", "#### Lifetime", "### Open Questions",
         "### Recommendation",

@@ -24,10 +24,10 @@ def draw(builder: RunBuilder, width: int = 120, later: float = 0.0, ascii: bool 
     """Draw the table `later` seconds after the last entry."""
     view = LiveView(console(width), ascii=ascii)
     for entry in builder.entries:
-        view.hear(entry)
+        view.on_event(entry)
     view.tick(builder.at + later)
     paper = console(width)
-    paper.print(view.picture())
+    paper.print(view.build_view())
     view.close()
     return [line.rstrip() for line in paper.file.getvalue().splitlines()]  # type: ignore[attr-defined]
 
@@ -98,9 +98,9 @@ def test_phase_is_never_broken_in_two_lines() -> None:
 @pytest.mark.behaviour("50-fetch-shown")
 def test_weights_fetch_is_a_bar_with_megabytes() -> None:
     view = LiveView(console())
-    view.hear(Entry(0, 5.0, ev.Fetching("SmolLM2", 46_500_000, 93_000_000)))
+    view.on_event(Entry(0, 5.0, ev.Fetching("SmolLM2", 46_500_000, 93_000_000)))
     paper = console()
-    paper.print(view.picture())
+    paper.print(view.build_view())
     assert paper.file.getvalue().split() == ["fetching", "SmolLM2", "█" * 12 + "░" * 12, "46", "of", "93", "MB"]  # type: ignore[attr-defined]
 
 
@@ -129,7 +129,7 @@ def test_earlier_entries_of_a_resumed_run_are_counted_in_the_header() -> None:
     view = LiveView(console())
     view.catch_up(one_absent().entries[:-1])
     paper = console()
-    paper.print(view.picture())
+    paper.print(view.build_view())
     assert "run r7k2 · 5 statements from the ledger ·" in paper.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -137,7 +137,7 @@ def test_plain_console_gets_the_final_table_once() -> None:
     stream = StringIO()
     view = LiveView(stream, color=False)
     for entry in collaborative().entries:
-        view.hear(entry)
+        view.on_event(entry)
     view.close()
     view.close()
     assert stream.getvalue().count("run r7k2") == 1
@@ -147,7 +147,7 @@ def test_plain_console_gets_the_final_table_once() -> None:
 def test_standard_output_is_not_redirected() -> None:
     before = sys.stdout
     view = LiveView(console())
-    view.hear(RunBuilder().entries[0])
+    view.on_event(RunBuilder().entries[0])
     assert sys.stdout is before
     view.close()
 

@@ -9,8 +9,8 @@ import pytest
 from council import events as ev
 from council.events import Entry
 from council.render.plain import PlainView
-from council.render.report import report
-from council.render.terminal import after, before
+from council.render.report import build_report
+from council.render.terminal import format_plan, format_summary
 
 from .entries import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
@@ -19,7 +19,7 @@ def plain_lines(builder: RunBuilder) -> list[str]:
     stream = StringIO()
     view = PlainView(stream)
     for entry in builder.entries:
-        view.hear(entry)
+        view.on_event(entry)
     view.close()
     return stream.getvalue().splitlines()
 
@@ -76,7 +76,7 @@ def test_download_is_reported_every_tenth() -> None:
     stream = StringIO()
     view = PlainView(stream)
     for done in range(0, 93_000_001, 930_000):
-        view.hear(Entry(0, 1.0, ev.Fetching("SmolLM2", done, 93_000_000)))
+        view.on_event(Entry(0, 1.0, ev.Fetching("SmolLM2", done, 93_000_000)))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 11
     assert lines[1] == "council fetching SmolLM2 10 % (9 of 93 MB)"
@@ -87,7 +87,7 @@ def test_heartbeat_comes_after_thirty_quiet_seconds_and_again_after_thirty_more(
     stream = StringIO()
     view, builder = PlainView(stream), RunBuilder().phase("draft").ask("alpha").stream("alpha", "one two")
     for entry in builder.entries:
-        view.hear(entry)
+        view.on_event(entry)
     start = len(stream.getvalue().splitlines())
     for second in range(62):
         view.tick(builder.at + second)
@@ -103,7 +103,7 @@ def test_line_delays_the_heartbeat() -> None:
     view = PlainView(stream)
     view.tick(0.0)
     view.tick(29.0)
-    view.hear(RunBuilder().entries[0])
+    view.on_event(RunBuilder().entries[0])
     view.tick(31.0)
     view.tick(59.0)
     assert "still working" not in stream.getvalue()
@@ -123,37 +123,37 @@ def test_earlier_entries_of_a_resumed_run_are_one_line() -> None:
 
 @pytest.mark.behaviour("00-why-printed-before")
 def test_protocol_and_its_reason_are_the_first_line_before_a_run() -> None:
-    lines = before(plan("adversarial", why='the words "which is better"', calls={"min": 5, "max": 7}))
+    lines = format_plan(plan("adversarial", why='the words "which is better"', calls={"min": 5, "max": 7}))
     assert lines[0] == 'protocol adversarial: the words "which is better"'
     assert "  alpha  scripted:m1  (Drafter & Red Teamer)" in lines
     assert lines[-1] == "5 to 7 calls"
 
 
 def test_warnings_and_notices_are_shown_before_a_run() -> None:
-    assert before(plan(notices=["one family only"], warnings=["slow"]))[-2:] == ["! slow", "! one family only"]
-    assert before(plan(notices=["once"], warnings=["once"])).count("! once") == 1
+    assert format_plan(plan(notices=["one family only"], warnings=["slow"]))[-2:] == ["! slow", "! one family only"]
+    assert format_plan(plan(notices=["once"], warnings=["once"])).count("! once") == 1
 
 
 def test_fallbacks_are_shown_before_a_run() -> None:
-    lines = before(plan(seats=[seat("alpha", model="sim:m1", fallbacks=["sim:m2"])]))
+    lines = format_plan(plan(seats=[seat("alpha", model="sim:m1", fallbacks=["sim:m2"])]))
     assert "  alpha  sim:m1, then sim:m2" in lines
 
 
 def test_many_seats_share_lines_by_member() -> None:
-    lines = before(plan("judges", tuple(f"judge-{n}" for n in range(1, 7))))
+    lines = format_plan(plan("judges", tuple(f"judge-{n}" for n in range(1, 7))))
     assert "  judge-1, judge-2, judge-3, judge-4, judge-5, judge-6: scripted:m1" in lines
 
 
 def test_packet_and_price_of_the_plan_are_shown() -> None:
     packet = {"files": ["a", "b"], "bytes": 38_000, "tokens": 9800, "skipped": [{"path": "x", "why": "binary"}]}
-    lines = before(plan(packet=packet, cost={"low": 0.14, "expected": 0.31, "worst": 0.52}))
+    lines = format_plan(plan(packet=packet, cost={"low": 0.14, "expected": 0.31, "worst": 0.52}))
     assert "packet 2 files, 38 KB, ~9,800 tokens · left out 1 (binary)" in lines
     assert "cost low $0.14 · expected $0.31 · worst $0.52" in lines
 
 
 @pytest.mark.behaviour("50-after-a-run")
 def test_after_a_run_come_report_spending_and_replay() -> None:
-    assert after(report(collaborative().minutes)) == [
+    assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
         "replay: council replay r7k2",
@@ -163,6 +163,6 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
 @pytest.mark.behaviour("50-after-a-run")
 def test_after_an_unfinished_run_comes_resume_and_an_unknown_price_is_called_unknown() -> None:
     builder = RunBuilder().phase("draft").answer("alpha", "a", served_by="sim:m1")
-    lines = after(report(builder.close("", status="incomplete", stopped="interrupted").minutes))
+    lines = format_summary(build_report(builder.close("", status="incomplete", stopped="interrupted").minutes))
     assert lines[-1] == "resume: council resume r7k2"
     assert "cost unknown (sim:m1 unpriced)" in lines[-2]

@@ -11,7 +11,7 @@ import pytest
 
 from council import events as ev
 from council.minutes import Minutes
-from council.render.report import degraded_lines, dump, report
+from council.render.report import build_report, dump_report, format_degraded_lines
 
 from .entries import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, seat, triage
 
@@ -50,7 +50,7 @@ EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, 
 @pytest.mark.behaviour("00-report-object")
 @pytest.mark.parametrize("build", EVERY_ENDING)
 def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
-    value = report(build().minutes)
+    value = build_report(build().minutes)
     assert list(value) == KEYS
     assert all(list(seat) == SEAT_KEYS for seat in [*value["seats"], value["chair"]])
 
@@ -58,7 +58,7 @@ def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
 @pytest.mark.behaviour("00-report-object", "00-published-schemas")
 @pytest.mark.parametrize("build", EVERY_ENDING)
 def test_report_matches_its_published_schema(build: Any) -> None:
-    jsonschema.Draft202012Validator(schema("report")).validate(report(build().minutes))
+    jsonschema.Draft202012Validator(schema("report")).validate(build_report(build().minutes))
 
 
 @pytest.mark.behaviour("00-published-schemas")
@@ -77,7 +77,7 @@ def test_plan_and_error_match_their_schemas() -> None:
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key not in ("chair", "claims")])
 def test_report_without_one_of_its_keys_breaks_the_schema(key: str) -> None:
-    value = report(collaborative().minutes)
+    value = build_report(collaborative().minutes)
     del value[key]
     assert not jsonschema.Draft202012Validator(schema("report")).is_valid(value)
 
@@ -85,41 +85,43 @@ def test_report_without_one_of_its_keys_breaks_the_schema(key: str) -> None:
 @pytest.mark.behaviour("40-report-same-bytes")
 def test_report_rebuilt_from_the_same_entries_is_the_same_bytes() -> None:
     builder = adversarial()
-    assert dump(report(builder.minutes)) == dump(report(Minutes.fold(list(builder.entries))))
-    assert dump(report(builder.minutes)).endswith(b"}\n")
+    assert dump_report(build_report(builder.minutes)) == dump_report(build_report(Minutes.fold(list(builder.entries))))
+    assert dump_report(build_report(builder.minutes)).endswith(b"}\n")
 
 
 def test_report_keeps_text_of_any_language_readable() -> None:
-    assert "Leerzeichen – natürlich".encode() in dump(report(RunBuilder().close("Leerzeichen – natürlich").minutes))
+    assert "Leerzeichen – natürlich".encode() in dump_report(
+        build_report(RunBuilder().close("Leerzeichen – natürlich").minutes)
+    )
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
 def test_report_carries_no_control_characters_and_no_broken_unicode() -> None:
-    text = dump(report(RunBuilder().close("a\x1b[31mb\x9b1mc\ud800d").minutes)).decode()
+    text = dump_report(build_report(RunBuilder().close("a\x1b[31mb\x9b1mc\ud800d").minutes)).decode()
     assert '"answer": "abc\ufffdd"' in text
 
 
 def test_verdict_fields_come_from_the_ruling() -> None:
-    value = report(adversarial().minutes)
+    value = build_report(adversarial().minutes)
     assert (value["outcome"], value["confidence"], value["verdict"]) == ("MODIFIED", "MEDIUM", None)
     assert value["answer"] == "Mostly spaces."
 
 
 def test_run_that_never_closed_is_incomplete() -> None:
-    assert report(RunBuilder().phase("draft").minutes)["status"] == "incomplete"
+    assert build_report(RunBuilder().phase("draft").minutes)["status"] == "incomplete"
 
 
 def test_tokens_are_summed_over_seats_and_chair() -> None:
-    assert report(collaborative().minutes)["tokens"] == {"in": 700, "out": 140, "cached": 35}
+    assert build_report(collaborative().minutes)["tokens"] == {"in": 700, "out": 140, "cached": 35}
 
 
 def test_quorum_counts_seats_that_spoke_and_ranking_needs_two() -> None:
-    assert report(one_absent().minutes)["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
-    assert report(RunBuilder(plan("ranking")).minutes)["quorum"]["needed"] == 2
+    assert build_report(one_absent().minutes)["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
+    assert build_report(RunBuilder(plan("ranking")).minutes)["quorum"]["needed"] == 2
 
 
 def test_absent_seat_is_listed_with_phase_state_and_reason() -> None:
-    value = report(one_absent().minutes)
+    value = build_report(one_absent().minutes)
     assert value["degraded"] == [
         {"seat": "beta", "phase": "draft", "state": "failed(server)", "reason": "500 from the server"}
     ]
@@ -127,20 +129,20 @@ def test_absent_seat_is_listed_with_phase_state_and_reason() -> None:
 
 
 def test_notice_of_the_plan_is_degraded_without_a_seat() -> None:
-    value = report(collaborative(plan(notices=["The seats share one model."])).minutes)
+    value = build_report(collaborative(plan(notices=["The seats share one model."])).minutes)
     assert value["degraded"][0]["seat"] is None
     assert value["degraded"][0]["reason"] == "The seats share one model."
 
 
 def test_helpers_that_are_not_in_the_plan_are_no_seats_of_the_report() -> None:
     builder = RunBuilder().phase("r1").answer("alpha/explorer-1", "found it")
-    assert [seat["name"] for seat in report(builder.minutes)["seats"]] == ["alpha", "beta", "gamma"]
+    assert [seat["name"] for seat in build_report(builder.minutes)["seats"]] == ["alpha", "beta", "gamma"]
 
 
 def test_seat_shows_verdict_and_confidence_of_its_last_typed_reply() -> None:
     builder = RunBuilder().phase("r1").answer("alpha", "x", reply={"verdict": "FAIL", "confidence": "LOW"})
     builder.phase("r2").answer("alpha", "y", reply={"verdict": "PASS", "confidence": "HIGH"})
-    first = report(builder.minutes)["seats"][0]
+    first = build_report(builder.minutes)["seats"][0]
     assert (first["verdict"], first["confidence"]) == ("PASS", "HIGH")
 
 
@@ -153,13 +155,13 @@ def paid_plan() -> dict[str, Any]:
 
 
 def test_council_of_free_members_costs_nothing() -> None:
-    assert report(collaborative().minutes)["cost"] == {"usd": 0.0, "estimated": False, "unpriced": []}
+    assert build_report(collaborative().minutes)["cost"] == {"usd": 0.0, "estimated": False, "unpriced": []}
 
 
 @pytest.mark.behaviour("40-unknown-price-is-unknown")
 def test_unknown_price_is_null_and_names_the_member() -> None:
     builder = RunBuilder(paid_plan()).phase("draft").answer("alpha", "a").answer("beta", "b", served_by="sim:m1")
-    value = report(builder.minutes)
+    value = build_report(builder.minutes)
     assert value["cost"] == {"usd": None, "estimated": False, "unpriced": ["sim:m1"]}
     assert [seat["cost"] for seat in value["seats"]] == [0.0, None, 0.0]
 
@@ -168,18 +170,18 @@ def test_unknown_price_is_null_and_names_the_member() -> None:
 def test_failed_attempt_that_may_have_been_billed_makes_the_cost_unknown() -> None:
     builder = RunBuilder(paid_plan()).phase("draft").answer("alpha", "a").ask("beta", member="sim:m1")
     builder.fault("beta", "server", "500", member="sim:m1").mark_absent("beta")
-    assert report(builder.minutes)["cost"]["unpriced"] == ["sim:m1"]
+    assert build_report(builder.minutes)["cost"]["unpriced"] == ["sim:m1"]
 
 
 def test_refused_connection_is_never_billed() -> None:
     builder = RunBuilder(paid_plan()).phase("draft").answer("alpha", "a").ask("beta", member="sim:m1")
     builder.fault("beta", "net", "refused", member="sim:m1").mark_absent("beta", "failed(net)", "refused")
-    assert report(builder.minutes)["cost"]["usd"] == 0.0
+    assert build_report(builder.minutes)["cost"]["usd"] == 0.0
 
 
 def test_free_fallback_does_not_hide_a_paid_one() -> None:
     builder = RunBuilder().phase("draft").answer("alpha", "a", served_by="openai:gpt-5.2")
-    assert report(builder.minutes)["cost"]["unpriced"] == ["openai:gpt-5.2"]
+    assert build_report(builder.minutes)["cost"]["unpriced"] == ["openai:gpt-5.2"]
 
 
 # Degradation lines above the answer
@@ -187,7 +189,7 @@ def test_free_fallback_does_not_hide_a_paid_one() -> None:
 
 @pytest.mark.behaviour("40-missing-said-above-the-answer")
 def test_absence_is_shown_with_phase_reason_and_count_of_seats() -> None:
-    first, banner = degraded_lines(one_absent().minutes)
+    first, banner = format_degraded_lines(one_absent().minutes)
     assert first == (
         "beta did not answer in draft: its server failed (failed(server)): 500 from the server; "
         "the answer below is from 2 of 3 seats."
@@ -196,7 +198,7 @@ def test_absence_is_shown_with_phase_reason_and_count_of_seats() -> None:
 
 
 def test_run_without_faults_has_no_degradation_lines() -> None:
-    assert degraded_lines(collaborative().minutes) == []
+    assert format_degraded_lines(collaborative().minutes) == []
 
 
 @pytest.mark.behaviour("00-banner-below-80-percent")
@@ -208,27 +210,27 @@ def test_banner_appears_below_80_percent_of_the_asked_seats(absent: int, banner:
         builder.answer(name, "yes")
     for name in names[:absent]:
         builder.ask(name).mark_absent(name)
-    assert any("BELOW 80 %" in line for line in degraded_lines(builder.close().minutes)) is banner
+    assert any("BELOW 80 %" in line for line in format_degraded_lines(builder.close().minutes)) is banner
 
 
 def test_count_of_seats_is_shown_once_when_several_are_absent() -> None:
     builder = RunBuilder().phase("draft").answer("alpha", "a")
     for name in ("beta", "gamma"):
         builder.ask(name).mark_absent(name)
-    lines = degraded_lines(builder.end_phase().close().minutes)
+    lines = format_degraded_lines(builder.end_phase().close().minutes)
     assert sum("1 of 3 seats." in line and "did not answer" in line for line in lines) == 1
     assert any(line.startswith("Only alpha drafted") for line in lines)
 
 
 def test_seat_that_fails_after_its_draft_keeps_its_draft() -> None:
     builder = drafts(RunBuilder()).phase("improve").ask("beta").mark_absent("beta").end_phase().close()
-    (line,) = degraded_lines(builder.minutes)
+    (line,) = format_degraded_lines(builder.minutes)
     assert line.endswith("; its earlier statement counts.")
 
 
 def test_shared_family_is_shown_above_the_answer() -> None:
     notice = "alpha and beta share a family, so their agreement means less."
-    assert degraded_lines(collaborative(plan(notices=[notice])).minutes) == [notice]
+    assert format_degraded_lines(collaborative(plan(notices=[notice])).minutes) == [notice]
 
 
 def test_seats_that_fall_back_to_one_member_are_reported() -> None:
@@ -237,7 +239,7 @@ def test_seats_that_fall_back_to_one_member_are_reported() -> None:
     builder.answer("alpha", "a", served_by="sim:m1").answer("beta", "b", served_by="sim:m1").answer(
         "gamma", "c", served_by="sim:m3"
     )
-    assert degraded_lines(builder.close().minutes) == [
+    assert format_degraded_lines(builder.close().minutes) == [
         "beta requested sim:m2: did not answer; sim:m1 answered instead.",
         "alpha and beta were all served by sim:m1, so their agreement means less.",
     ]
@@ -245,18 +247,18 @@ def test_seats_that_fall_back_to_one_member_are_reported() -> None:
 
 @pytest.mark.behaviour("20-incomplete-marker")
 def test_interrupted_run_is_marked_and_says_how_to_continue() -> None:
-    first = degraded_lines(interrupted().minutes)[0]
+    first = format_degraded_lines(interrupted().minutes)[0]
     assert first == "INCOMPLETE: interrupted before the last step; `council resume r7k2` continues from here."
 
 
 def test_running_run_is_marked_incomplete() -> None:
-    assert degraded_lines(RunBuilder().minutes)[0].startswith("INCOMPLETE: the run has not ended")
+    assert format_degraded_lines(RunBuilder().minutes)[0].startswith("INCOMPLETE: the run has not ended")
 
 
 @pytest.mark.behaviour("10-no-chair-digest")
 def test_digest_without_a_chair_is_called_a_digest() -> None:
     builder = triage(drafts(RunBuilder(plan("adversarial")))).phase("verdict").ask("chair").mark_absent("chair")
-    lines = degraded_lines(builder.close("No chair", status="incomplete", stopped="chair").minutes)
+    lines = format_degraded_lines(builder.close("No chair", status="incomplete", stopped="chair").minutes)
     assert "digest of the statements" in lines[0]
     assert lines[1] == "the chair did not answer in verdict: its server failed (failed(server)): 500 from the server."
 
@@ -264,21 +266,21 @@ def test_digest_without_a_chair_is_called_a_digest() -> None:
 def test_single_draft_of_adversarial_is_reported_once_by_the_protocol() -> None:
     builder = RunBuilder(plan("adversarial")).phase("draft").answer("alpha", "a").end_phase()
     builder.close("A.", status="incomplete", incomplete="one draft only, there was no attacker")
-    lines = degraded_lines(builder.minutes)
+    lines = format_degraded_lines(builder.minutes)
     assert lines[0] == "INCOMPLETE: one draft only, there was no attacker."
     assert sum("draft" in line for line in lines) == 1
 
 
 def test_run_stopped_before_any_answer_names_the_cause() -> None:
     builder = RunBuilder().phase("draft").ask("alpha").close("", status="failed", stopped="interrupted")
-    assert degraded_lines(builder.minutes) == [
+    assert format_degraded_lines(builder.minutes) == [
         "FAILED: interrupted before any seat answered; `council resume r7k2` asks again."
     ]
 
 
 @pytest.mark.behaviour("40-one-message-per-vendor")
 def test_failed_run_says_so_and_why_each_seat_is_missing() -> None:
-    lines = degraded_lines(failed().minutes)
+    lines = format_degraded_lines(failed().minutes)
     assert lines[0] == "FAILED: no seat answered; `council resume r7k2` asks again."
     assert [line.split()[0] for line in lines[1:]] == ["alpha,"]
     shared = "alpha, beta and gamma did not answer: {} refused the key or login they share (failed(auth)): "
@@ -293,10 +295,10 @@ def test_reason_stays_on_one_line_without_control_characters() -> None:
         .ask("beta")
         .mark_absent("beta", reason="boom\n\x1b]0;title\x07 bang")
     )
-    assert "boom bang" in degraded_lines(builder.close().minutes)[0]
+    assert "boom bang" in format_degraded_lines(builder.close().minutes)[0]
 
 
 def test_seat_absent_before_a_resume_is_not_reported_after_it_answered() -> None:
     builder = RunBuilder().phase("draft").answer("alpha", "a").answer("gamma", "c").ask("beta").mark_absent("beta")
     builder.add(ev.Resumed("r7k2")).ask("beta").answer("beta", "b").end_phase().close()
-    assert degraded_lines(builder.minutes) == []
+    assert format_degraded_lines(builder.minutes) == []

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from council.calling.table import TABLE
-from council.render.states import at_rest, in_words
+from council.calling.table import FAULT_TABLE
+from council.render.states import describe_state, final_state
 
 SPEC = ("ok_repaired", "truncated", "refused", "degenerate", "blind", "timed_out", "in_doubt", "skipped(budget)", "skipped(cancel)")  # fmt: skip
 
 
 @pytest.mark.behaviour("40-states-in-words")
-@pytest.mark.parametrize("state", sorted({*SPEC, *(row.state for row in TABLE.values())}))
+@pytest.mark.parametrize("state", sorted({*SPEC, *(row.state for row in FAULT_TABLE.values())}))
 def test_description_of_a_state_ends_with_its_name(state: str) -> None:
-    text = in_words(state)
+    text = describe_state(state)
     assert text.endswith(f" ({state})") and len(text) > len(state) + 10
 
 
@@ -27,4 +27,4 @@ def test_description_of_a_state_ends_with_its_name(state: str) -> None:
     ],
 )  # fmt: skip
 def test_state_of_an_unasked_seat_depends_on_what_stopped_the_run(state: str, stopped: str, expected: str) -> None:
-    assert at_rest(state, stopped) == expected
+    assert final_state(state, stopped) == expected

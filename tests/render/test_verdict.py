@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.render.markdown import answer, verbose
+from council.render.markdown import render_answer, render_verbose
 
 from .benches import bench_plan, debated, details, finding, judged, nothing_changed, split, validated
 from .entries import RunBuilder, plan
@@ -14,7 +14,7 @@ from .test_plain import plain_lines
 
 @pytest.mark.behaviour("50-verdict-output")
 def test_verdict_comes_first_then_findings_disputes_and_the_next_step() -> None:
-    assert answer(validated().minutes).splitlines() == [
+    assert render_answer(validated().minutes).splitlines() == [
         "WARN  2 of 2 judges · confidence MEDIUM",
         "",
         "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: compare exp",
@@ -27,7 +27,7 @@ def test_verdict_comes_first_then_findings_disputes_and_the_next_step() -> None:
 
 @pytest.mark.behaviour("50-verdict-output", "20-report-disagree")
 def test_disagreeing_families_are_in_the_first_line() -> None:
-    first, *_, dispute, _, last = answer(split().minutes).splitlines()
+    first, *_, dispute, _, last = render_answer(split().minutes).splitlines()
     assert first == "DISAGREE  anthropic PASS · openai FAIL   4 of 4 seats · confidence LOW"
     assert "anthropic PASS: All good.; Guarded. / openai FAIL: A bypass.; No alarm." in dispute
     assert "the decision is yours" in last
@@ -43,7 +43,7 @@ def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
         .mark_absent("judge-2", "failed(size)", "")
     )
     builder.close("Go.", verdict="WARN", confidence="LOW", findings=[finding()], details=details())
-    first, second, banner, blank, found, *_ = answer(builder.minutes).splitlines()
+    first, second, banner, blank, found, *_ = render_answer(builder.minutes).splitlines()
     assert first == "WARN  1 of 2 judges · confidence LOW"
     assert second == (
         "! judge-2 did not answer in judge: the prompt did not fit its context window (failed(size)); the answer below is from 1 of 2 seats."
@@ -54,13 +54,13 @@ def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
 
 @pytest.mark.behaviour("50-verdict-output")
 def test_shift_and_possible_anchoring_are_shown() -> None:
-    text = answer(debated().minutes)
+    text = render_answer(debated().minutes)
     assert "! judge-2 changed from PASS to FAIL without citing evidence: possible anchoring." in text
     assert "shifted      judge-2 PASS → FAIL: They are many." in text
 
 
 @pytest.mark.behaviour("00-nothing-to-review")
-@pytest.mark.parametrize("show", [answer, verbose])
+@pytest.mark.parametrize("show", [render_answer, render_verbose])
 def test_nothing_to_review_is_that_sentence_alone(show: object) -> None:
     assert show(nothing_changed().minutes) == "no changes to review\n"  # type: ignore[operator]
 
@@ -73,7 +73,7 @@ def test_interrupted_verdict_is_incomplete_and_says_how_to_continue() -> None:
         .ask("judge-1", "judge-2")
         .answer("judge-1", "x", reply={"verdict": "PASS"})
     )
-    lines = answer(builder.close("digest", status="incomplete", stopped="interrupted").minutes).splitlines()
+    lines = render_answer(builder.close("digest", status="incomplete", stopped="interrupted").minutes).splitlines()
     assert lines[0] == "INCOMPLETE  1 of 2 judges"
     assert lines[1].startswith("! INCOMPLETE: interrupted")
     assert lines[-1] == "next step    council resume r7k2 (1 opinion so far)"
@@ -82,7 +82,7 @@ def test_interrupted_verdict_is_incomplete_and_says_how_to_continue() -> None:
 
 @pytest.mark.behaviour("10-verbose-other-protocols")
 def test_verbose_has_a_heading_for_each_round_and_each_judge() -> None:
-    headings = [line for line in verbose(debated().minutes).splitlines() if line.startswith("#")]
+    headings = [line for line in render_verbose(debated().minutes).splitlines() if line.startswith("#")]
     judges = ["#### Judge-1 (Judge)", "#### Judge-2 (Judge)"]
     assert headings == ["## Council — Judges", "### Round 1", *judges, "### Round 2", *judges, "### Verdict"]
 
@@ -121,7 +121,7 @@ def test_plain_lines_show_explorers_after_their_judge() -> None:
 
 @pytest.mark.behaviour("50-explorers-secondary")
 def test_questions_to_explorers_do_not_count_as_statements() -> None:
-    assert explored().minutes.heard == 0
+    assert explored().minutes.answered_count == 0
 
 
 @pytest.mark.behaviour("50-live-table")

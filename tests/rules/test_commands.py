@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import ConfigError
-from council.rules.seating import available, seat_council, vendor_of
+from council.rules.seating import available_members, seat_council, vendor_of
 from council.settings import Settings, is_reasoning, load_settings
 
 NAMES = ["alpha", "beta", "gamma"]
@@ -48,7 +48,7 @@ def test_named_agents_are_seated_and_count_as_their_vendors(env: dict[str, str])
 @pytest.mark.behaviour("00-members-cli")
 def test_providers_with_a_key_come_before_agents_of_single_seats(env: dict[str, str]) -> None:
     env["OPENAI_API_KEY"] = "k"
-    found = available(settings(env, "[seats.beta]", 'model = "cli:claude"'), env)
+    found = available_members(settings(env, "[seats.beta]", 'model = "cli:claude"'), env)
     assert [one.member for one in found] == ["openai:gpt-5.2", "cli:claude"]
 
 
@@ -76,7 +76,7 @@ def test_executable_in_a_relative_folder_is_not_used(env: dict[str, str]) -> Non
 
 
 def test_agent_has_the_timeouts_of_reasoning_members(env: dict[str, str]) -> None:
-    assert settings(env).deadline(reasoning=is_reasoning("cli:codex")) == 300.0
+    assert settings(env).seat_timeout(reasoning=is_reasoning("cli:codex")) == 300.0
 
 
 def test_agent_timeouts_can_be_set(env: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from council.rules.confidence import confidence
+from council.rules.confidence import compute_confidence
 
 OUTCOMES = ("SURVIVED", "MODIFIED", "OVERTURNED")
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")
@@ -34,7 +34,7 @@ def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) ->
 @pytest.mark.parametrize("landed", subsets(SEVERITIES), ids="+".join)
 @pytest.mark.parametrize("stances", subsets(STANCES), ids="+".join)
 def test_the_first_matching_rule_decides(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> None:
-    assert confidence(outcome, landed, stances) == expected(outcome, landed, stances)
+    assert compute_confidence(outcome, landed, stances) == expected(outcome, landed, stances)
 
 
 @pytest.mark.behaviour("000-computed-confidence")
@@ -52,4 +52,4 @@ def test_the_first_matching_rule_decides(outcome: str, landed: tuple[str, ...], 
     ],
 )
 def test_confidence_by_example(outcome: str, landed: list[str], stances: list[str], level: str) -> None:
-    assert confidence(outcome, landed, stances) == level
+    assert compute_confidence(outcome, landed, stances) == level

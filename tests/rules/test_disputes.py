@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.claims import Claim, Voice, aligned
-from council.rules.disputes import Dispute, Move, Side, disputing, find_disputes, settle, word_agrees
+from council.rules.claims import Claim, SeatAnswer, align_topics
+from council.rules.disputes import (
+    Dispute,
+    Move,
+    Side,
+    disputing_seats,
+    find_disputes,
+    resolve_disputes,
+    starts_with_word,
+)
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.toml").read_text(encoding="utf-8"))[
     "case"
@@ -21,7 +29,7 @@ CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.t
 STANCES = {"+": "supports", "-": "opposes", "~": "qualifies"}
 
 
-def seat_answer(seat: str, lines: Sequence[str]) -> Voice:
+def seat_answer(seat: str, lines: Sequence[str]) -> SeatAnswer:
     claims, response = [], []
     for line in lines:
         if found := re.match(r"([-+~]) ([^:]*): (.*)", line, re.DOTALL):
@@ -30,12 +38,12 @@ def seat_answer(seat: str, lines: Sequence[str]) -> Voice:
             claims.append(Claim(seat, topic.strip(), STANCES[mark], text, 0.8, numbers))
         else:
             response.append(line)
-    return Voice(seat, "\n\n".join(response), tuple(claims))
+    return SeatAnswer(seat, "\n\n".join(response), tuple(claims))
 
 
-def align_case(case: dict[str, Any]) -> list[Voice]:
+def align_case(case: dict[str, Any]) -> list[SeatAnswer]:
     said = {seat: lines for seat, lines in case.items() if seat not in ("id", "same", "disputes")}
-    return aligned(
+    return align_topics(
         [seat_answer(seat, lines) for seat, lines in said.items()], [(a, b) for a, b in case.get("same", [])]
     )
 
@@ -67,7 +75,7 @@ def test_declared_come_before_marked_and_marked_before_possible() -> None:
     )
     found = find_disputes(voices)
     assert [one.how for one in found] == ["declared", "marker", "possible"]
-    assert [one.possible for one in found] == [False, False, True]
+    assert [one.is_possible for one in found] == [False, False, True]
 
 
 @pytest.mark.behaviour("30-disputes-cap")
@@ -76,7 +84,7 @@ def test_of_more_than_ten_the_declared_ones_are_kept() -> None:
     found = find_disputes(
         [
             *(seat_answer(name, [f"{mark} {topic}: x" for topic in many]) for name, mark in (("a", "+"), ("b", "-"))),
-            *(Voice(f"v{n}", f"I recommend the {'xyz'[n] * 5} road to {n}{n}{n} people now.") for n in range(3)),
+            *(SeatAnswer(f"v{n}", f"I recommend the {'xyz'[n] * 5} road to {n}{n}{n} people now.") for n in range(3)),
         ]
     )
     assert len(found) == 10
@@ -90,7 +98,9 @@ def test_a_position_has_the_best_evidenced_claim_and_all_evidence_of_its_seat() 
         Claim("generalist", "Redis", "supports", "It is used everywhere.", 0.4, (1, 2)),
         Claim("generalist", "Redis", "qualifies", "With a log.", 0.9, (4, 5, 6)),
     )
-    (found,) = find_disputes([Voice("generalist", "", claims), seat_answer("skeptic", ["- Redis: It forgets. [7]"])])
+    (found,) = find_disputes(
+        [SeatAnswer("generalist", "", claims), seat_answer("skeptic", ["- Redis: It forgets. [7]"])]
+    )
     assert found.positions == (
         Side("generalist", "It is used everywhere.", "supports", (1, 2, 3)),
         Side("skeptic", "It forgets. [7]", "opposes", (7,)),
@@ -139,8 +149,8 @@ def test_only_seats_in_declared_or_marked_disputes_get_a_second_round() -> None:
         dispute("b", "+domain_expert", "-skeptic", how="marker"),
         dispute("c", "?economist", "?lawyer", how="possible"),
     ]
-    assert disputing(disputes) == ("skeptic", "generalist", "domain_expert")
-    assert disputing(disputes[2:]) == ()
+    assert disputing_seats(disputes) == ("skeptic", "generalist", "domain_expert")
+    assert disputing_seats(disputes[2:]) == ()
 
 
 ENDS = {
@@ -171,32 +181,32 @@ ENDS = {
 @pytest.mark.parametrize(("sides", "words", "ended"), ENDS.values(), ids=list(ENDS))
 def test_a_dispute_is_resolved_by_concession_or_when_no_seat_maintains(sides: tuple[str, ...], words: dict[str, str], ended: bool) -> None:  # fmt: skip
     one = dispute("Redis", *sides)
-    assert settle([one], moves("Redis", **words)) == (([one], []) if ended else ([], [one]))
+    assert resolve_disputes([one], moves("Redis", **words)) == (([one], []) if ended else ([], [one]))
 
 
 @pytest.mark.behaviour("30-settled-by-words")
 def test_a_word_on_one_topic_resolves_no_other() -> None:
     one, other = dispute("Redis", "+a", "-b"), dispute("cost", "+a", "-b")
-    assert settle([one, other], moves("the REDIS!", a="CONCEDE")) == ([one], [other])
+    assert resolve_disputes([one, other], moves("the REDIS!", a="CONCEDE")) == ([one], [other])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
 def test_a_seat_that_concedes_and_maintains_counts_as_maintaining() -> None:
     one = dispute("Redis", "+a", "-b")
     for words in (("CONCEDE", "MAINTAIN"), ("MAINTAIN", "CONCEDE")):
-        assert settle([one], [Move("a", "Redis", word, "") for word in words]) == ([], [one])
+        assert resolve_disputes([one], [Move("a", "Redis", word, "") for word in words]) == ([], [one])
 
 
 @pytest.mark.behaviour("30-disputes-possible")
 def test_a_possible_dispute_stays_possible() -> None:
     one = dispute("Redis", "?a", "?b", how="possible")
-    assert settle([one], moves("Redis", a="CONCEDE", b="CONCEDE")) == ([], [one])
+    assert resolve_disputes([one], moves("Redis", a="CONCEDE", b="CONCEDE")) == ([], [one])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
 def test_words_inside_a_paragraph_resolve_nothing() -> None:
     one = dispute("Redis", "+a", "-b")
-    assert settle([one], [Move("a", "Redis", "MAINTAIN", "CONCEDE? I concede nothing.")]) == ([], [one])
+    assert resolve_disputes([one], [Move("a", "Redis", "MAINTAIN", "CONCEDE? I concede nothing.")]) == ([], [one])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
@@ -223,7 +233,7 @@ def test_words_inside_a_paragraph_resolve_nothing() -> None:
     ],
 )
 def test_a_paragraph_starts_with_its_word(word: str, text: str, agrees: bool) -> None:
-    assert word_agrees(word, text) is agrees
+    assert starts_with_word(word, text) is agrees
 
 
 # Properties
@@ -238,7 +248,7 @@ TOPIC = st.one_of(st.sampled_from(["Redis", "redis", "the cost", "costs", "", "?
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[Voice]:
+def tables(draw: st.DrawFn) -> list[SeatAnswer]:
     voices = []
     for seat in draw(st.lists(st.sampled_from(SEATS), unique=True)):
         claim = st.builds(
@@ -246,7 +256,7 @@ def tables(draw: st.DrawFn) -> list[Voice]:
             st.just(seat), TOPIC, st.sampled_from(["supports", "opposes", "qualifies", "?"]), TEXT, st.floats(),
             st.lists(st.integers(1, 9), max_size=3).map(tuple),
         )  # fmt: skip
-        voices.append(Voice(seat, draw(TEXT), tuple(draw(st.lists(claim, max_size=5)))))
+        voices.append(SeatAnswer(seat, draw(TEXT), tuple(draw(st.lists(claim, max_size=5)))))
     return voices
 
 
@@ -261,9 +271,9 @@ def as_set(disputes: Sequence[Dispute]) -> set[tuple[str, frozenset[str], str]]:
 @settings(max_examples=150, deadline=None)
 @given(tables(), PAIRS, st.randoms())
 def test_the_order_of_the_seats_changes_no_dispute(
-    voices: list[Voice], same: list[tuple[str, str]], chance: Any
+    voices: list[SeatAnswer], same: list[tuple[str, str]], chance: Any
 ) -> None:
-    voices = aligned(voices, same)
+    voices = align_topics(voices, same)
     mixed = chance.sample(voices, len(voices))
     found = find_disputes(voices)
     assert as_set(find_disputes(mixed)) == as_set(found)
@@ -273,14 +283,14 @@ def test_the_order_of_the_seats_changes_no_dispute(
         assert len(one.seats) > 1
         assert len(one.positions) == len(one.seats)
         assert one.how == "possible" or list(one.seats) == sorted(one.seats, key=seats.index)
-    resolved, persisting = settle(found, [])
+    resolved, persisting = resolve_disputes(found, [])
     assert (resolved, persisting) == ([], found)
 
 
 @settings(max_examples=100, deadline=None)
 @given(TEXT, TEXT)
 def test_any_word_and_text_can_be_compared(word: str, text: str) -> None:
-    assert word_agrees(word, text) in (True, False)
+    assert starts_with_word(word, text) in (True, False)
 
 
 LONG = 300_000  # for each of three seats
@@ -309,7 +319,7 @@ NASTY = {
 def test_a_megabyte_is_read_in_linear_time(text: str) -> None:
     """Guard against quadratic run time."""
     claims = tuple(Claim("a", f"Redis {n}", "supports", "Sessions belong in Redis.", 0.5) for n in range(30))
-    voices = aligned([Voice("a", text, claims), Voice("b", text), Voice("c", text)], [])
+    voices = align_topics([SeatAnswer("a", text, claims), SeatAnswer("b", text), SeatAnswer("c", text)], [])
     assert all(one.how in ("marker", "possible") for one in find_disputes(voices))
 
 
@@ -318,6 +328,6 @@ def test_thousands_of_claims_are_compared() -> None:
     claims = [[Claim(seat, f"topic {n}", stance, "x" * 40, 0.5) for n in range(1_500)] for seat, stance in (("a", "supports"), ("b", "opposes"))]  # fmt: skip
     same = [(f"topic {n}", f"topic {n + 1}") for n in range(1_499)]
     text = "I disagree with topic 7. " * 100
-    voices = [Voice("a", "", tuple(claims[0])), Voice("b", "", tuple(claims[1])), Voice("c", text)]
+    voices = [SeatAnswer("a", "", tuple(claims[0])), SeatAnswer("b", "", tuple(claims[1])), SeatAnswer("c", text)]
     assert len(find_disputes(voices)) == 10
-    assert [one.topic for one in find_disputes(aligned(voices, same))] == ["topic 0"]
+    assert [one.topic for one in find_disputes(align_topics(voices, same))] == ["topic 0"]

@@ -9,7 +9,7 @@ import pytest
 
 from council import replies
 from council.errors import UsageError
-from council.members.scripted import instance
+from council.members.scripted import example_value
 from council.replies import (
     Attack,
     Ballot,
@@ -22,18 +22,18 @@ from council.replies import (
     SecondOpinion,
     Triage,
 )
-from council.rules.forms import fields, filled, main_field, problem
+from council.rules.forms import fill_form, find_mismatch, form_fields, main_field
 from council.types import Json
 
 EVERY = [one for one in vars(replies).values() if isinstance(one, type) and issubclass(one, Reply) and one is not Reply]
 
 
 def schema(reply: type[Reply], **choices: Any) -> Json:
-    return replies.schema_of(reply, choices)
+    return replies.build_schema(reply, choices)
 
 
 def read(reply: type[Reply], text: str) -> Any:
-    return replies.read(reply, filled(schema(reply), text), {})
+    return replies.parse_reply(reply, fill_form(schema(reply), text), {})
 
 
 # Fields
@@ -41,7 +41,7 @@ def read(reply: type[Reply], text: str) -> Any:
 
 @pytest.mark.behaviour("50-human-typed")
 def test_a_field_has_name_kind_help_and_choices() -> None:
-    issues, case, verdict = fields(schema(Attack))
+    issues, case, verdict = form_fields(schema(Attack))
     assert (verdict["name"], verdict["kind"], verdict["choices"]) == (
         "verdict",
         "choice",
@@ -55,22 +55,22 @@ def test_a_field_has_name_kind_help_and_choices() -> None:
 
 def test_a_field_with_one_possible_value_is_left_out() -> None:
     assert "schema_version" in schema(Opinion)["properties"]
-    assert "schema_version" not in [field["name"] for field in fields(schema(Opinion))]
+    assert "schema_version" not in [field["name"] for field in form_fields(schema(Opinion))]
 
 
 def test_a_group_has_nested_fields_and_optional_ones_are_marked() -> None:
-    notes = next(field for field in fields(schema(SecondOpinion)) if field["name"] == "debate_notes")
+    notes = next(field for field in form_fields(schema(SecondOpinion)) if field["name"] == "debate_notes")
     assert notes["kind"] == "group" and {one["name"] for one in notes["fields"]} >= {"steel_man", "revised_from"}
-    exploration = next(field for field in fields(schema(Lookups)) if field["name"] == "exploration")
+    exploration = next(field for field in form_fields(schema(Lookups)) if field["name"] == "exploration")
     assert exploration["optional"] is True
 
 
 def test_a_question_without_a_form_has_no_fields() -> None:
-    assert fields(None) == []
+    assert form_fields(None) == []
 
 
 def test_a_complete_list_has_item_counts_and_choices() -> None:
-    reasons, order = fields(schema(Ballot, label=["A", "B"]))[1:]
+    reasons, order = form_fields(schema(Ballot, label=["A", "B"]))[1:]
     assert (order["kind"], order["choices"], order["minItems"], order["maxItems"]) == ("list", ["A", "B"], 2, 2)
     assert reasons["fields"][0]["choices"] == ["A", "B"]
 
@@ -80,9 +80,9 @@ def test_a_complete_list_has_item_counts_and_choices() -> None:
 
 @pytest.mark.parametrize("reply", EVERY)
 def test_json_that_fits_the_reply_is_accepted_unchanged(reply: type[Reply]) -> None:
-    whole = instance(schema(reply), False)
-    assert problem(schema(reply), whole) == ""
-    assert json.loads(filled(schema(reply), json.dumps(whole))) == whole
+    whole = example_value(schema(reply), False)
+    assert find_mismatch(schema(reply), whole) == ""
+    assert json.loads(fill_form(schema(reply), json.dumps(whole))) == whole
 
 
 @pytest.mark.behaviour("50-human-words")
@@ -97,13 +97,13 @@ def test_a_verdict_named_in_the_text_is_used_and_never_invented() -> None:
     assert (said.verdict, said.confidence, said.key_insight) == ("FAIL", "MEDIUM", "FAIL: the check is gone.")
     for words in ("I do not like it.", "Neither PASS nor FAIL.", "FAILURE is not an option"):
         with pytest.raises(UsageError, match=r"missing: verdict \(PASS, WARN, FAIL\)"):
-            filled(schema(Opinion), words)
+            fill_form(schema(Opinion), words)
 
 
 @pytest.mark.behaviour("50-human-words")
 def test_yes_or_no_is_never_guessed() -> None:
     with pytest.raises(UsageError, match="same_conclusion, no_critical_flag"):
-        filled(schema(Triage), "alpha leads")
+        fill_form(schema(Triage), "alpha leads")
 
 
 def test_lines_fill_the_only_list() -> None:
@@ -112,7 +112,7 @@ def test_lines_fill_the_only_list() -> None:
 
 def test_free_text_without_a_main_field_is_rejected() -> None:
     with pytest.raises(UsageError, match="free text is not enough: give JSON with answers"):
-        filled(schema(Reconsidered), "I maintain it.")
+        fill_form(schema(Reconsidered), "I maintain it.")
 
 
 @pytest.mark.parametrize(
@@ -128,23 +128,23 @@ def test_free_text_without_a_main_field_is_rejected() -> None:
 )
 def test_json_that_does_not_fit_is_rejected_with_the_reason(said: Json, line: str) -> None:
     with pytest.raises(UsageError) as caught:
-        filled(schema(Attack), json.dumps(said))
+        fill_form(schema(Attack), json.dumps(said))
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_numbers_keep_to_their_bounds() -> None:
-    whole = instance(schema(Position), False)
-    assert problem(schema(Position), whole | {"confidence": 2}) == "confidence must be 1 or less"
-    assert problem(schema(Position), whole | {"confidence": -1}) == "confidence must be 0 or more"
-    assert problem(schema(Position), whole | {"confidence": True}) == "confidence must be number"
+    whole = example_value(schema(Position), False)
+    assert find_mismatch(schema(Position), whole | {"confidence": 2}) == "confidence must be 1 or less"
+    assert find_mismatch(schema(Position), whole | {"confidence": -1}) == "confidence must be 0 or more"
+    assert find_mismatch(schema(Position), whole | {"confidence": True}) == "confidence must be number"
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n"])
 def test_an_empty_answer_is_an_abstention(nothing: str) -> None:
-    assert filled(schema(Opinion), nothing) == filled(None, nothing) == nothing
+    assert fill_form(schema(Opinion), nothing) == fill_form(None, nothing) == nothing
 
 
 def test_free_text_stays_unchanged() -> None:
-    assert filled(None, '{"a": 1}') == '{"a": 1}'
+    assert fill_form(None, '{"a": 1}') == '{"a": 1}'
     assert main_field(schema(Attack)) == "case"

@@ -12,10 +12,10 @@ import pytest
 from council.errors import UsageError
 from council.rules.perspectives import (
     Perspective,
-    perspectives_file,
-    perspectives_named,
-    preset,
-    presets,
+    list_presets,
+    load_preset,
+    perspectives_from_file,
+    perspectives_from_names,
 )
 
 PERSPECTIVES_YAML = """
@@ -44,7 +44,7 @@ def write_file(folder: Path, text: str | bytes, name: str = "mine.yaml") -> Path
 
 def refusal_of(path: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        perspectives_file(path)
+        perspectives_from_file(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -54,7 +54,7 @@ def refusal_of(path: Path) -> str:
 
 @pytest.mark.behaviour("20-presets")
 def test_ten_presets_are_shipped_in_the_specified_order() -> None:
-    sizes = {name: len(preset(name).perspectives) for name in presets()}
+    sizes = {name: len(load_preset(name).perspectives) for name in list_presets()}
     assert sizes == {
         "security-audit": 3, "architecture": 3, "research": 3, "ops": 3, "code-review": 3, "plan-review": 4,
         "doc-review": 4, "retrospective": 3, "product": 3, "developer-experience": 3,
@@ -62,11 +62,11 @@ def test_ten_presets_are_shipped_in_the_specified_order() -> None:
 
 
 @pytest.mark.behaviour("002-preset-focus")
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_every_perspective_of_a_preset_has_a_persona_and_a_focus(name: str) -> None:
-    one = preset(name)
+    one = load_preset(name)
     assert one.about
-    assert not one.own
+    assert not one.is_user_defined
     for perspective in one.perspectives:
         assert not perspective.persona.startswith("Council Member")
         assert len(perspective.focus.split()) > 12
@@ -86,7 +86,7 @@ def test_every_perspective_of_a_preset_has_a_persona_and_a_focus(name: str) -> N
     ],
 )
 def test_a_focus_contains_the_specified_aspect(name: str, perspective: str, persona: str, word: str) -> None:
-    (found,) = (one for one in preset(name).perspectives if one.name == perspective)
+    (found,) = (one for one in load_preset(name).perspectives if one.name == perspective)
     assert found.persona == persona
     assert word in found.focus
 
@@ -95,30 +95,30 @@ def test_a_focus_contains_the_specified_aspect(name: str, perspective: str, pers
 def test_user_presets_override_shipped_ones_and_add_new_ones(tmp_path: Path) -> None:
     write_file(tmp_path, PERSPECTIVES_TOML, "ops.toml")
     write_file(tmp_path, 'about = "Mine."\n' + PERSPECTIVES_TOML, "house.toml")
-    assert [one.name for one in preset("ops", tmp_path).perspectives] == ["security-auditor", "performance-critic"]
-    assert preset("ops", tmp_path).own
-    assert (presets(tmp_path)[-1], preset("house", tmp_path).about) == ("house", "Mine.")
-    assert not preset("research", tmp_path).own
+    assert [one.name for one in load_preset("ops", tmp_path).perspectives] == ["security-auditor", "performance-critic"]
+    assert load_preset("ops", tmp_path).is_user_defined
+    assert (list_presets(tmp_path)[-1], load_preset("house", tmp_path).about) == ("house", "Mine.")
+    assert not load_preset("research", tmp_path).is_user_defined
 
 
 def test_a_missing_folder_adds_no_presets(tmp_path: Path) -> None:
-    assert presets(tmp_path / "none") == presets()
+    assert list_presets(tmp_path / "none") == list_presets()
 
 
 @pytest.mark.behaviour("20-unknown-names-listed")
 @pytest.mark.parametrize("name", ["securty-audit", "../ops", "", "/etc/passwd"])
 def test_an_unknown_preset_lists_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError, match="known are security-audit, architecture, research, ops, code-review"):
-        preset(name)
+        load_preset(name)
 
 
 def test_a_misspelt_preset_gets_a_suggestion() -> None:
     with pytest.raises(UsageError, match='did you mean "security-audit"'):
-        preset("securty-audit")
+        load_preset("securty-audit")
 
 
 def test_preset_names_are_case_insensitive() -> None:
-    assert preset(" OPS ").name == "ops"
+    assert load_preset(" OPS ").name == "ops"
 
 
 # Names on the command line
@@ -126,11 +126,11 @@ def test_preset_names_are_case_insensitive() -> None:
 
 @pytest.mark.behaviour("002-perspectives-by-name")
 def test_a_name_without_a_focus_is_used_as_the_focus() -> None:
-    assert perspectives_named("security-auditor, perf critic") == (
+    assert perspectives_from_names("security-auditor, perf critic") == (
         Perspective("security-auditor", "Council Member 1", "security auditor"),
         Perspective("perf critic", "Council Member 2", "perf critic"),
     )
-    assert perspectives_named(["security-auditor"]) == perspectives_named("security-auditor")
+    assert perspectives_from_names(["security-auditor"]) == perspectives_from_names("security-auditor")
 
 
 @pytest.mark.behaviour("002-perspectives-by-name")
@@ -147,7 +147,7 @@ def test_a_name_without_a_focus_is_used_as_the_focus() -> None:
 )
 def test_invalid_perspective_names_are_refused(names: str | list[str], words: str) -> None:
     with pytest.raises(UsageError, match=f"--perspectives.*{words}"):
-        perspectives_named(names)
+        perspectives_from_names(names)
 
 
 # Files
@@ -164,7 +164,7 @@ def test_invalid_perspective_names_are_refused(names: str | list[str], words: st
     ],
 )
 def test_the_specified_file_is_read_as_yaml_and_as_toml(tmp_path: Path, text: str, name: str) -> None:
-    assert perspectives_file(write_file(tmp_path, text, name)) == (
+    assert perspectives_from_file(write_file(tmp_path, text, name)) == (
         Perspective(
             "security-auditor", "Council Member 1", "Find security vulnerabilities and trust boundary violations"
         ),
@@ -174,7 +174,7 @@ def test_the_specified_file_is_read_as_yaml_and_as_toml(tmp_path: Path, text: st
 
 def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None:
     text = "- name: auditor\n  persona: Red\n  focus: |\n    Look\n    closely\n- critic\n"
-    assert perspectives_file(write_file(tmp_path, text)) == (
+    assert perspectives_from_file(write_file(tmp_path, text)) == (
         Perspective("auditor", "Red", "Look closely"),
         Perspective("critic", "Council Member 2", "critic"),
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.queries import freshness, is_timely, keywords, tidied
+from council.rules.queries import clean_queries, extract_keywords, is_time_sensitive, required_freshness
 
 PLAIN = "How do B-trees work?"
 NOW = "What is the latest on B-trees?"
@@ -15,14 +15,14 @@ NOW = "What is the latest on B-trees?"
 @pytest.mark.behaviour("30-queries")
 def test_queries_are_trimmed_deduplicated_and_at_most_three() -> None:
     said = ["  b-tree\n\tfanout ", "", "   ", "B-Tree Fanout", "page\u200b splits", "lsm", "fourth"]
-    assert tidied(said, PLAIN, 2026) == ["b-tree fanout", "page splits", "lsm"]
+    assert clean_queries(said, PLAIN, 2026) == ["b-tree fanout", "page splits", "lsm"]
 
 
 @pytest.mark.behaviour("30-queries")
 def test_long_query_is_truncated_at_a_word() -> None:
-    [query] = tidied(["splitting " * 80], PLAIN, 2026)
+    [query] = clean_queries(["splitting " * 80], PLAIN, 2026)
     assert len(query) <= 500 and query.endswith("splitting") and len(query) > 480
-    assert tidied(["x" * 900], PLAIN, 2026) == ["x" * 500]
+    assert clean_queries(["x" * 900], PLAIN, 2026) == ["x" * 500]
 
 
 @pytest.mark.behaviour("30-stale-year")
@@ -35,9 +35,9 @@ def test_long_query_is_truncated_at_a_word() -> None:
     ],
 )  # fmt: skip
 def test_stale_year_is_dropped_from_queries_about_current_facts(query: str, kept: str) -> None:
-    assert tidied([query], NOW, 2026) == [kept]
-    assert tidied([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
-    assert tidied([query], PLAIN, 2026) == [query], "the question does not ask for current facts"
+    assert clean_queries([query], NOW, 2026) == [kept]
+    assert clean_queries([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
+    assert clean_queries([query], PLAIN, 2026) == [query], "the question does not ask for current facts"
 
 
 @pytest.mark.behaviour("30-stale-year")
@@ -50,12 +50,14 @@ def test_stale_year_is_dropped_from_queries_about_current_facts(query: str, kept
     ],
 )  # fmt: skip
 def test_year_in_a_name_or_date_is_kept(query: str) -> None:
-    assert tidied([query], NOW, 2026) == [query]
+    assert clean_queries([query], NOW, 2026) == [query]
 
 
 @pytest.mark.behaviour("30-stale-year")
 def test_a_question_about_the_past_keeps_its_years() -> None:
-    assert tidied(["python 2019"], "How did the latest Python of its time look in 2019?", 2026) == ["python 2019"]
+    assert clean_queries(["python 2019"], "How did the latest Python of its time look in 2019?", 2026) == [
+        "python 2019"
+    ]
 
 
 @pytest.mark.behaviour("30-keywords")
@@ -67,22 +69,22 @@ def test_a_question_about_the_past_keeps_its_years() -> None:
     ],
 )  # fmt: skip
 def test_keywords_of_a_question_make_a_query(question: str, query: str) -> None:
-    assert keywords(question) == query
+    assert extract_keywords(question) == query
 
 
 @pytest.mark.behaviour("30-keywords")
 @given(st.text())
 def test_nonempty_question_always_makes_a_query(question: str) -> None:
-    query = keywords(question)
+    query = extract_keywords(question)
     assert len(query) <= 500 and query == " ".join(query.split())
     if any(char.isalnum() for char in question):
         assert 0 < len(query.split()) <= 12
-    assert len(keywords(question * 300)) <= 500
+    assert len(extract_keywords(question * 300)) <= 500
 
 
 @given(st.lists(st.text()), st.text())
 def test_cleaned_queries_are_few_short_and_distinct(queries: list[str], question: str) -> None:
-    kept = tidied(queries, question, 2026)
+    kept = clean_queries(queries, question, 2026)
     assert len(kept) <= 3 and len({query.casefold() for query in kept}) == len(kept)
     assert all(0 < len(query) <= 500 and query == " ".join(query.split()) for query in kept)
 
@@ -98,7 +100,7 @@ def test_cleaned_queries_are_few_short_and_distinct(queries: list[str], question
     ],
 )  # fmt: skip
 def test_freshness_is_detected_from_the_question(question: str, age: str) -> None:
-    assert freshness(question) == age
+    assert required_freshness(question) == age
 
 
 @pytest.mark.behaviour("30-timely")
@@ -113,4 +115,4 @@ def test_freshness_is_detected_from_the_question(question: str, age: str) -> Non
     ],
 )  # fmt: skip
 def test_time_sensitive_questions_are_detected(question: str, timely: bool) -> None:
-    assert is_timely(question) is timely
+    assert is_time_sensitive(question) is timely

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from council.rules.ranking import against, agreement, confidence, labels, opposed, tally
+from council.rules.ranking import (
+    find_split_answers,
+    make_labels,
+    ranking_confidence,
+    reader_agreement,
+    readers_against,
+    tally,
+)
 
 ABC = ("alpha", "beta", "gamma")
 MANY = tuple(f"s{n:02}" for n in range(30))
@@ -29,8 +36,8 @@ def rows(ballots: Any, seats: tuple[str, ...] = ABC) -> list[tuple[str, int | No
     ("n", "label"), [(1, "A"), (26, "Z"), (27, "AA"), (28, "AB"), (52, "AZ"), (53, "BA"), (60, "BH"), (703, "AAA")]
 )
 def test_labels_continue_after_z(n: int, label: str) -> None:
-    assert labels(n)[-1] == label
-    assert len(set(labels(n))) == n
+    assert make_labels(n)[-1] == label
+    assert len(set(make_labels(n))) == n
 
 
 @pytest.mark.behaviour("10-ranking-table")
@@ -128,7 +135,7 @@ def test_a_difference_between_mean_rank_and_borda_is_flagged() -> None:
     ],
 )
 def test_agreement_covers_the_answers_both_ranked(one: list[str], other: list[str], same: int, compared: int) -> None:
-    (pair,) = agreement({"a": one, "b": other})
+    (pair,) = reader_agreement({"a": one, "b": other})
     assert (pair.readers, pair.same, pair.compared) == (("a", "b"), same, compared)
     assert pair.share == (None if not compared else Fraction(same, compared))
 
@@ -136,7 +143,7 @@ def test_agreement_covers_the_answers_both_ranked(one: list[str], other: list[st
 @pytest.mark.behaviour("10-ranking-agreement")
 def test_agreement_equals_a_naive_count() -> None:
     for other in permutations("vwxyz"):
-        (pair,) = agreement({"a": list("vwxyz"), "b": list(other)})
+        (pair,) = reader_agreement({"a": list("vwxyz"), "b": list(other)})
         assert pair.same == sum(other.index(p) < other.index(q) for p, q in combinations("vwxyz", 2))
 
 
@@ -144,15 +151,15 @@ def test_agreement_equals_a_naive_count() -> None:
 def test_readers_against_the_winner_and_split_answers_are_named() -> None:
     four = ("a", "b", "c", "d")
     ballots = {"a": ["b", "c", "d"], "b": ["a", "c", "d"], "c": ["a", "b", "d"], "d": ["c", "b", "a"]}
-    assert opposed(ballots, four) == {"a": (["b", "c"], ["d"])}
-    assert against(ballots, "a") == ["d"]
-    assert against({}, None) == []
+    assert find_split_answers(ballots, four) == {"a": (["b", "c"], ["d"])}
+    assert readers_against(ballots, "a") == ["d"]
+    assert readers_against({}, None) == []
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
 @pytest.mark.parametrize("seats", [ABC, ("a", "b", "c", "d"), MANY])
 def test_identical_ballots_have_no_split_answers(seats: tuple[str, ...]) -> None:
-    assert opposed(identical_ballots(seats), seats) == {}
+    assert find_split_answers(identical_ballots(seats), seats) == {}
 
 
 @pytest.mark.behaviour("10-ranking-confidence")
@@ -176,7 +183,7 @@ def test_identical_ballots_have_no_split_answers(seats: tuple[str, ...]) -> None
     ],
 )  # fmt: skip
 def test_confidence_is_computed_from_the_ballots(ballots: Any, seats: tuple[str, ...], level: str) -> None:
-    assert confidence(tally(ballots, seats)) == level
+    assert ranking_confidence(tally(ballots, seats)) == level
 
 
 @pytest.mark.behaviour("10-ranking-confidence")
@@ -184,7 +191,7 @@ def test_two_ballots_are_not_enough_for_high() -> None:
     orders = [list(permutations([seat for seat in ABC if seat != reader])) for reader in ABC]
     tables = [tally(dict(zip(ABC, cast, strict=True)), ABC) for cast in product(*orders)]
     assert [bool(table.winner) for table in tables].count(True) == 6 and len(tables) == 8
-    assert {confidence(table) for table in tables} == {"MEDIUM", "LOW"}
+    assert {ranking_confidence(table) for table in tables} == {"MEDIUM", "LOW"}
 
 
 @pytest.mark.behaviour("10-ranking-table")
@@ -193,5 +200,5 @@ def test_thirty_identical_ballots_keep_their_order_without_disagreement() -> Non
     assert [row.seat for row in table.standings] == list(MANY)
     assert [row.place for row in table.standings] == list(range(1, 31))
     assert {row.ballots for row in table.standings} == {29}
-    assert {pair.share for pair in agreement(identical_ballots(MANY))} == {Fraction(1)}
-    assert {pair.compared for pair in agreement(identical_ballots(MANY))} == {28 * 27 // 2}
+    assert {pair.share for pair in reader_agreement(identical_ballots(MANY))} == {Fraction(1)}
+    assert {pair.compared for pair in reader_agreement(identical_ballots(MANY))} == {28 * 27 // 2}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.rules.rounds import Stance, budget, changes, cites, is_long, stage, unanimous
+from council.rules.rounds import Stance, cites_evidence, is_long, is_unanimous, stage, stance_changes, word_limits
 
 NAMES = ("pragmatist", "visionary", "skeptic")
 Said = tuple[str, str, str]  # stance, choice, confidence
@@ -31,13 +31,13 @@ def one(stance: str = "for", choice: str = "move it", evidence: str = "") -> dic
 def test_stages_of_rounds(rounds: int, stages: list[str]) -> None:
     words = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
     assert [stage(n, rounds) for n in range(1, rounds + 1)] == stages
-    assert [budget(n, rounds) for n in range(1, rounds + 1)] == [words[name] for name in stages]
+    assert [word_limits(n, rounds) for n in range(1, rounds + 1)] == [words[name] for name in stages]
 
 
 @pytest.mark.behaviour("001-words-fall")
 @pytest.mark.parametrize("rounds", [2, 3, 4, 5])
 def test_no_round_may_be_longer_than_the_one_before_it_and_the_last_is_the_shortest(rounds: int) -> None:
-    most = [budget(n, rounds)[1] for n in range(1, rounds + 1)]
+    most = [word_limits(n, rounds)[1] for n in range(1, rounds + 1)]
     assert most == sorted(most, reverse=True)
     assert most[-1] < most[0]
 
@@ -81,8 +81,8 @@ def test_a_statement_is_too_long_over_twice_its_limit(words: int, long: bool) ->
     ],
 )  # fmt: skip
 def test_unanimity_is_one_stance_one_choice_and_high_confidence(said: list[Said], agreed: bool) -> None:
-    assert unanimous(held(*said)) is agreed
-    assert unanimous(held(*reversed(said))) is agreed
+    assert is_unanimous(held(*said)) is agreed
+    assert is_unanimous(held(*reversed(said))) is agreed
 
 
 @pytest.mark.behaviour("10-shifts-recorded")
@@ -103,14 +103,14 @@ def test_unanimity_is_one_stance_one_choice_and_high_confidence(said: list[Said]
 def test_every_change_is_recorded_with_its_evidence_or_as_a_weak_flip(
     rounds: list[dict[str, Stance]], found: list[tuple[int, str, str, bool]]
 ) -> None:
-    shifts = changes(rounds)
+    shifts = stance_changes(rounds)
     assert [(row["round"], row["from"], row["to"], row["weak"]) for row in shifts] == found
     assert all(row["seat"] == "skeptic" and row["changed"] is True for row in shifts)
 
 
 @pytest.mark.behaviour("10-shifts-recorded")
 def test_a_change_has_the_given_evidence() -> None:
-    (row,) = changes([one(), one("against", "stay", "egress costs 90 dollars a TB")])
+    (row,) = stance_changes([one(), one("against", "stay", "egress costs 90 dollars a TB")])
     assert row["reason"] == "egress costs 90 dollars a TB"
 
 
@@ -135,4 +135,4 @@ def test_a_change_has_the_given_evidence() -> None:
     ],
 )
 def test_agreement_of_others_is_not_evidence(evidence: str, named: bool) -> None:
-    assert cites(evidence) is named
+    assert cites_evidence(evidence) is named

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from council.errors import ConfigError
 from council.rules.seating import (
-    LOCAL,
+    LOCAL_CANDIDATE,
     Candidate,
-    Place,
+    SeatAssignment,
     Seating,
-    available,
-    resolve,
+    available_members,
+    resolve_member,
     seat_council,
     tier_member,
     vendor_of,
@@ -111,14 +111,18 @@ def test_unused_vendors_come_first_in_the_fallbacks() -> None:
 
 def test_chair_fallbacks_start_with_the_default_one() -> None:
     env = keys("aog")
-    assert seat_council(NAMES, settings_with(env), env).chair == Place("chair", CLAUDE, "anthropic", (GPT, GEMINI))
+    assert seat_council(NAMES, settings_with(env), env).chair == SeatAssignment(
+        "chair", CLAUDE, "anthropic", (GPT, GEMINI)
+    )
 
 
 @pytest.mark.behaviour("00-members-chair-stand-in")
 def test_chair_fallback_prefers_an_unused_vendor() -> None:
     env = keys("aog")
     settings = settings_with(env, models={"other": "sim:m1"}, providers=("sim",))
-    assert seat_council(NAMES, settings, env).chair == Place("chair", CLAUDE, "anthropic", ("sim:m1", GPT, GEMINI))
+    assert seat_council(NAMES, settings, env).chair == SeatAssignment(
+        "chair", CLAUDE, "anthropic", ("sim:m1", GPT, GEMINI)
+    )
 
 
 @pytest.mark.behaviour("00-members-chair-stand-in")
@@ -154,7 +158,7 @@ def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str,
     settings = settings_with(env, seats=seats, chair=chair)
     with pytest.raises(ConfigError, match=r'no API key for "anthropic:claude-opus-4.6": set ANTHROPIC_API_KEY'):
         seat_council(
-            NAMES, settings, env, spread=how != "everyone", everyone=CLAUDE if how == "everyone" else None,
+            NAMES, settings, env, spread=how != "everyone", shared_member=CLAUDE if how == "everyone" else None,
             members={"beta": chosen} if how == "roster" else {},
         )  # fmt: skip
 
@@ -198,8 +202,8 @@ def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str
 def test_embedded_model_does_not_replace_a_configured_model_without_a_key(model: str, variable: str) -> None:
     with pytest.raises(ConfigError, match=variable):
         seat_council(NAMES, settings_with({}, models={"default": model}), {})
-    own = seat_council(NAMES, settings_with({}, models={"default": LOCAL.member}), {})
-    assert members_of(own) == [LOCAL.member] * 3
+    own = seat_council(NAMES, settings_with({}, models={"default": LOCAL_CANDIDATE.member}), {})
+    assert members_of(own) == [LOCAL_CANDIDATE.member] * 3
 
 
 def test_scripted_member_takes_all_seats_only_without_real_members() -> None:
@@ -213,17 +217,19 @@ def test_scripted_member_takes_all_seats_only_without_real_members() -> None:
 @pytest.mark.parametrize("which", ["a", "ao", "aog", "r"])
 def test_embedded_model_takes_only_its_configured_seat(which: str) -> None:
     env = keys(which)
-    settings = settings_with(env, seats={"beta": SeatSetting(LOCAL.member)}, models={"fast": LOCAL.member})
+    settings = settings_with(
+        env, seats={"beta": SeatSetting(LOCAL_CANDIDATE.member)}, models={"fast": LOCAL_CANDIDATE.member}
+    )
     seating = seat_council(NAMES, settings, env)
-    assert members_of(seating).count(LOCAL.member) == 1
-    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
-    assert seating.chair.member != LOCAL.member
+    assert members_of(seating).count(LOCAL_CANDIDATE.member) == 1
+    assert all(LOCAL_CANDIDATE.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+    assert seating.chair.member != LOCAL_CANDIDATE.member
 
 
 @given(st.deferred(lambda: councils))
 def test_embedded_model_is_never_a_fallback(council: Council) -> None:
     seating, _, _ = convened(council)
-    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+    assert all(LOCAL_CANDIDATE.member not in place.fallbacks for place in (*seating.seats, seating.chair))
 
 
 @pytest.mark.behaviour("00-members-explicit-fallback")
@@ -308,7 +314,7 @@ def test_unspread_council_uses_the_default_model() -> None:
 def test_tier_overrides_the_configuration_for_seats_and_chair() -> None:
     settings = settings_with({}, models={"default": "sim:m1"}, chair=SeatSetting("sim:m7"), providers=("sim",))
     plain = seat_council(("judge-1",), settings, {}, spread=False)
-    heavy = seat_council(("judge-1",), settings, {}, spread=False, everyone="sim:m2", chair=SeatSetting("sim:m2"))
+    heavy = seat_council(("judge-1",), settings, {}, spread=False, shared_member="sim:m2", chair=SeatSetting("sim:m2"))
     assert (plain.seats[0].member, plain.chair.member) == ("sim:m1", "sim:m7")
     assert (heavy.seats[0].member, heavy.chair.member) == ("sim:m2", "sim:m2")
 
@@ -329,7 +335,7 @@ def test_roster_sets_members_and_seat_settings_override_it() -> None:
         ("fast", {}, "a", "anthropic:claude-haiku-4.5"),
         ("fast", {}, "r", "openrouter:claude-haiku-4.5"),
         ("default", {}, "o", GPT),
-        ("strong", {}, "", LOCAL.member),
+        ("strong", {}, "", LOCAL_CANDIDATE.member),
     ],
 )
 def test_tier_selects_a_member(tier: str, models: dict[str, str], which: str, member: str) -> None:
@@ -394,25 +400,30 @@ def test_a_member_without_a_model_is_refused(member: str) -> None:
 )
 def test_short_name_uses_the_first_provider_with_a_key(name: str, which: str, member: str) -> None:
     env = keys(which)
-    assert resolve(name, settings_with(env, providers=("sim",)), env) == member
+    assert resolve_member(name, settings_with(env, providers=("sim",)), env) == member
 
 
 @pytest.mark.behaviour("00-members-short-names")
 def test_unknown_or_unavailable_short_name_raises_with_a_fix() -> None:
     with pytest.raises(ConfigError, match=r'unknown model "sonett".*did you mean "sonnet"'):
-        resolve("sonett", settings_with({}), {})
+        resolve_member("sonett", settings_with({}), {})
     with pytest.raises(ConfigError, match="set one of ANTHROPIC_API_KEY, OPENROUTER_API_KEY"):
-        resolve("sonnet", settings_with({}), {})
+        resolve_member("sonnet", settings_with({}), {})
 
 
 @pytest.mark.behaviour("00-members-available")
 def test_available_members_are_listed_best_first() -> None:
-    assert available(settings_with({}), {}) == []
-    assert available(settings_with({}), {"ANTHROPIC_API_KEY": " "}) == []
+    assert available_members(settings_with({}), {}) == []
+    assert available_members(settings_with({}), {"ANTHROPIC_API_KEY": " "}) == []
     env = {**keys("og"), "OLLAMA_HOST": "127.0.0.1"}
     settings = settings_with(env, models={"fast": "sim:m3", "default": "anthropic:x"}, providers=("sim",))
-    assert [candidate.member for candidate in available(settings, env)] == ["sim:m3", GPT, GEMINI, "ollama:llama3.2"]
-    assert available(settings_with({}, models={"default": "local:/m.gguf"}), {}) == [
+    assert [candidate.member for candidate in available_members(settings, env)] == [
+        "sim:m3",
+        GPT,
+        GEMINI,
+        "ollama:llama3.2",
+    ]
+    assert available_members(settings_with({}, models={"default": "local:/m.gguf"}), {}) == [
         Candidate("local:/m.gguf", "local")
     ]
 
@@ -437,7 +448,7 @@ def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     seating = seat_council(names, settings, env)
     defaults = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
     by_name = {name: chosen[default] for name, default in defaults.items() if default in chosen}
-    return seating, {candidate.vendor for candidate in available(settings, env)}, by_name
+    return seating, {candidate.vendor for candidate in available_members(settings, env)}, by_name
 
 
 @pytest.mark.behaviour("00-members-spread")

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.rules.disputes import Dispute, Side
-from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them, strange_addresses
+from council.rules.synthesis import (
+    find_citations,
+    find_problems,
+    find_unknown_urls,
+    format_disagreement,
+    number_disputes,
+)
 
 SOURCES = {
     1: {"title": "One", "url": "https://one.example/a"},
@@ -60,11 +66,11 @@ BOTH = ["It is fast.", "It forgets."]
     ],
 )
 def test_citations_of_a_text(text: str, numbers: list[int]) -> None:
-    assert cited(text, SOURCES) == numbers
+    assert find_citations(text, SOURCES) == numbers
 
 
 def test_without_a_context_only_numbers_are_cited() -> None:
-    assert cited("[One](https://one.example/a) says so [4].") == [4]
+    assert find_citations("[One](https://one.example/a) says so [4].") == [4]
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -99,20 +105,20 @@ def test_without_a_context_only_numbers_are_cited() -> None:
     ],
 )  # fmt: skip
 def test_unknown_urls(text: str, strange: list[str]) -> None:
-    assert strange_addresses(text, URLS) == strange
+    assert find_unknown_urls(text, URLS) == strange
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
 def test_urls_are_normalised_for_comparison() -> None:
-    assert strange_addresses("https://a.example/x?a=1&b=2", ["https://A.example/x?a=1&amp;b=2"]) == []
-    assert strange_addresses("https://a.example/x_", ["https://a.example/x_"]) == []
+    assert find_unknown_urls("https://a.example/x?a=1&b=2", ["https://A.example/x?a=1&amp;b=2"]) == []
+    assert find_unknown_urls("https://a.example/x_", ["https://a.example/x_"]) == []
 
 
 # Problems
 
 
 def problems(answer: str, told: dict[str, list[str]] | None = None, persisting: tuple[Dispute, ...] = ()) -> list[str]:
-    return problems_of(answer, told or {}, SOURCES, put_to_them(persisting))
+    return find_problems(answer, told or {}, SOURCES, number_disputes(persisting))
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -133,7 +139,7 @@ def test_a_valid_synthesis_has_no_problem() -> None:
     ],
 )
 def test_an_unknown_citation_is_named_with_the_valid_range(sources: dict[int, dict[str, str]], said: str) -> None:
-    assert problems_of("So it is [7] [9].", {}, sources, {}) == [said]
+    assert find_problems("So it is [7] [9].", {}, sources, {}) == [said]
 
 
 @pytest.mark.behaviour("30-synthesis-checked", "003-no-invented-claims")
@@ -246,7 +252,7 @@ def test_an_empty_answer_is_the_only_problem(answer: str) -> None:
 @pytest.mark.behaviour("003-persisting-told")
 def test_a_disagreement_is_formatted_with_both_sides() -> None:
     sides = [("**Use it:**", "It is fast [1]."), ("Leave it", "It\nforgets."), ("", " ")]
-    assert disagreement_text(REDIS, "because speed and safety part here.", sides) == (
+    assert format_disagreement(REDIS, "because speed and safety part here.", sides) == (
         "Experts disagree on Redis because speed and safety part here.\n"
         "\n"
         "- **Use it**: It is fast [1].\n"
@@ -259,28 +265,28 @@ def test_a_disagreement_is_formatted_with_both_sides() -> None:
     "sides", [[], [("Use it", "It is fast.")], [("Use it", ""), ("use it!", "")], [("", ""), (" ", "")]]
 )
 def test_without_two_sides_the_seats_positions_are_used(sides: list[tuple[str, str]]) -> None:
-    assert disagreement_text(REDIS, "", sides) == (
+    assert format_disagreement(REDIS, "", sides) == (
         "Experts disagree on Redis.\n\n- Generalist (supports): It is fast. [1] [2]\n- Domain expert (opposes): It forgets."
     )
 
 
 @pytest.mark.behaviour("003-persisting-told")
 def test_a_side_may_have_a_name_or_a_case_alone() -> None:
-    text = disagreement_text(REDIS, "", [("Use it", ""), ("", "It forgets.")])
+    text = format_disagreement(REDIS, "", [("Use it", ""), ("", "It forgets.")])
     assert text.endswith("\n- Use it\n- It forgets.")
 
 
 @pytest.mark.behaviour("003-persisting-told", "30-disputes-possible")
 def test_a_topic_stays_on_one_line_and_a_possible_dispute_is_marked() -> None:
-    assert disagreement_text(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
-    assert disagreement_text(POSSIBLE, "", []) == (
+    assert format_disagreement(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
+    assert format_disagreement(POSSIBLE, "", []) == (
         "Experts may disagree: they declared no stance, but their recommendations differ (possible).\n\n"
         "- A: I recommend x.\n- B: I recommend y."
     )
 
 
 def test_disputes_are_numbered_in_order() -> None:
-    assert put_to_them([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
+    assert number_disputes([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
 
 
 # Properties
@@ -297,13 +303,13 @@ TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_siz
 @given(TEXT, TEXT, TEXT, TEXT)
 def test_any_text_can_be_checked_and_formatted(answer: str, one: str, other: str, topic: str) -> None:
     dispute = Dispute(topic, (Side(one, other),), "declared")
-    said = problems_of(answer, {"D1": [one, other], topic: [one]}, SOURCES, {"D1": dispute})
+    said = find_problems(answer, {"D1": [one, other], topic: [one]}, SOURCES, {"D1": dispute})
     assert len(said) == len(set(said))
     assert all(line == line.strip() and "\n" not in line for line in said)
-    text = disagreement_text(dispute, one, [(one, other), (other, topic)])
+    text = format_disagreement(dispute, one, [(one, other), (other, topic)])
     assert text.startswith("Experts disagree on ")
     assert all(line.startswith("- ") for line in text.split("\n")[2:])
-    assert strange_addresses(answer, strange_addresses(answer, [])) == []
+    assert find_unknown_urls(answer, find_unknown_urls(answer, [])) == []
 
 
 LONG = 1_000_000
@@ -329,4 +335,4 @@ NASTY = {
 @pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
 def test_a_megabyte_is_checked_in_linear_time(text: str) -> None:
     """Guard against quadratic run time."""
-    assert len(problems_of(text, {}, SOURCES, {"D1": REDIS})) < 20
+    assert len(find_problems(text, {}, SOURCES, {"D1": REDIS})) < 20

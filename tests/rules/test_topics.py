@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.topics import gist, sign, singular, topic_key
+from council.rules.topics import content_stems, polarity, singularize, topic_key
 
 
 @pytest.mark.behaviour("30-topics-aligned")
@@ -19,7 +19,7 @@ from council.rules.topics import gist, sign, singular, topic_key
     ],
 )  # fmt: skip
 def test_singular(many: str, one: str) -> None:
-    assert singular(many) == one
+    assert singularize(many) == one
 
 
 @pytest.mark.behaviour("30-topics-aligned")
@@ -54,7 +54,7 @@ def test_the_key_is_idempotent_and_case_insensitive(topic: str) -> None:
 
 
 def test_content_stems_leave_out_filler_words() -> None:
-    assert gist("The caching of caches I think people never cached: a string, a bed, a ring") == {
+    assert content_stems("The caching of caches I think people never cached: a string, a bed, a ring") == {
         "cach",
         "str",
         "bed",
@@ -78,4 +78,4 @@ def test_content_stems_leave_out_filler_words() -> None:
     ],
 )
 def test_an_odd_number_of_negations_is_negative(text: str, expected: int) -> None:
-    assert sign(text) == expected
+    assert polarity(text) == expected

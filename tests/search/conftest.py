@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from council.search import Finder, finder
+from council.search import SearchProvider, make_provider
 from council.settings import load_settings
 from tests.search.fake_search import FakeSearch
 
@@ -19,10 +19,10 @@ def refuse(path: Path) -> None:
     raise AssertionError("no file is read for a search on the web")
 
 
-def web_finder(name: str, address: str, **env: str) -> Finder:
+def web_finder(name: str, address: str, **env: str) -> SearchProvider:
     env = ENV | env
     Path("council.toml").write_text(f'[search]\nbase_url = "{address}"\n', encoding="utf-8")
-    return finder(name, load_settings(Path(), env), env, Path(), refuse)
+    return make_provider(name, load_settings(Path(), env), env, Path(), refuse)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def fake() -> AsyncIterator[FakeSearch]:
 
 
 @pytest.fixture(params=["tavily", "brave", "searxng"])
-async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[Finder]:
+async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[SearchProvider]:
     """Each HTTP search provider in turn."""
     made = web_finder(request.param, fake.address)
     yield made
@@ -40,7 +40,7 @@ async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator
 
 
 @pytest.fixture
-async def tavily(fake: FakeSearch) -> AsyncIterator[Finder]:
+async def tavily(fake: FakeSearch) -> AsyncIterator[SearchProvider]:
     made = web_finder("tavily", fake.address)
     yield made
     await made.close()

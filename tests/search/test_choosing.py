@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import SearchNotEnabled, UsageError
-from council.search import NOT_ENABLED, chosen
+from council.search import NOT_ENABLED, resolve_search
 from council.settings import load_settings
 
 TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"}
@@ -15,7 +15,7 @@ TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"
 
 def choice(said: str | None, table: str = "", **env: str) -> str | None:
     Path("council.toml").write_text(f"[search]\n{table}\n", encoding="utf-8")
-    return chosen(said, load_settings(Path(), env), env)
+    return resolve_search(said, load_settings(Path(), env), env)
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def test_incomplete_search_setting_names_what_to_set(said: str | None, table: st
         choice(said, table)
     words = str(refused.value)
     assert words.startswith("General Council is not enabled. ") and todo in words and "--no-search" in words
-    assert refused.value.exit == 4 and "\n" not in words
+    assert refused.value.exit_code == 4 and "\n" not in words
 
 
 @pytest.mark.behaviour("30-search-enabled")
@@ -96,7 +96,7 @@ def test_documents_may_be_outside_the_folder_and_in_home(tmp_path: Path, monkeyp
 def test_folder_is_relative_to_the_run_not_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "papers").mkdir(parents=True)
     settings = load_settings(Path(), {})
-    assert chosen("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
+    assert resolve_search("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
 
 
 @pytest.mark.behaviour("30-bad-search")

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.packet.admitting import admitting
-from council.search import Finder, finder, research
+from council.packet.admitting import make_document_reader
+from council.search import SearchProvider, make_provider, research
 from council.search import files as files_room
 from council.search import passages as passages_room
-from council.search.passages import Index, expression, passages
+from council.search.passages import PassageIndex, match_expression, split_passages
 from council.settings import load_settings
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS
@@ -56,31 +56,31 @@ def root(_alone: None) -> Path:
     return place
 
 
-def documents(root: Path, said: str = "files:docs") -> Finder:
+def documents(root: Path, said: str = "files:docs") -> SearchProvider:
     place = root / said.removeprefix("files:")
-    return finder(said, load_settings(root, {}), {}, root, admitting(place))
+    return make_provider(said, load_settings(root, {}), {}, root, make_document_reader(place))
 
 
 @pytest.fixture
-async def docs(root: Path) -> AsyncIterator[Finder]:
+async def docs(root: Path) -> AsyncIterator[SearchProvider]:
     made = documents(root)
     yield made
     await made.close()
 
 
-async def found(finder: Finder, query: str, most: int = 5) -> list[dict[str, Any]]:
-    return [row for row in await research(finder, [query], most=most) if "why" not in row]
+async def found(finder: SearchProvider, query: str, most: int = 5) -> list[dict[str, Any]]:
+    return [row for row in await research(finder, [query], max_results=most) if "why" not in row]
 
 
 async def told(root: Path, query: str = "turbine", said: str = "files:docs") -> list[str]:
     made = documents(root, said)
-    rows = await research(made, [query], most=5)
+    rows = await research(made, [query], max_results=5)
     await made.close()
     return [row["why"] for row in rows if "why" in row]
 
 
 @pytest.mark.behaviour("30-search-files")
-async def test_passage_has_its_heading_and_line(docs: Finder) -> None:
+async def test_passage_has_its_heading_and_line(docs: SearchProvider) -> None:
     rows = await found(docs, "how do I install a turbine?")
     assert rows[0] == {
         "query": "how do I install a turbine?", "title": "docs/guide.md: Installing (line 7)", "url": "docs/guide.md",
@@ -98,7 +98,7 @@ async def test_passage_has_its_heading_and_line(docs: Finder) -> None:
         ("-gearbox", "docs/notes.txt"), ("gearbox" + " nothing" * 60, "docs/notes.txt"), ("^gearbox + {x}", "docs/notes.txt"),
     ],
 )  # fmt: skip
-async def test_query_variants_find_the_document(docs: Finder, query: str, url: str) -> None:
+async def test_query_variants_find_the_document(docs: SearchProvider, query: str, url: str) -> None:
     rows = await found(docs, query)
     assert rows[0]["url"] == url
 
@@ -108,7 +108,7 @@ async def test_unmatched_query_reports_no_results(root: Path, query: str) -> Non
     assert await told(root, query) == ["no results"]
 
 
-async def test_query_of_only_stop_words_is_searched_as_written(docs: Finder) -> None:
+async def test_query_of_only_stop_words_is_searched_as_written(docs: SearchProvider) -> None:
     assert (await found(docs, "before all"))[0]["title"] == "docs/guide.md: Guide (line 3)"
 
 
@@ -124,43 +124,43 @@ async def test_words_in_other_scripts_are_found(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def index() -> Index:
-    made = Index()
+def index() -> PassageIndex:
+    made = PassageIndex()
     made.add("guide.md", GUIDE)
     return made
 
 
 @pytest.mark.behaviour("30-search-files")
 @given(query=st.text(max_size=600))
-def test_query_text_is_never_parsed_as_fts_syntax(index: Index, query: str) -> None:
-    hits = index.find(f"{query} turbine", 5)
-    assert hits or "turbine" not in expression(f"{query} turbine")
-    index.find(query, 5)
-    assert len(expression(query * 20)) < 100_000
+def test_query_text_is_never_parsed_as_fts_syntax(index: PassageIndex, query: str) -> None:
+    hits = index.search(f"{query} turbine", 5)
+    assert hits or "turbine" not in match_expression(f"{query} turbine")
+    index.search(query, 5)
+    assert len(match_expression(query * 20)) < 100_000
 
 
 @given(text=st.text(max_size=2_000), suffix=st.sampled_from(["md", "txt", "html", "pdf", "py"]))
 def test_any_text_is_split_into_passages(text: str, suffix: str) -> None:
-    made = list(passages(f"a.{suffix}", text * 5))
+    made = list(split_passages(f"a.{suffix}", text * 5))
     assert all(0 < len(one.text) <= 1_300 for one in made)
     if suffix == "txt":
         assert "".join("".join(one.text for one in made).split()) == "".join((text * 5).split())
 
 
 def test_long_text_is_split_at_paragraphs() -> None:
-    made = list(passages("a.txt", "\n\n".join(f"paragraph {n} " + "word " * 30 for n in range(9))))
-    assert [one.where for one in made] == ["line 1", "line 5", "line 9", "line 13", "line 17"]
+    made = list(split_passages("a.txt", "\n\n".join(f"paragraph {n} " + "word " * 30 for n in range(9))))
+    assert [one.location for one in made] == ["line 1", "line 5", "line 9", "line 13", "line 17"]
     assert [one.text.split()[1] for one in made] == ["0", "2", "4", "6", "8"]
 
 
 def test_very_long_line_is_split() -> None:
-    made = list(passages("a.txt", "x" * 3_000 + " word" * 500))
-    assert len(made) > 5 and {one.where for one in made} == {"line 1"}
+    made = list(split_passages("a.txt", "x" * 3_000 + " word" * 500))
+    assert len(made) > 5 and {one.location for one in made} == {"line 1"}
 
 
 async def test_each_passage_of_a_file_is_one_result(root: Path) -> None:
     made = documents(root)
-    rows = await research(made, ["turbine install", "turbine removing"], most=5)
+    rows = await research(made, ["turbine install", "turbine removing"], max_results=5)
     await made.close()
     assert [row["title"] for row in rows] == ["docs/guide.md: Installing (line 7)", "docs/guide.md: Removing (line 16)"]
 
@@ -181,7 +181,7 @@ async def test_planted_secret_appears_in_no_row(root: Path, name: str) -> None:
     line, secret = SECRETS[name]
     write(root, {"docs/plan.md": f"# The zeppelin\n\nThe zeppelin flies.\n{line}\nIt lands.\n"})
     made = documents(root)
-    rows = await research(made, ["zeppelin lands", secret[:100]], most=10)
+    rows = await research(made, ["zeppelin lands", secret[:100]], max_results=10)
     await made.close()
     assert "docs/plan.md" in str(rows)
     told = [row for row in rows if "snippet" in row]
@@ -268,14 +268,14 @@ async def test_empty_folder_is_reported(root: Path) -> None:
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-@pytest.mark.parametrize(("limit", "value"), [("MOST_FILES", 2), ("MOST_BYTES", 10), ("SECONDS", -1.0)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
 async def test_reached_limit_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
     monkeypatch.setattr(files_room, limit, value)
     assert any("of 3 files were read (limits: " in why and "use a smaller folder" in why for why in await told(root))
 
 
 async def test_documents_are_read_before_source_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_room, "MOST_FILES", 2)
+    monkeypatch.setattr(files_room, "MAX_FILES", 2)
     write(root, {f"docs/a{n}.py": "x = 1\n" for n in range(5)})
     made = documents(root)
     assert [row["url"] for row in await found(made, "gearbox pump")] == ["docs/notes.txt"]
@@ -285,19 +285,19 @@ async def test_documents_are_read_before_source_code(root: Path, monkeypatch: py
 async def test_folder_deleted_after_the_choice_has_no_results(root: Path) -> None:
     made = documents(root)
     shutil.rmtree(root / "docs")
-    rows = await research(made, ["turbine"], most=5)
+    rows = await research(made, ["turbine"], max_results=5)
     assert rows[0]["why"] == "no results"
     await made.close()
 
 
 async def test_missing_full_text_search_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passages_room, "SCHEMA", "CREATE VIRTUAL TABLE words USING fts99(body)")
+    monkeypatch.setattr(passages_room, "INDEX_SCHEMA", "CREATE VIRTUAL TABLE words USING fts99(body)")
     assert await told(root) == ["this Python's SQLite cannot search files: no such module: fts99"]
 
 
 async def test_closing_stops_indexing(root: Path) -> None:
     made = documents(root)
-    rows = await research(made, ["turbine"], most=5, seconds=0.0)
+    rows = await research(made, ["turbine"], max_results=5, seconds=0.0)
     await made.close()
     assert rows[0] == {"query": "turbine", "why": "files did not answer within 0 s"}
 

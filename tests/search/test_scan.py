@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.search.scan import REASONS, scan
+from council.search.scan import REASONS, scan_text
 
 IGNORE, ROLE, ASK, SCRIPT, RUN, FENCE = REASONS
 ENCODED = "holds encoded text"
@@ -30,8 +30,8 @@ LONG = base64.b64encode(random.Random(1).randbytes(300)).decode()
     ],
 )  # fmt: skip
 def test_instructions_are_marked(text: str, reason: str) -> None:
-    assert reason in scan(text)
-    assert reason in scan(f"A page about tabs.\n{text} and so on")
+    assert reason in scan_text(text)
+    assert reason in scan_text(f"A page about tabs.\n{text} and so on")
 
 
 @pytest.mark.behaviour("30-search-injection")
@@ -46,9 +46,9 @@ def test_instructions_are_marked(text: str, reason: str) -> None:
     ],
 )  # fmt: skip
 def test_ordinary_text_is_not_marked(text: str) -> None:
-    assert scan(text) == []
+    assert scan_text(text) == []
 
 
 @given(st.text(max_size=3_000))
 def test_any_text_can_be_scanned(text: str) -> None:
-    assert all(isinstance(reason, str) for reason in scan(text * 50))
+    assert all(isinstance(reason, str) for reason in scan_text(text * 50))

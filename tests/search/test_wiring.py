@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def searching(convener: Convener, meant: str) -> Any:
-    return convener.equipment.effects({"options": {"search": meant}}, convener.folder)["search"]
+    return convener.run_context.make_effects({"options": {"search": meant}}, convener.folder)["search"]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def convener(fake: FakeSearch) -> AsyncIterator[Convener]:
 
 
 def test_no_search_without_a_choice() -> None:
-    assert set(Convener().equipment.effects({"options": {}}, Path())) == {"look"}
+    assert set(Convener().run_context.make_effects({"options": {}}, Path())) == {"look"}
 
 
 @pytest.mark.behaviour("30-search-files")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.record import Row
-from council.store.migrations import VERSIONS
+from council.store.migrations import MIGRATIONS
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Usage
 
@@ -124,7 +124,7 @@ async def test_full_disk_fails_the_next_write_with_a_clear_error(store: SqliteSt
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     store.post(RUN, [event(1, body='"' + "x" * 100_000 + '"')])
     with suppress(StoreError):
-        await store.runs()  # everything before this has been tried
+        await store.list_runs()  # everything before this has been tried
     with pytest.raises(StoreError, match=r"database or disk is full.*free some space or set COUNCIL_DATA"):
         await store.write(RUN, [event(2)])
 
@@ -148,16 +148,16 @@ def test_second_process_is_refused_and_a_killed_one_releases_the_lock(store: Sql
     argv = [sys.executable, "-c", HOLD, str(store.folder)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        assert store.owned(RUN)
-        with pytest.raises(RunOwned, match="run r2345 is running in another process"), store.own(RUN):
+        assert store.is_locked(RUN)
+        with pytest.raises(RunOwned, match="run r2345 is running in another process"), store.lock_run(RUN):
             pass
-        with store.own("r3456"):
+        with store.lock_run("r3456"):
             pass  # another run is free
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        with store.own(RUN):
-            assert store.owned(RUN)
-    assert not store.owned(RUN)
+        with store.lock_run(RUN):
+            assert store.is_locked(RUN)
+    assert not store.is_locked(RUN)
 
 
 # Unusable databases
@@ -167,9 +167,9 @@ def test_second_process_is_refused_and_a_killed_one_releases_the_lock(store: Sql
 def test_newer_database_is_not_changed(tmp_path: Path) -> None:
     SqliteStore(tmp_path).close()
     db = sqlite3.connect(tmp_path / "council.db")
-    db.execute(f"PRAGMA user_version = {len(VERSIONS) + 1}")
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     db.close()
-    newer = rf"was written by a newer council \(schema version {len(VERSIONS) + 1}, this one supports {len(VERSIONS)}\): upgrade"
+    newer = rf"was written by a newer council \(schema version {len(MIGRATIONS) + 1}, this one supports {len(MIGRATIONS)}\): upgrade"
     for _ in range(2):
         with pytest.raises(StoreError, match=newer):
             SqliteStore(tmp_path)
@@ -193,7 +193,7 @@ async def test_integrity_check_finds_an_overwritten_page(tmp_path: Path) -> None
     path.write_bytes(whole[: len(whole) // 2] + b"\xff" * 4096 + whole[len(whole) // 2 + 4096 :])
     store = SqliteStore(tmp_path)
     try:
-        assert await store.check()
+        assert await store.check_integrity()
     except StoreError as error:
         assert "is damaged" in str(error)
     store.close()
@@ -244,7 +244,7 @@ BY_TYPE: dict[Any, Any] = {
     bool: st.booleans(), float | None: st.none() | st.floats(0, 1e6), dict[str, str]: st.dictionaries(st.text(), st.text()), dict[str, Any]: JSON, dict[str, Any] | None: st.none() | JSON,
     list[str]: st.lists(st.text()), list[dict[str, str]]: st.lists(st.dictionaries(st.text(), st.text())),
 }  # fmt: skip
-EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.PASSING]
+EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.TRANSIENT_EVENTS]
 
 
 def any_event(kind: type[Any]) -> st.SearchStrategy[Any]:
@@ -272,7 +272,7 @@ def test_every_event_round_trips(shared: Any, told: list[Any]) -> None:
         ledger = Ledger(store, Record(run, "", "", 1.0, "", {}))
         await store.write(run, [RUN_ROW])
         for event in told:
-            ledger.tell(event)
+            ledger.emit(event)
         entries = (await store.load(run)).entries
         assert entries == ledger.record.entries
         return [entry.event for entry in entries]
@@ -304,6 +304,6 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore
     for n, folder in enumerate(("here", "there", "here")):
         await store.write(f"r{n}", [("run", ("a run", folder, 10.0 + n, "random", "{}"))])
     await store.write("r2", [("close", ("complete", ""))])
-    assert await store.newest_unfinished("here") == "r0"
-    assert await store.newest_unfinished("nowhere") is None
-    assert [run["id"] for run in await store.runs()] == ["r2", "r1", "r0", RUN]
+    assert await store.find_newest_unfinished("here") == "r0"
+    assert await store.find_newest_unfinished("nowhere") is None
+    assert [run["id"] for run in await store.list_runs()] == ["r2", "r1", "r0", RUN]

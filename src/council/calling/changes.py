@@ -7,30 +7,30 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from council.calling.table import TABLE
+from council.calling.table import FAULT_TABLE
 from council.errors import Fault
-from council.members.base import UNCAPPED, Member
+from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.types import Ask, Json, Step
 
-WARM, WARMER = 0.7, 1.0
-HALF = 0.5
-MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
-NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
+RETRY_TEMPERATURE, SECOND_RETRY_TEMPERATURE = 0.7, 1.0
+DEFAULT_SHARE = 0.5
+SIZE_MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
+TOKEN_COUNT = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAttempt:
     """Failed attempt: the request, the member and the fault."""
 
     step: Step
     member: Member
     ask: Ask
     fault: Fault
-    written: int = 0  # output tokens received before the failure
+    output_tokens: int = 0  # output tokens received before the failure
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextAttempt:
     """Next attempt: the request, the reason, and the parts cut or dropped from it."""
 
     ask: Ask
@@ -39,70 +39,70 @@ class Next:
     dropped: tuple[str, ...] = ()
 
 
-def following(failed: Failed) -> Next | None:
+def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
     """Return the next attempt after a fault, or None if the required change is impossible."""
-    change = TABLE[failed.fault.kind].change
-    return CHANGES[change](failed) if change else Next(failed.ask, f"retry: {failed.fault.kind}")
+    change = FAULT_TABLE[failed.fault.kind].change
+    return REQUEST_CHANGES[change](failed) if change else NextAttempt(failed.ask, f"retry: {failed.fault.kind}")
 
 
-def _warmer(failed: Failed) -> Next:
-    warm = WARMER if (failed.ask.temperature or 0.0) >= WARM else WARM
-    return Next(replace(failed.ask, temperature=warm), f"retry: {failed.fault.detail}")
+def _raise_temperature(failed: FailedAttempt) -> NextAttempt:
+    warm = SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
+    return NextAttempt(replace(failed.ask, temperature=warm), f"retry: {failed.fault.detail}")
 
 
-def _doubled(failed: Failed) -> Next:
-    most = failed.ask.max_tokens or max(UNCAPPED, failed.written)
-    return Next(replace(failed.ask, max_tokens=2 * most), "retry: the answer was cut at its length limit")
+def _double_max_tokens(failed: FailedAttempt) -> NextAttempt:
+    most = failed.ask.max_tokens or max(DEFAULT_MAX_TOKENS, failed.output_tokens)
+    return NextAttempt(replace(failed.ask, max_tokens=2 * most), "retry: the answer was cut at its length limit")
 
 
-def _repaired(failed: Failed) -> Next:
+def _append_repair_turn(failed: FailedAttempt) -> NextAttempt:
     """Append a repair turn to the last request, which may already be truncated or without parameters."""
     step, ask = failed.step, failed.ask
-    turn = step.mend(failed.fault.said, failed.fault.detail).messages[len(step.ask.messages) :]
-    return Next(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not match its schema")
+    turn = step.repair(failed.fault.said, failed.fault.detail).messages[len(step.ask.messages) :]
+    return NextAttempt(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not match its schema")
 
 
-def _shrunk(failed: Failed) -> Next | None:
-    share = share_in(failed.fault.detail)
+def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
+    share = parse_share(failed.fault.detail)
     found = failed.step.shrink(failed.ask, share)
     if found is None:
         return None
     smaller, cut = found
-    return Next(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut)}", cut)
+    return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut)}", cut)
 
 
-def _bare(failed: Failed) -> Next:
+def _drop_parameters(failed: FailedAttempt) -> NextAttempt:
     bare = replace(failed.ask, temperature=None, max_tokens=None, effort=None, bare=True)
-    dropped = tuple(missing(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
+    dropped = tuple(find_missing_parameters(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
     named = f" ({', '.join(dropped)})" if dropped else ""
-    return Next(bare, f"retry: without optional parameters{named}", dropped=dropped)
+    return NextAttempt(bare, f"retry: without optional parameters{named}", dropped=dropped)
 
 
-CHANGES: dict[str, Callable[[Failed], Next | None]] = {
-    "warmer": _warmer, "doubled": _doubled, "repaired": _repaired, "shrunk": _shrunk, "bare": _bare,
+REQUEST_CHANGES: dict[str, Callable[[FailedAttempt], NextAttempt | None]] = {
+    "warmer": _raise_temperature, "doubled": _double_max_tokens, "repaired": _append_repair_turn, "shrunk": _truncate_request, "bare": _drop_parameters,
 }  # fmt: skip
 
 
-def share_in(words: str) -> float:
+def parse_share(detail: str) -> float:
     """Return the share of a request to keep: half, or less if the vendor's message states the limit and the size."""
-    numbers = sorted({int(number.replace(",", "")) for number in NUMBER.findall(words)})
+    numbers = sorted({int(number.replace(",", "")) for number in TOKEN_COUNT.findall(detail)})
     if len(numbers) < 2:
-        return HALF
+        return DEFAULT_SHARE
     limit, size = numbers[-2:]
-    return round(min(HALF, MARGIN * limit / size), 2)
+    return round(min(DEFAULT_SHARE, SIZE_MARGIN * limit / size), 2)
 
 
-def missing(before: bytes, after: bytes) -> Iterator[str]:
+def find_missing_parameters(before: bytes, after: bytes) -> Iterator[str]:
     """Yield the dotted names of parameters in `before` that are not in `after`."""
     try:
-        yield from _missing(json.loads(before), json.loads(after), "")
+        yield from _iter_missing(json.loads(before), json.loads(after), "")
     except (ValueError, AttributeError):
         return
 
 
-def _missing(before: Json, after: Json, under: str) -> Iterator[str]:
+def _iter_missing(before: Json, after: Json, prefix: str) -> Iterator[str]:
     for name, value in before.items():
         if name not in after:
-            yield under + name
+            yield prefix + name
         elif isinstance(value, dict) and isinstance(after[name], dict):
-            yield from _missing(value, after[name], f"{under}{name}.")
+            yield from _iter_missing(value, after[name], f"{prefix}{name}.")

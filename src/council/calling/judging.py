@@ -8,23 +8,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from council.calling.repeating import repeats
+from council.calling.repeating import find_loop
 from council.errors import Fault
 from council.types import Answer, Step
 
 # Matches placeholders only; short answers such as "No." are valid.
-MARKS = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
-STUB = re.compile(
-    rf"{MARKS}"
+PUNCTUATION = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
+PLACEHOLDER = re.compile(
+    rf"{PUNCTUATION}"
     r"(?:todo|tbd|tba|fixme|n/?a|null|none|undefined|string|text|placeholder|lorem ipsum\b.*"
     r"|(?:(?:insert|enter|put|add) (?:your |the )?|your )(?:answer|text|response|reply|statement|analysis)(?: here)?)?"
-    rf"{MARKS}",
+    rf"{PUNCTUATION}",
     re.IGNORECASE | re.DOTALL,
 )
-STUB_LENGTH = 200  # a longer text is a placeholder only if it has no word at all
+MAX_PLACEHOLDER_CHARS = 200  # a longer text is a placeholder only if it has no word at all
 
 
-def judged(answer: Answer | Fault, step: Step) -> Answer:
+def check_answer(answer: Answer | Fault, step: Step) -> Answer:
     """Return an acceptable answer, or raise its Fault."""
     if isinstance(answer, Fault):
         raise answer
@@ -33,19 +33,19 @@ def judged(answer: Answer | Fault, step: Step) -> Answer:
         return answer
     if answer.finish == "refused":
         raise Fault("refused", "the member declined to answer", said=answer.text)
-    if piece := repeats(answer.text):
-        raise Fault("loop", looping(piece), said=answer.text)
-    if answer.finish == "length" and not _capped(answer, step):
+    if piece := find_loop(answer.text):
+        raise Fault("loop", describe_loop(piece), said=answer.text)
+    if answer.finish == "length" and not _is_capped_on_purpose(answer, step):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
     if not answer.text.strip():
         raise Fault("empty", "the answer was empty")
     step.read(answer.text)
     if is_stub(answer.text, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
-    return replace(answer, text=_sentences(answer.text)) if answer.finish == "length" else answer
+    return replace(answer, text=_trim_to_last_sentence(answer.text)) if answer.finish == "length" else answer
 
 
-def is_whole(text: str, step: Step) -> bool:
+def is_complete_reply(text: str, step: Step) -> bool:
     """Return whether a truncated reply still matches its schema. Free text never counts as complete."""
     try:
         step.read(text)
@@ -54,7 +54,7 @@ def is_whole(text: str, step: Step) -> bool:
     return step.ask.schema is not None and bool(text.strip()) and not is_stub(text, step.ask.schema)
 
 
-def looping(piece: str) -> str:
+def describe_loop(piece: str) -> str:
     """Describe a loop, with the start of the repeated text."""
     start = " ".join(piece.split())[:40] or "blank space"
     return f'the answer repeats itself: "{start}"'
@@ -65,42 +65,44 @@ def is_stub(text: str, schema: Any = None) -> bool:
     if schema is None:
         return _is_placeholder(text)
     try:
-        strings = list(_strings(json.loads(text)))
+        strings = list(_iter_strings(json.loads(text)))
     except ValueError:
         return False  # inside a code fence, but the schema check parsed it
-    choices = _choices(schema)
+    choices = _collect_choices(schema)
     free_text = [string for string in strings if string not in choices]
     return len(free_text) > 1 and all(map(_is_placeholder, free_text))
 
 
 def _is_placeholder(text: str) -> bool:
-    return (STUB.fullmatch(text) if len(text) < STUB_LENGTH else re.fullmatch(MARKS, text)) is not None
+    return (
+        PLACEHOLDER.fullmatch(text) if len(text) < MAX_PLACEHOLDER_CHARS else re.fullmatch(PUNCTUATION, text)
+    ) is not None
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _iter_strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+            yield from _iter_strings(item)
 
 
-def _choices(schema: Any) -> set[Any]:
+def _collect_choices(schema: Any) -> set[Any]:
     """Return every enum and const value in the schema."""
     if isinstance(schema, list):
-        return {choice for item in schema for choice in _choices(item)}
+        return {choice for item in schema for choice in _collect_choices(item)}
     if not isinstance(schema, dict):
         return set()
     own = {choice for choice in (*schema.get("enum", ()), schema.get("const")) if isinstance(choice, str)}
-    return own | {choice for item in schema.values() for choice in _choices(item)}
+    return own | {choice for item in schema.values() for choice in _collect_choices(item)}
 
 
-def _capped(answer: Answer, step: Step) -> bool:
+def _is_capped_on_purpose(answer: Answer, step: Step) -> bool:
     """Return whether the length limit was intended: free text of a small member."""
     return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
 
 
-def _sentences(text: str) -> str:
+def _trim_to_last_sentence(text: str) -> str:
     """Return the text up to its last complete sentence, or all of it if there is none."""
     ends = [
         found.end()

@@ -15,130 +15,130 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from council.calling.table import TABLE
+from council.calling.table import FAULT_TABLE
 
-START = 4
-FEWER = 0.8
-SILENT = 2.0  # seconds without output after which a call lends its slot
+START_SLOTS = 4
+DECREASE_FACTOR = 0.8
+SILENT_AFTER_S = 2.0  # seconds without output after which a call lends its slot
 
 
 @dataclass(slots=True)
-class Gate:
+class ConcurrencyLimit:
     """Concurrency limit of one provider, shared by all runs of the process."""
 
-    most: int
-    places: float = START
-    lends: bool = True  # whether a call without output lends its slot to another
+    max_slots: int
+    slots: float = START_SLOTS
+    lends_silent_slots: bool = True  # whether a call without output lends its slot to another
     busy: int = 0
-    inside: int = 0  # all calls in flight, including those that lent their slot
-    episodes: int = 0  # number of decreases
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    in_flight: int = 0  # all calls in flight, including those that lent their slot
+    slowdowns: int = 0  # number of decreases
+    waiters: deque[asyncio.Future[None]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        self.places = min(self.places, self.most)
+        self.slots = min(self.slots, self.max_slots)
 
     @property
-    def full(self) -> bool:
-        return self.busy >= int(self.places) or self.inside >= self.most
+    def is_full(self) -> bool:
+        return self.busy >= int(self.slots) or self.in_flight >= self.max_slots
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[Pass]:
+    async def acquire(self) -> AsyncIterator[Slot]:
         """Wait for a slot and hold it."""
-        await self._enter()
-        slot = Pass(self, self.episodes)
-        timer = asyncio.get_running_loop().call_later(SILENT, slot.lend)
+        await self._wait_for_slot()
+        slot = Slot(self, self.slowdowns)
+        timer = asyncio.get_running_loop().call_later(SILENT_AFTER_S, slot.release_if_silent)
         try:
             yield slot
         finally:
             timer.cancel()
-            slot.give_back()
-            self.out()
+            slot.release()
+            self.finish_call()
 
-    async def _enter(self) -> None:
-        if not self.full and not self.waiting:
-            self._take()
+    async def _wait_for_slot(self) -> None:
+        if not self.is_full and not self.waiters:
+            self._take_slot()
             return
         waiter = asyncio.get_running_loop().create_future()
-        self.waiting.append(waiter)
+        self.waiters.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():  # got a slot while being cancelled
-                self.leave()
-                self.out()
+                self.release_slot()
+                self.finish_call()
             raise
 
-    def _take(self) -> None:
+    def _take_slot(self) -> None:
         self.busy += 1
-        self.inside += 1
+        self.in_flight += 1
 
-    def leave(self) -> None:
+    def release_slot(self) -> None:
         self.busy -= 1
-        self._let_in()
+        self._wake_waiters()
 
-    def out(self) -> None:
-        self.inside -= 1
-        self._let_in()
+    def finish_call(self) -> None:
+        self.in_flight -= 1
+        self._wake_waiters()
 
-    def _let_in(self) -> None:
-        while self.waiting and not self.full:
-            waiter = self.waiting.popleft()
+    def _wake_waiters(self) -> None:
+        while self.waiters and not self.is_full:
+            waiter = self.waiters.popleft()
             if not waiter.done():
-                self._take()
+                self._take_slot()
                 waiter.set_result(None)
 
-    def slower(self) -> None:
-        self.places = max(1.0, self.places * FEWER)
-        self.episodes += 1
+    def decrease(self) -> None:
+        self.slots = max(1.0, self.slots * DECREASE_FACTOR)
+        self.slowdowns += 1
 
-    def faster(self) -> None:
-        if self.full:
-            self.places = min(float(self.most), self.places + (1 / self.places if self.episodes else 1.0))
-            self._let_in()
+    def increase(self) -> None:
+        if self.is_full:
+            self.slots = min(float(self.max_slots), self.slots + (1 / self.slots if self.slowdowns else 1.0))
+            self._wake_waiters()
 
 
 @dataclass(slots=True)
-class Pass:
+class Slot:
     """Slot of one call."""
 
-    gate: Gate
-    episode: int  # number of decreases when the call started
-    spoke: bool = False
-    held: bool = True
+    limit: ConcurrencyLimit
+    slowdowns_at_start: int  # number of decreases when the call started
+    has_output: bool = False
+    is_held: bool = True
 
-    def hear(self) -> None:
+    def on_output(self) -> None:
         """Record the first output of the call, which shows that the provider accepts this load."""
-        self.spoke = True
-        self.gate.faster()
+        self.has_output = True
+        self.limit.increase()
 
-    def lend(self) -> None:
-        if self.gate.lends and not self.spoke:
-            self.give_back()
+    def release_if_silent(self) -> None:
+        if self.limit.lends_silent_slots and not self.has_output:
+            self.release()
 
-    def give_back(self) -> None:
-        if self.held:
-            self.held = False
-            self.gate.leave()
+    def release(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self.limit.release_slot()
 
-    def learn(self, fault: str = "") -> None:
+    def report_result(self, fault: str = "") -> None:
         """Adjust the limit to the result: a fault kind, or an empty string for an answer."""
-        if not fault and not self.spoke:
-            self.hear()
-        elif fault and TABLE[fault].slows and self.episode == self.gate.episodes:
-            self.gate.slower()
+        if not fault and not self.has_output:
+            self.on_output()
+        elif fault and FAULT_TABLE[fault].reduces_concurrency and self.slowdowns_at_start == self.limit.slowdowns:
+            self.limit.decrease()
 
 
-_gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Gate]] = WeakKeyDictionary()
+_limits: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConcurrencyLimit]] = WeakKeyDictionary()
 
 
-def gate_of(provider: str, most: int, *, lends: bool = True) -> Gate:
+def get_limit(provider: str, max_slots: int, *, lends_silent_slots: bool = True) -> ConcurrencyLimit:
     """Return the provider's limit, shared by all runs of the process."""
-    gates = _gates.setdefault(asyncio.get_running_loop(), {})
+    gates = _limits.setdefault(asyncio.get_running_loop(), {})
     if provider not in gates:
-        gates[provider] = Gate(most, lends=lends)
+        gates[provider] = ConcurrencyLimit(max_slots, lends_silent_slots=lends_silent_slots)
     return gates[provider]
 
 
-def open_gate(member: str) -> Gate:
+def no_limit(member: str) -> ConcurrencyLimit:
     """Return a limit that never blocks, for members without a provider."""
-    return Gate(2**31, 2**31)
+    return ConcurrencyLimit(2**31, 2**31)

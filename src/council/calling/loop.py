@@ -10,21 +10,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from council import events as ev
-from council.calling.changes import Failed, Next, following
-from council.calling.families import Families
-from council.calling.judging import is_whole, judged, looping
-from council.calling.keeping import Journal, as_result, from_result, unfinished
-from council.calling.limits import Gate, Pass, open_gate
-from council.calling.purse import NoPurse, Purse
-from council.calling.repeating import Repetition
-from council.calling.table import TABLE, retries
-from council.calling.turns import Turn
+from council.calling.changes import FailedAttempt, NextAttempt, next_attempt
+from council.calling.families import FallbackPolicy
+from council.calling.judging import check_answer, describe_loop, is_complete_reply
+from council.calling.keeping import Journal, result_from_json, result_to_json, select_unfinished
+from council.calling.limits import ConcurrencyLimit, Slot, no_limit
+from council.calling.purse import CallBudget, NoBudget
+from council.calling.repeating import LoopDetector
+from council.calling.table import FAULT_TABLE, max_retries
+from council.calling.turns import MemberDeadline
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.record import Attempt
-from council.types import Answer, Ask, Json, Outcome, Step, Usage, Watch, sound
+from council.types import Answer, Ask, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
-LONGEST_WAIT = 30.0
+MAX_BACKOFF_S = 30.0
 
 
 @dataclass(slots=True)
@@ -35,26 +35,26 @@ class Caller:
     journal: Journal
     timeout: Callable[[str], float] = lambda member: 120.0  # seconds per seat, by requested member
     resend: bool = True
-    gate: Callable[[str], Gate] = open_gate  # concurrency limit of a member's provider
-    families: Families = field(default_factory=Families)
-    purse: Purse = field(default_factory=NoPurse)
+    limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
+    fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
+    budget: CallBudget = field(default_factory=NoBudget)
 
     async def __call__(self, step: Step) -> Outcome:
-        return await Series(self, step).carry_out()
+        return await RetryLoop(self, step).run()
 
 
 @dataclass(slots=True)
-class Series:
+class RetryLoop:
     """Retry loop for one step."""
 
     caller: Caller
     step: Step
-    past: list[Attempt] = field(default_factory=list)
-    spent: Usage = field(default_factory=Usage)
+    recorded_attempts: list[Attempt] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
     deadline: float = 0.0
-    clock: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
-    left_behind: str = ""
-    spare: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
+    timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    drop_reason: str = ""
+    truncated_reply: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
 
     @property
     def key(self) -> str:
@@ -65,236 +65,260 @@ class Series:
         return self.step.seat
 
     @property
-    def limit(self) -> float:
+    def timeout_s(self) -> float:
         return self.step.timeout or self.caller.timeout(self.step.chain[0])
 
-    async def carry_out(self) -> Outcome:
+    async def run(self) -> Outcome:
         journal = self.caller.journal
-        self.past = unfinished(journal.attempts(self.key))
+        self.recorded_attempts = select_unfinished(journal.attempts(self.key))
         started = _now()
-        self.deadline = started + self.limit
+        self.deadline = started + self.timeout_s
         try:
-            async with asyncio.timeout(self.limit) as self.clock:
+            async with asyncio.timeout(self.timeout_s) as self.timeout:
                 if self.step.watch:
-                    self.step.watch.leave = self._leave_behind
-                outcome = await self._down_the_chain()
+                    self.step.watch.drop = self._drop_seat
+                outcome = await self._try_chain()
         except TimeoutError:
-            outcome = self._out_of_time()
+            outcome = self._time_out()
         except BudgetSpent as spent:
-            self.caller.families.leaves(self.seat)
-            outcome = self.spare or Outcome("skipped(budget)", reason=str(spent))
+            self.caller.fallbacks.release(self.seat)
+            outcome = self.truncated_reply or Outcome("skipped(budget)", reason=str(spent))
         journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
-            outcome, attempts=len(journal.attempts(self.key)), usage=self.spent, seconds=round(_now() - started, 3)
+            outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
         )
 
-    def _leave_behind(self, why: str) -> None:
-        self.left_behind = why
-        if not self.clock.expired():
-            self.clock.reschedule(0.0)
+    def _drop_seat(self, why: str) -> None:
+        self.drop_reason = why
+        if not self.timeout.expired():
+            self.timeout.reschedule(0.0)
 
     # Choosing the member
 
-    async def _down_the_chain(self) -> Outcome:
+    async def _try_chain(self) -> Outcome:
         """Try the requested member, then its fallbacks. If all fail, return the state of the requested one."""
         requested, first = self.step.chain[0], True
-        failed = {name: excluded for name in self.step.chain if (excluded := self._gone(name))}
+        failed = {name: excluded for name in self.step.chain if (excluded := self._exclusion_outcome(name))}
         remaining = [name for name in self.step.chain if name not in failed]
         while remaining:
-            member = self._whose_turn(remaining)
+            member = self._choose_member(remaining)
             remaining.remove(member.name)
-            self.caller.families.sits(self.seat, member)
+            self.caller.fallbacks.assign(self.seat, member)
             why = f"fallback: {requested} {failed[requested].state}" if requested in failed else ""
-            outcome = await self._with(Turn(member, self.deadline, len(remaining), first), why)
-            if outcome.ok or self._stays(outcome.state):
+            outcome = await self._try_member(MemberDeadline(member, self.deadline, len(remaining), first), why)
+            if outcome.ok or self._stays_in_doubt(outcome.state):
                 return outcome
             failed[member.name], first = outcome, False
-        self.caller.families.leaves(self.seat)
+        self.caller.fallbacks.release(self.seat)
         reasons = [
             outcome.reason if name == requested else f"{name}: {outcome.reason}" for name, outcome in failed.items()
         ]
         return replace(failed[requested], reason="; then ".join(dict.fromkeys(reasons)))
 
-    def _gone(self, name: str) -> Outcome | None:
+    def _exclusion_outcome(self, name: str) -> Outcome | None:
         """Return the outcome of a member that is excluded for this run, unless this step has already asked it."""
-        state = self.caller.families.gone(self.seat, name)
-        if not state or any(attempt.member == name for attempt in self.past):
+        state = self.caller.fallbacks.exclusion_state(self.seat, name)
+        if not state or any(attempt.member == name for attempt in self.recorded_attempts):
             return None
         return Outcome(state, reason=f"excluded from this run after {state}")
 
-    def _whose_turn(self, left: Sequence[str]) -> Member:
+    def _choose_member(self, remaining: Sequence[str]) -> Member:
         """Return the member a resumed run had asked, else the requested one, else the best fallback."""
-        if self.past and self.past[0].member in left:
-            return self.caller.member(self.past[0].member)
-        if left[0] == self.step.chain[0]:
-            return self.caller.member(left[0])
-        return self.caller.families.choose(self.seat, [self.caller.member(name) for name in left])
+        if self.recorded_attempts and self.recorded_attempts[0].member in remaining:
+            return self.caller.member(self.recorded_attempts[0].member)
+        if remaining[0] == self.step.chain[0]:
+            return self.caller.member(remaining[0])
+        return self.caller.fallbacks.choose(self.seat, [self.caller.member(name) for name in remaining])
 
-    async def _with(self, turn: Turn, why: str) -> Outcome:
+    async def _try_member(self, deadline: MemberDeadline, why: str) -> Outcome:
         """Ask one member until it answers or its retries or time are used up."""
         faults: Counter[str] = Counter()
-        trial = Next(self.step.ask, why)
+        trial = NextAttempt(self.step.ask, why)
         while True:
-            attempt, answer = await self._attempt(turn, trial)
+            attempt, answer = await self._run_attempt(deadline, trial)
             try:
-                accepted = judged(answer, self.step)
+                accepted = check_answer(answer, self.step)
             except Fault as fault:
                 faults[fault.kind] += 1
-                if fault.kind == "length" and is_whole(fault.said, self.step):
-                    self.spare = self._taken(turn, trial, "truncated", fault.said)
-                known, after = attempt.result, following(self._failed(turn, trial, fault, answer))
-                wait = self._patience(turn, fault, faults[fault.kind], known) if after else None
-                self._record(attempt, answer, fault, wait, turn)
+                if fault.kind == "length" and is_complete_reply(fault.said, self.step):
+                    self.truncated_reply = self._accept(deadline, trial, "truncated", fault.said)
+                known, after = attempt.result, next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
+                wait = self._retry_delay(deadline, fault, faults[fault.kind], known) if after else None
+                self._record_result(attempt, answer, fault, wait, deadline)
                 if wait is None or after is None:
-                    return self._given_up(turn, fault)
+                    return self._give_up(deadline, fault)
                 trial = replace(after, cut=after.cut or trial.cut, dropped=after.dropped or trial.dropped)
                 if wait and known is None:
                     await asyncio.sleep(wait)
             else:
-                self._record(attempt, answer, None, None, turn)
-                return self._taken(turn, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
+                self._record_result(attempt, answer, None, None, deadline)
+                return self._accept(deadline, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
 
-    def _failed(self, turn: Turn, trial: Next, fault: Fault, answer: Answer | Fault) -> Failed:
+    def _make_failed_attempt(
+        self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
+    ) -> FailedAttempt:
         written = answer.usage.output if isinstance(answer, Answer) else 0
-        return Failed(self.step, turn.member, trial.ask, fault, written)
+        return FailedAttempt(self.step, deadline.member, request.ask, fault, written)
 
-    def _taken(self, turn: Turn, trial: Next, state: str, text: str) -> Outcome:
-        self.caller.families.answered(self.seat, turn.member)
-        return Outcome(state, text, served_by=turn.member.name, cut=trial.cut, dropped=trial.dropped)
+    def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: str, text: str) -> Outcome:
+        self.caller.fallbacks.record_answer(self.seat, deadline.member)
+        return Outcome(state, text, served_by=deadline.member.name, cut=request.cut, dropped=request.dropped)
 
-    def _given_up(self, turn: Turn, fault: Fault) -> Outcome:
-        if self.spare:
-            return self.spare
-        self.caller.families.gave_up(self.seat, turn.member, fault)
-        return Outcome(TABLE[fault.kind].state, reason=fault.detail)
+    def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
+        if self.truncated_reply:
+            return self.truncated_reply
+        self.caller.fallbacks.record_failure(self.seat, deadline.member, fault)
+        return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
 
-    def _patience(self, turn: Turn, fault: Fault, time: int, known: Json | None) -> float | None:
+    def _retry_delay(self, deadline: MemberDeadline, fault: Fault, occurrence: int, known: Json | None) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
-        row = TABLE[fault.kind]
-        used_up = time > (0 if self._stays(row.state) else retries(fault.kind, chair=self.step.chair))
-        if used_up or turn.over or (known and known.get("passed_on")):
+        row = FAULT_TABLE[fault.kind]
+        used_up = occurrence > (
+            0 if self._stays_in_doubt(row.state) else max_retries(fault.kind, chair=self.step.is_chair)
+        )
+        if used_up or deadline.is_over or (known and known.get("passed_on")):
             return None
-        wait = _wait(turn.member, fault, time) if row.waits else 0.0
-        return None if known is None and wait > turn.left() else min(wait, LONGEST_WAIT)
+        wait = _backoff_delay(deadline.member, fault, occurrence) if row.backs_off else 0.0
+        return None if known is None and wait > deadline.seconds_left() else min(wait, MAX_BACKOFF_S)
 
-    def _stays(self, state: str) -> bool:
+    def _stays_in_doubt(self, state: str) -> bool:
         """Return whether the step ends in doubt, because resending is disabled and the request may have been billed."""
         return state == "in_doubt" and not self.caller.resend
 
     # One attempt
 
-    async def _attempt(self, turn: Turn, trial: Next) -> tuple[Attempt, Answer | Fault]:
-        ask = self.caller.purse.bounded(trial.ask)
-        body, why = turn.member.prepare(ask), trial.why
-        if self.past:
-            attempt = self.past.pop(0)
+    async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
+        ask = self.caller.budget.cap_output(request.ask)
+        body, why = deadline.member.prepare(ask), request.why
+        if self.recorded_attempts:
+            attempt = self.recorded_attempts.pop(0)
             if attempt.result is not None:
-                return attempt, from_result(attempt.result)
+                return attempt, result_from_json(attempt.result)
             if not self.caller.resend:
                 return attempt, Fault(
                     "doubt", "the process stopped before the answer was stored, and --no-resend is set"
                 )
             self.caller.journal.calls["in_doubt"] += 1
-            self.caller.journal.charge(
-                self.caller.purse.settle(self.key, attempt, Fault("doubt", "no answer was stored"))
+            self.caller.journal.record_charge(
+                self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        async with self._place(turn, ask, body) as (place, most):
-            attempt = await self.caller.journal.intend(self.key, self.seat, turn.member.name, body, why, most)
-            answer = await self._send(turn, body, place)
-            place.learn(answer.kind if isinstance(answer, Fault) else "")
+        async with self._acquire_slot(deadline, ask, body) as (place, most):
+            attempt = await self.caller.journal.record_attempt(
+                self.key, self.seat, deadline.member.name, body, why, most
+            )
+            answer = await self._send(deadline, body, place)
+            place.report_result(answer.kind if isinstance(answer, Fault) else "")
             return attempt, answer
 
     @asynccontextmanager
-    async def _place(self, turn: Turn, ask: Ask, body: bytes) -> AsyncIterator[tuple[Pass, float | None]]:
+    async def _acquire_slot(
+        self, deadline: MemberDeadline, ask: Ask, body: bytes
+    ) -> AsyncIterator[tuple[Slot, float | None]]:
         """Wait for a concurrency slot and a budget reservation, with the seat's timeout paused."""
         started = _now()
-        self.clock.reschedule(None)
-        async with self.caller.gate(turn.member.name).turn() as place:
+        self.timeout.reschedule(None)
+        async with self.caller.limit_for(deadline.member.name).acquire() as place:
             n = len(self.caller.journal.attempts(self.key)) + 1
-            most = await self.caller.purse.reserve(self.key, n, turn.member, ask, body)
+            most = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
             waited = _now() - started
             self.deadline += waited
-            turn.waited(waited)
-            self.clock.reschedule(self.deadline)
+            deadline.extend(waited)
+            self.timeout.reschedule(self.deadline)
             yield place, most
 
-    async def _send(self, turn: Turn, body: bytes, place: Pass) -> Answer | Fault:
-        share, detector, watch = turn.left(), Repetition(), self.step.watch or Watch()
-        watch.spoke = False
+    async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
+        share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()
+        watch.has_output = False
 
-        def hear(piece: str) -> None:
-            turn.alive(clock)
-            watch.spoke = True
-            if not place.spoke:
-                place.hear()
+        def on_delta(piece: str) -> None:
+            deadline.on_output(clock)
+            watch.has_output = True
+            if not slot.has_output:
+                slot.on_output()
             if piece:
-                self.caller.journal.murmur(self.key, self.seat, sound(piece))
-                if repeated := detector.hear(piece):
-                    turn.went_round(repeated, clock)
+                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(piece))
+                if repeated := detector.feed(piece):
+                    deadline.stop_on_loop(repeated, clock)
 
         try:
-            async with turn.clock() as clock:
-                answer = await turn.member.send(body, hear)
+            async with deadline.timeout() as clock:
+                answer = await deadline.member.send(body, on_delta)
         except Fault as fault:
-            return Fault(fault.kind, sound(fault.detail), said=sound(fault.said), retry_after=fault.retry_after)
+            return Fault(
+                fault.kind,
+                repair_surrogates(fault.detail),
+                said=repair_surrogates(fault.said),
+                retry_after=fault.retry_after,
+            )
         except TimeoutError:
             if not clock.expired():
                 raise
-            return self._broken_off(turn, share)
-        turn.spoke = True
-        return replace(answer, text=sound(answer.text))
+            return self._make_stall_fault(deadline, share)
+        deadline.has_output = True
+        return replace(answer, text=repair_surrogates(answer.text))
 
-    def _broken_off(self, turn: Turn, share: float) -> Fault:
-        if turn.loop:
-            piece, turn.loop = turn.loop, ""
-            return Fault("loop", sound(looping(piece)))
-        turn.over = True
+    def _make_stall_fault(self, deadline: MemberDeadline, share: float) -> Fault:
+        if deadline.repeated_text:
+            piece, deadline.repeated_text = deadline.repeated_text, ""
+            return Fault("loop", repair_surrogates(describe_loop(piece)))
+        deadline.is_over = True
         return Fault("stall", f"no output within {round(share, 1):g} s")
 
-    def _record(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, turn: Turn
+    def _record_result(
+        self,
+        attempt: Attempt,
+        answer: Answer | Fault,
+        fault: Fault | None,
+        wait: float | None,
+        deadline: MemberDeadline,
     ) -> None:
         """Record the result of an attempt, unless it is already recorded."""
         if isinstance(answer, Answer):
-            self.spent += answer.usage
+            self.usage += answer.usage
         if attempt.result is not None:
             return
         over = fault is not None and wait is None
-        has_fallback = fault is not None and turn.others > 0 and not self._stays(TABLE[fault.kind].state)
-        passed_on = over and (has_fallback or self.spare is not None)
-        journal, bill = self.caller.journal, self.caller.purse.settle(self.key, attempt, answer)
-        journal.settle(self.key, attempt, as_result(answer, given_up=over and not passed_on, passed_on=passed_on), bill)
+        has_fallback = (
+            fault is not None
+            and deadline.remaining_members > 0
+            and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
+        )
+        passed_on = over and (has_fallback or self.truncated_reply is not None)
+        journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
+        journal.record_result(
+            self.key, attempt, result_to_json(answer, given_up=over and not passed_on, passed_on=passed_on), bill
+        )
         if fault:
-            self._tell(attempt, fault, wait)
+            self._emit_fault(attempt, fault, wait)
 
-    def _out_of_time(self) -> Outcome:
-        fault = Fault("stall", self.left_behind or f"no answer within {self.limit:g} s")
+    def _time_out(self) -> Outcome:
+        fault = Fault("stall", self.drop_reason or f"no answer within {self.timeout_s:g} s")
         journal = self.caller.journal
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
-                bill = self.caller.purse.settle(self.key, attempt, fault)
-                result = as_result(fault, given_up=not self.spare, passed_on=bool(self.spare))
-                journal.settle(self.key, attempt, result, bill)
-                self._tell(attempt, fault, None)
-        if self.spare:
-            return self.spare
-        self.caller.families.leaves(self.seat)
+                bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
+                result = result_to_json(fault, given_up=not self.truncated_reply, passed_on=bool(self.truncated_reply))
+                journal.record_result(self.key, attempt, result, bill)
+                self._emit_fault(attempt, fault, None)
+        if self.truncated_reply:
+            return self.truncated_reply
+        self.caller.fallbacks.release(self.seat)
         return Outcome("timed_out", reason=fault.detail)
 
-    def _tell(self, attempt: Attempt, fault: Fault, wait: float | None) -> None:
+    def _emit_fault(self, attempt: Attempt, fault: Fault, wait: float | None) -> None:
         """Discard the streamed text and emit the fault."""
         journal = self.caller.journal
-        journal.hush(self.key)
-        journal.tell(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
+        journal.discard_stream(self.key)
+        journal.emit(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _wait(member: Member, fault: Fault, time: int) -> float:
+def _backoff_delay(member: Member, fault: Fault, occurrence: int) -> float:
     """Return the Retry-After seconds, or an exponential backoff with jitter."""
     if fault.retry_after is not None:
         return fault.retry_after
-    return min(member.backoff * 2.0 ** (time - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0)
+    return min(member.backoff * 2.0 ** (occurrence - 1), MAX_BACKOFF_S) * random.uniform(0.5, 1.0)

@@ -9,48 +9,51 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FaultPolicy:
     """Policy for one kind of fault."""
 
     retries: int
     state: str  # seat state when the retries are used up
-    waits: bool = True  # whether to back off before the next attempt
+    backs_off: bool = True  # whether to back off before the next attempt
     change: str = ""  # how the next request differs: a name in calling/changes.py
-    vendors: bool = False  # it concerns the vendor, not the request
-    slows: bool = False  # it reduces the concurrency limit
+    is_vendor_wide: bool = False  # it concerns the vendor, not the request
+    reduces_concurrency: bool = False  # it reduces the concurrency limit
 
 
-TABLE = {
-    "net": Row(4, "failed(net)", vendors=True),
-    "rate": Row(6, "failed(rate)", vendors=True, slows=True),
-    "quota": Row(0, "failed(quota)", vendors=True),
-    "overload": Row(6, "failed(overload)", vendors=True),
-    "server": Row(2, "failed(server)", vendors=True),
-    "cut": Row(1, "in_doubt", waits=False, vendors=True),
-    "doubt": Row(0, "in_doubt"),  # a request from before a crash, with --no-resend
-    "stall": Row(1, "timed_out", waits=False, vendors=True),
-    "empty": Row(1, "degenerate", waits=False, change="warmer"),
-    "loop": Row(1, "degenerate", waits=False, change="warmer"),
-    "stub": Row(1, "degenerate", waits=False, change="warmer"),
-    "length": Row(1, "truncated", waits=False, change="doubled"),
-    "refused": Row(0, "refused"),
-    "schema": Row(1, "failed(schema)", waits=False, change="repaired"),
-    "size": Row(1, "failed(size)", waits=False, change="shrunk"),
-    "model": Row(0, "failed(model)"),
-    "auth": Row(0, "failed(auth)", vendors=True),
-    "endpoint": Row(0, "failed(endpoint)", vendors=True),  # a server answers, but it is not a model endpoint
-    "parameter": Row(1, "failed(parameter)", waits=False, change="bare"),
-    "script": Row(0, "failed(script)"),
+FAULT_TABLE = {
+    "net": FaultPolicy(4, "failed(net)", is_vendor_wide=True),
+    "rate": FaultPolicy(6, "failed(rate)", is_vendor_wide=True, reduces_concurrency=True),
+    "quota": FaultPolicy(0, "failed(quota)", is_vendor_wide=True),
+    "overload": FaultPolicy(6, "failed(overload)", is_vendor_wide=True),
+    "server": FaultPolicy(2, "failed(server)", is_vendor_wide=True),
+    "cut": FaultPolicy(1, "in_doubt", backs_off=False, is_vendor_wide=True),
+    "doubt": FaultPolicy(0, "in_doubt"),  # a request from before a crash, with --no-resend
+    "stall": FaultPolicy(1, "timed_out", backs_off=False, is_vendor_wide=True),
+    "empty": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "loop": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "stub": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "length": FaultPolicy(1, "truncated", backs_off=False, change="doubled"),
+    "refused": FaultPolicy(0, "refused"),
+    "schema": FaultPolicy(1, "failed(schema)", backs_off=False, change="repaired"),
+    "size": FaultPolicy(1, "failed(size)", backs_off=False, change="shrunk"),
+    "model": FaultPolicy(0, "failed(model)"),
+    "auth": FaultPolicy(0, "failed(auth)", is_vendor_wide=True),
+    "endpoint": FaultPolicy(
+        0, "failed(endpoint)", is_vendor_wide=True
+    ),  # a server answers, but it is not a model endpoint
+    "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
+    "script": FaultPolicy(0, "failed(script)"),
     # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.
     **{
-        f"cli:{why}": Row(1, f"failed(cli:{why})", waits=False) for why in ("start", "exit", "error", "output", "flood")
+        f"cli:{why}": FaultPolicy(1, f"failed(cli:{why})", backs_off=False)
+        for why in ("start", "exit", "error", "output", "flood")
     },
-    "cli:silent": Row(0, "failed(cli:silent)"),
+    "cli:silent": FaultPolicy(0, "failed(cli:silent)"),
 }
-CHAIR = 2  # the chair cannot be replaced, so it gets at least two retries
+CHAIR_RETRIES = 2  # the chair cannot be replaced, so it gets at least two retries
 
 
-def retries(kind: str, *, chair: bool = False) -> int:
+def max_retries(kind: str, *, chair: bool = False) -> int:
     """Return the number of retries. A stall uses up the timeout, so the chair gets no extra retry for it."""
-    count = TABLE[kind].retries
-    return max(count, CHAIR) if chair and count and kind != "stall" else count
+    count = FAULT_TABLE[kind].retries
+    return max(count, CHAIR_RETRIES) if chair and count and kind != "stall" else count

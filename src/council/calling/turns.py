@@ -9,52 +9,52 @@ from council.members.base import Member
 
 
 @dataclass(slots=True)
-class Turn:
+class MemberDeadline:
     """One member's share of the seat's time, in event loop time."""
 
     member: Member
-    deadline: float  # deadline of the seat
-    others: int  # fallbacks left after this member
-    first: bool
-    ends: float = 0.0  # when a silent member is given up
-    spoke: bool = False  # it has sent output since `ends` was set
-    over: bool = False  # it was silent until `ends`
-    loop: str = ""  # the text it repeats
+    seat_deadline: float  # deadline of the seat
+    remaining_members: int  # fallbacks left after this member
+    is_first: bool
+    silence_deadline: float = 0.0  # when a silent member is given up
+    has_output: bool = False  # it has sent output since `ends` was set
+    is_over: bool = False  # it was silent until `ends`
+    repeated_text: str = ""  # the text it repeats
 
     def __post_init__(self) -> None:
-        self.ends = _now() + self.share()
+        self.silence_deadline = _loop_time() + self.time_share()
 
-    def share(self) -> float:
+    def time_share(self) -> float:
         """Return the seconds for this member: half for the requested one, all that remain for the last one."""
-        left = max(0.0, self.deadline - _now())
-        return left / 2 if self.first and self.others else left / (self.others + 1)
+        left = max(0.0, self.seat_deadline - _loop_time())
+        return left / 2 if self.is_first and self.remaining_members else left / (self.remaining_members + 1)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Return the seconds until a fallback is asked. A member that sent output and then failed gets a new share."""
-        if self.spoke:
-            self.ends, self.spoke = _now() + self.share(), False
-        return self.ends - _now()
+        if self.has_output:
+            self.silence_deadline, self.has_output = _loop_time() + self.time_share(), False
+        return self.silence_deadline - _loop_time()
 
-    def waited(self, seconds: float) -> None:
+    def extend(self, seconds: float) -> None:
         """Extend the deadlines by the time spent waiting for a slot."""
-        self.deadline += seconds
-        self.ends += seconds
+        self.seat_deadline += seconds
+        self.silence_deadline += seconds
 
-    def clock(self) -> asyncio.Timeout:
-        return asyncio.timeout(self.left() if self.others else None)
+    def timeout(self) -> asyncio.Timeout:
+        return asyncio.timeout(self.seconds_left() if self.remaining_members else None)
 
-    def alive(self, clock: asyncio.Timeout) -> None:
+    def on_output(self, timeout: asyncio.Timeout) -> None:
         """Record output or thinking: from now on the member has the seat's time."""
-        self.spoke = True
-        if not clock.expired() and not self.loop:
-            clock.reschedule(None)
+        self.has_output = True
+        if not timeout.expired() and not self.repeated_text:
+            timeout.reschedule(None)
 
-    def went_round(self, piece: str, clock: asyncio.Timeout) -> None:
+    def stop_on_loop(self, piece: str, timeout: asyncio.Timeout) -> None:
         """Stop the call because the answer repeats itself."""
-        self.loop = piece
-        if not clock.expired():
-            clock.reschedule(0.0)
+        self.repeated_text = piece
+        if not timeout.expired():
+            timeout.reschedule(0.0)
 
 
-def _now() -> float:
+def _loop_time() -> float:
     return asyncio.get_running_loop().time()

@@ -12,7 +12,7 @@ from council.record import Record
 from council.render.report import answer_text
 
 
-def earlier(record: Record) -> tuple[str, str]:
+def format_prior_run(record: Record) -> tuple[str, str]:
     """Return the name and the text with which an earlier run is added to the next packet."""
     minutes = Minutes.fold(record.entries)
     answer = answer_text(minutes).strip()
@@ -26,7 +26,7 @@ def earlier(record: Record) -> tuple[str, str]:
     return f"council {record.run}", f"# Question\n\n{minutes.plan.get('question')}\n\n# {head}\n\n{answer}\n"
 
 
-def going_on(intent: Intent, record: Record, known: Collection[str]) -> Intent:
+def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
     """Use the protocol of the earlier run, unless words or flags chose another."""
     setup = record.setup
     if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:

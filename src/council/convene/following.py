@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from council import events as ev
 from council.events import Entry
 
-PATIENCE = 20  # polls without an owner before a run counts as dead
+MAX_ORPHAN_POLLS = 20  # polls without an owner before a run counts as dead
 
 
 @dataclass(slots=True)
-class Seen:
+class FollowCursor:
     """Position of one follower in a run."""
 
     seq: int = 0
     streamed: dict[str, int] = field(default_factory=dict)  # characters already yielded of each unfinished statement
-    orphaned: int = 0
+    orphan_polls: int = 0
 
-    def news(self, entries: Sequence[Entry], live: Mapping[str, str]) -> Iterator[Entry]:
+    def iter_new(self, entries: Sequence[Entry], live: Mapping[str, str]) -> Iterator[Entry]:
         """Yield the stored events, then the new text of unfinished statements."""
         for entry in entries:
             self.seq = entry.seq
@@ -35,5 +35,5 @@ class Seen:
 
     def is_orphan(self, owned: bool, status: str) -> bool:
         """Return whether a started run has had no owner for too many polls."""
-        self.orphaned = 0 if owned or status == "queued" else self.orphaned + 1
-        return self.orphaned > PATIENCE
+        self.orphan_polls = 0 if owned or status == "queued" else self.orphan_polls + 1
+        return self.orphan_polls > MAX_ORPHAN_POLLS

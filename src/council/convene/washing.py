@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from council import events as ev
-from council.packet import scrub
+from council.packet import redact_text
 
-FOREIGN = (
+EVENTS_WITH_MODEL_TEXT = (
     ev.Stated,
     ev.WasAbsent,
     ev.Faulted,
@@ -17,17 +17,17 @@ FOREIGN = (
 )  # events with text from models or the web
 
 
-def clear_of_secrets(value: Any) -> Any:
+def redact_value(value: Any) -> Any:
     """Mask secrets in every string of a JSON value."""
     if isinstance(value, str):
-        return scrub(value)
+        return redact_text(value)
     if isinstance(value, dict):
-        return {name: clear_of_secrets(item) for name, item in value.items()}
-    return [clear_of_secrets(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {name: redact_value(item) for name, item in value.items()}
+    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def washed(event: ev.Event) -> ev.Event:
+def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
-    if not isinstance(event, FOREIGN):
+    if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
         return event
-    return ev.from_payload(event.type, clear_of_secrets(ev.payload(event)))
+    return ev.parse_event(event.type, redact_value(ev.dump_event(event)))

@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
-from council.settings import Settings, load_settings, quoted, split_member
+from council.settings import Settings, load_settings, quote_value, split_member
 from council.types import Json
 
-NAMES_A_FILE = ("roster", "preset", "perspectives_file")
-FREE_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
-OWNERS = {"allow_unpriced": "--allow-unpriced", "config": "--config"}  # options that only the server owner may set
+FILE_OPTIONS = ("roster", "preset", "perspectives_file")
+UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
+OWNER_FLAGS = {"allow_unpriced": "--allow-unpriced", "config": "--config"}  # options that only the server owner may set
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +33,19 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class BudgetCaps:
     """Cost caps at server start. A folder chosen by a caller cannot raise them."""
 
     run: float | None
     day: float | None
 
     @classmethod
-    def of(cls, settings: Settings) -> Caps:
+    def from_settings(cls, settings: Settings) -> BudgetCaps:
         return cls(settings.budget.get("max_cost"), settings.budget.get("max_cost_per_day"))
 
-    def cap(self, here: Caps, requested: float | None) -> float | None:
+    def effective_cap(self, here: BudgetCaps, requested: float | None) -> float | None:
         """Return the lowest cap of owner, folder and caller. Raise UsageError if the caller asks for more than allowed."""
-        limit = _least(self.run, here.run)
+        limit = _min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
                 f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it'
@@ -55,17 +55,17 @@ class Caps:
                 f'max_cost_per_day of this folder exceeds the limit of this server "{self.day:g}", nothing was spent: '
                 "choose another folder, or lower [budget] max_cost_per_day there"
             )
-        return _least(limit, requested)
+        return _min_amount(limit, requested)
 
 
-def _least(*amounts: float | None) -> float | None:
+def _min_amount(*amounts: float | None) -> float | None:
     return min((amount for amount in amounts if amount is not None), default=None)
 
 
 # Folders and files
 
 
-def roots_from(addresses: Iterable[str]) -> tuple[Path, ...]:
+def parse_roots(addresses: Iterable[str]) -> tuple[Path, ...]:
     """Return the local folders among the roots a client declares. Raise UsageError if there are none."""
     places = (Path(unquote(urlsplit(address).path)) for address in addresses if address.startswith("file:///"))
     found = tuple(place.resolve() for place in places if place.is_dir())
@@ -76,63 +76,69 @@ def roots_from(addresses: Iterable[str]) -> tuple[Path, ...]:
     return found
 
 
-def own_root(owner: Owner) -> tuple[Path, ...]:
+def default_root(owner: Owner) -> tuple[Path, ...]:
     """Return the root for a client that declares none."""
     if owner.folder == Path(owner.folder.anchor):
         raise UsageError(
-            f"this server was started in {quoted(owner.folder)} and this client declares no roots, so it could read every file: "
+            f"this server was started in {quote_value(owner.folder)} and this client declares no roots, so it could read every file: "
             "start the server in a project folder, or pass --folder"
         )
     return (owner.folder,)
 
 
-def folder_within(requested: str | None, roots: Sequence[Path]) -> Path:
+def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
     """Resolve the folder of a run: the first root by default, or a folder below any root."""
-    place = resolved(roots[0] / (requested or "."))
-    if not within(place, roots):
-        raise UsageError(f"folder {quoted(requested)} is outside the allowed roots: use a folder below {_shown(roots)}")
+    place = resolve_path(roots[0] / (requested or "."))
+    if not is_within(place, roots):
+        raise UsageError(
+            f"folder {quote_value(requested)} is outside the allowed roots: use a folder below {_format_roots(roots)}"
+        )
     if not place.is_dir():
-        raise UsageError(f"folder {quoted(requested)} does not exist: use a folder below {_shown(roots)}, or omit it")
+        raise UsageError(
+            f"folder {quote_value(requested)} does not exist: use a folder below {_format_roots(roots)}, or omit it"
+        )
     return place
 
 
-def within(place: Path, roots: Sequence[Path]) -> bool:
+def is_within(place: Path, roots: Sequence[Path]) -> bool:
     return any(place.is_relative_to(root) for root in roots)
 
 
-def resolved(place: Path) -> Path:
+def resolve_path(place: Path) -> Path:
     """Resolve a path and its links. Raise UsageError if it is not a valid path."""
     try:
         return place.resolve()
     except (OSError, RuntimeError, ValueError):
-        raise UsageError(f"{quoted(place)} is not a valid path: use another one") from None
+        raise UsageError(f"{quote_value(place)} is not a valid path: use another one") from None
 
 
 def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
     """Raise UsageError for options that name a file outside the roots, before the file is read."""
-    for name in NAMES_A_FILE:
+    for name in FILE_OPTIONS:
         requested = options.get(name)
-        if isinstance(requested, str) and not within(resolved(folder / requested), roots):
-            raise _outside(name, requested, roots)
+        if isinstance(requested, str) and not is_within(resolve_path(folder / requested), roots):
+            raise _outside_error(name, requested, roots)
 
 
 def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
     """Raise UsageError unless the search uses a folder inside the roots or an address configured by the owner."""
     kind, _, value = str(search or "").partition(":")
-    if kind == "files" and not within(resolved(folder / value), roots):
-        raise _outside("search", f"files:{value}", roots)
+    if kind == "files" and not is_within(resolve_path(folder / value), roots):
+        raise _outside_error("search", f"files:{value}", roots)
     own = str(settings.search.get("base_url") or "").rstrip("/").removesuffix("/search").rstrip("/")
     if kind == "searxng" and asked is not None and value != own:
         raise UsageError(
-            f"search address {quoted(value)} is not configured on this server: the owner can set it as base_url in [search]"
+            f"search address {quote_value(value)} is not configured on this server: the owner can set it as base_url in [search]"
         )
 
 
-def _outside(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
-    return UsageError(f"{name} {quoted(requested)} is outside the allowed roots: use a path below {_shown(roots)}")
+def _outside_error(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
+    return UsageError(
+        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}"
+    )
 
 
-def _shown(roots: Sequence[Path]) -> str:
+def _format_roots(roots: Sequence[Path]) -> str:
     return ", ".join(map(str, roots))
 
 
@@ -141,17 +147,17 @@ def _shown(roots: Sequence[Path]) -> str:
 
 def check_members(members: Iterable[str], settings: Settings) -> None:
     """Raise UsageError for members the owner has not configured, such as other endpoints or model files."""
-    named = set(_named(settings))
+    named = set(_configured_members(settings))
     for member in members:
         kind, name = split_member(member)
-        plain = kind in (*FREE_KINDS, *settings.providers) or (kind == "local" and "/" not in name)
+        plain = kind in (*UNRESTRICTED_KINDS, *settings.providers) or (kind == "local" and "/" not in name)
         if not plain and member not in named:
             raise UsageError(
-                f"member {quoted(member)} is not configured on this server: the owner can add it to [models] or [seats]"
+                f"member {quote_value(member)} is not configured on this server: the owner can add it to [models] or [seats]"
             )
 
 
-def _named(settings: Settings) -> Iterator[str]:
+def _configured_members(settings: Settings) -> Iterator[str]:
     """Yield every member named in the settings."""
     yield from settings.models.values()
     yield from (value for name, value in settings.variables.items() if name.endswith("_MODEL"))
@@ -165,9 +171,9 @@ def _named(settings: Settings) -> Iterator[str]:
 # Caller options
 
 
-def refuse_owners(options: Json) -> None:
+def refuse_owner_options(options: Json) -> None:
     """Raise UsageError for options that only the server owner may set."""
-    for name, flag in OWNERS.items():
+    for name, flag in OWNER_FLAGS.items():
         if name in options:
             raise UsageError(
                 f"{name} can only be set by the owner of this server, nothing was spent: omit it, or start the server with {flag}"

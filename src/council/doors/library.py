@@ -13,7 +13,7 @@ from council.convene import Convener
 from council.errors import UsageError
 from council.events import Entry
 from council.minutes import Minutes
-from council.render.report import report
+from council.render.report import build_report
 from council.types import Json
 
 
@@ -29,7 +29,7 @@ async def stream(
     settings |= {"grace": grace, "no_resend": no_resend or None}
     flags = {"seats": dict(seats or {}), **{name: value for name, value in settings.items() if value is not None}}
     convener = Convener(folder, flags=flags, members=members)
-    run = asyncio.ensure_future(_convened(convener, question, protocol, verbose, options, queue))
+    run = asyncio.ensure_future(_run_to_queue(convener, question, protocol, verbose, options, queue))
     try:
         while (entry := await queue.get()) is not None:
             yield entry
@@ -40,7 +40,7 @@ async def stream(
         await convener.close()
 
 
-async def _convened(
+async def _run_to_queue(
     convener: Convener, question: str, protocol: str | protocols.Protocol | None, verbose: bool, options: Json,
     queue: asyncio.Queue[Entry | None],
 ) -> None:  # fmt: skip
@@ -58,10 +58,10 @@ async def convene(question: str, **how: Any) -> Json:
     """Run a council and return its report (`council.report/1`). Takes the same arguments as `stream`."""
     minutes = Minutes()
     async for entry in stream(question, **how):
-        minutes.hear(entry)
+        minutes.on_event(entry)
     if not minutes.run:
         raise UsageError("the run did not start")
-    return report(minutes)
+    return build_report(minutes)
 
 
 def convene_sync(question: str, **how: Any) -> Json:

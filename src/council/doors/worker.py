@@ -8,17 +8,17 @@ import signal
 
 from council.convene.working import Worker
 
-LEAVE = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def work() -> int:
-    asyncio.run(_serve())
+def run_worker() -> int:
+    asyncio.run(_serve_until_signal())
     return 0
 
 
-async def _serve() -> None:
+async def _serve_until_signal() -> None:
     """Process runs until idle or signalled. On a signal, active runs go back into the queue."""
     worker = Worker(os.environ)
-    for number in LEAVE:
-        asyncio.get_running_loop().add_signal_handler(number, worker.leave)
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, worker.stop)
     await worker.serve()

@@ -8,9 +8,9 @@ from typing import Protocol
 from council.errors import Fault
 from council.types import Answer, Ask
 
-Hear = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
+OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
-UNCAPPED = 8192  # output tokens where no cap is set and the vendor requires one
+DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor requires one
 
 
 class Member(Protocol):
@@ -27,7 +27,7 @@ class Member(Protocol):
     async def ready(self, progress: Progress) -> None:
         """Download or start what the first call needs. May raise LocalModelError."""
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         """Send the bytes and return the answer. Raise Fault(kind, detail) if it is not complete."""
 
     async def probe(self) -> str:
@@ -36,7 +36,7 @@ class Member(Protocol):
     async def close(self) -> None: ...
 
 
-def sendable(key: str) -> str:
+def check_key(key: str) -> str:
     """Return the key, or raise Fault if it cannot be sent in a header."""
     if not (key.isascii() and key.isprintable()):
         raise Fault("auth", "the API key contains a line break or another invalid character: set it again")

@@ -15,31 +15,31 @@ Flag = tuple[str, ...]  # words; {model}, {effort}, {schema}, {schema_file} and 
 @dataclass(frozen=True, slots=True)
 class Agent:
     name: str
-    keys: tuple[str, ...]  # environment variables that may hold its API key
+    key_variables: tuple[str, ...]  # environment variables that may hold its API key
     folder: str  # configuration folder below HOME
-    moved: str  # environment variable that overrides the folder
-    login: tuple[str, ...]  # login files in that folder
-    outputs: tuple[Flag, ...]  # flags for JSON output, best first
+    folder_variable: str  # environment variable that overrides the folder
+    login_files: tuple[str, ...]  # login files in that folder
+    output_flags: tuple[Flag, ...]  # flags for JSON output, best first
     flags: tuple[Flag, ...]
-    log_in: str  # instruction for the user to log in
-    begin: tuple[str, ...] = ()
-    end: tuple[str, ...] = ()
-    fixed: dict[str, str] = field(default_factory=dict)  # environment variables that are always set
-    with_login: dict[str, str] = field(default_factory=dict)  # environment variables set if a login exists
+    login_hint: str  # instruction for the user to log in
+    args_before: tuple[str, ...] = ()
+    args_after: tuple[str, ...] = ()
+    extra_env: dict[str, str] = field(default_factory=dict)  # environment variables that are always set
+    extra_env_with_login: dict[str, str] = field(default_factory=dict)  # environment variables set if a login exists
 
-    def home(self, env: dict[str, str]) -> Path:
+    def config_folder(self, env: dict[str, str]) -> Path:
         """Return the agent's configuration folder for the current user."""
-        moved = env.get(self.moved, "") if self.moved else ""
+        moved = env.get(self.folder_variable, "") if self.folder_variable else ""
         return Path(moved) if moved else Path(env.get("HOME") or Path.home()) / self.folder
 
 
 CLAUDE = Agent(
     "claude",
-    keys=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
+    key_variables=("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"),
     folder=".claude",
-    moved="CLAUDE_CONFIG_DIR",
-    login=(".credentials.json",),
-    outputs=(
+    folder_variable="CLAUDE_CONFIG_DIR",
+    login_files=(".credentials.json",),
+    output_flags=(
         ("--output-format", "stream-json", "--verbose", "--include-partial-messages"),
         ("--output-format", "json"),
     ),
@@ -55,16 +55,16 @@ CLAUDE = Agent(
         ("--system-prompt-file", "{system_file}"),
         ("--json-schema", "{schema}"),
     ),
-    log_in="run `claude` and log in",
-    fixed={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+    login_hint="run `claude` and log in",
+    extra_env={"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
 )
 CODEX = Agent(
     "codex",
-    keys=("CODEX_API_KEY", "OPENAI_API_KEY"),
+    key_variables=("CODEX_API_KEY", "OPENAI_API_KEY"),
     folder=".codex",
-    moved="CODEX_HOME",
-    login=("auth.json",),
-    outputs=(("--json",),),
+    folder_variable="CODEX_HOME",
+    login_files=("auth.json",),
+    output_flags=(("--json",),),
     flags=(
         ("--sandbox", "read-only"),
         ("--skip-git-repo-check",),
@@ -81,23 +81,23 @@ CODEX = Agent(
         ("--model", "{model}"),
         ("--output-schema", "{schema_file}"),
     ),
-    log_in="run `codex login`",
-    begin=("exec",),
-    end=("-",),
+    login_hint="run `codex login`",
+    args_before=("exec",),
+    args_after=("-",),
 )
 GEMINI = Agent(
     "gemini",
-    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     folder=".gemini",
-    moved="",
-    login=("oauth_creds.json", "google_accounts.json", "gemini-credentials.json"),
-    outputs=(("--output-format", "stream-json"), ("--output-format", "json")),
+    folder_variable="",
+    login_files=("oauth_creds.json", "google_accounts.json", "gemini-credentials.json"),
+    output_flags=(("--output-format", "stream-json"), ("--output-format", "json")),
     flags=(
         ("--approval-mode", "plan"),
         ("--skip-trust",),
         ("--model", "{model}"),
     ),
-    log_in="run `gemini` and log in",
-    with_login={"GOOGLE_GENAI_USE_GCA": "true"},
+    login_hint="run `gemini` and log in",
+    extra_env_with_login={"GOOGLE_GENAI_USE_GCA": "true"},
 )
 AGENTS = {agent.name: agent for agent in (CLAUDE, CODEX, GEMINI)}

@@ -20,22 +20,22 @@ from typing import cast
 
 from council.errors import Fault
 
-MOST = 8 * 1024 * 1024  # bytes of standard output
-TAIL = 4096  # bytes of each stream kept for error messages
-LINGER = 1.0  # seconds to exit after the output is complete
-GRACE = 1.0  # seconds between SIGTERM and SIGKILL
-GONE = 2.0  # seconds to wait after SIGKILL
-POLL = 0.02
-MARK = "COUNCIL_CALL"
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # bytes of standard output
+TAIL_BYTES = 4096  # bytes of each stream kept for error messages
+EXIT_WAIT_S = 1.0  # seconds to exit after the output is complete
+TERM_WAIT_S = 1.0  # seconds between SIGTERM and SIGKILL
+KILL_WAIT_S = 2.0  # seconds to wait after SIGKILL
+POLL_S = 0.02
+CALL_ID_VARIABLE = "COUNCIL_CALL"
 PROC = Path("/proc")
 # Waits for one line. End of file without a line means that the parent died.
-WATCH = 'read -r finished || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
+WATCHDOG_SCRIPT = 'read -r finished || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
 
-Take = Callable[[bytes], bool]  # receives bytes of standard output; returns whether they contain content
+OnOutput = Callable[[bytes], bool]  # receives bytes of standard output; returns whether they contain content
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class AgentTimeouts:
     """Seconds until the first content, and between pieces of content."""
 
     first_byte: float = 300.0
@@ -43,84 +43,84 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     """Exit code and last output. `code` is None if the process had to be killed."""
 
-    code: int | None
-    out: bytes  # tail of standard output
-    err: bytes  # tail of standard error
+    exit_code: int | None
+    stdout_tail: bytes  # tail of standard output
+    stderr_tail: bytes  # tail of standard error
 
 
-class Conversation(asyncio.SubprocessProtocol):
+class ProcessOutput(asyncio.SubprocessProtocol):
     """Output and state of one process."""
 
-    def __init__(self, take: Take) -> None:
-        self.take = take
+    def __init__(self, on_output: OnOutput) -> None:
+        self.on_output = on_output
         self.tails = {1: b"", 2: b""}
-        self.open = {1, 2}
-        self.heard = 0
+        self.open_fds = {1, 2}
+        self.bytes_read = 0
         self.exited = False
-        self.moved = False  # new content since the last check
-        self.news = asyncio.Event()
+        self.has_new_content = False  # new content since the last check
+        self.changed = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.tails[fd] = (self.tails[fd] + data[-TAIL:])[-TAIL:]
+        self.tails[fd] = (self.tails[fd] + data[-TAIL_BYTES:])[-TAIL_BYTES:]
         if fd == 1:
-            self.heard += len(data)
-            if self.heard <= MOST:
-                self.moved |= self.take(data)
-            self.news.set()
+            self.bytes_read += len(data)
+            if self.bytes_read <= MAX_OUTPUT_BYTES:
+                self.has_new_content |= self.on_output(data)
+            self.changed.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self.open.discard(fd)
-        self.news.set()
+        self.open_fds.discard(fd)
+        self.changed.set()
 
     def process_exited(self) -> None:
         self.exited = True
-        self.news.set()
+        self.changed.set()
 
-    async def until(self, happened: Callable[[], bool]) -> None:
+    async def wait_until(self, happened: Callable[[], bool]) -> None:
         while not happened():
-            self.news.clear()
-            await self.news.wait()
+            self.changed.clear()
+            await self.changed.wait()
 
 
-async def converse(
-    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, clocks: Clocks, take: Take,
-    complete: Callable[[], bool] = lambda: False,
-) -> Ended:  # fmt: skip
+async def run_process(
+    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, timeouts: AgentTimeouts, on_output: OnOutput,
+    is_complete: Callable[[], bool] = lambda: False,
+) -> ProcessResult:  # fmt: skip
     """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
     mark = secrets.token_hex(8)
-    talk = Conversation(take)
+    talk = ProcessOutput(on_output)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.subprocess_exec(
-            lambda: talk, *argv, env={**env, MARK: mark}, cwd=folder, start_new_session=True
+            lambda: talk, *argv, env={**env, CALL_ID_VARIABLE: mark}, cwd=folder, start_new_session=True
         )
     except OSError as error:
         raise Fault("cli:start", f"{Path(argv[0]).name} could not be started: {error.strerror or error}") from None
     group = transport.get_pid()
-    with watched(group, folder.parent):
+    with watchdog(group, folder.parent):
         try:
-            _feed(transport, prompt)
-            await _heard_out(talk, clocks, complete)
-            return Ended(transport.get_returncode(), talk.tails[1], talk.tails[2])
+            _write_stdin(transport, prompt)
+            await _wait_for_output(talk, timeouts, is_complete)
+            return ProcessResult(transport.get_returncode(), talk.tails[1], talk.tails[2])
         except Fault as fault:
-            raise Fault(fault.kind, fault.detail, said=_tails(talk)) from None
+            raise Fault(fault.kind, fault.detail, said=_format_output_tails(talk)) from None
         finally:
             try:
-                await _end(group, mark)
+                await _terminate_group(group, mark)
             except BaseException:  # cancelled again: skip SIGTERM
-                _kill(group, mark)
+                _kill_group(group, mark)
                 raise
             finally:
                 transport.close()
 
 
 @contextmanager
-def watched(group: int, room: Path) -> Iterator[None]:
+def watchdog(group: int, workspace: Path) -> Iterator[None]:
     """Kill the group and delete the workspace if this process dies: the watchdog's pipe then closes."""
-    argv = ["/bin/sh", "-c", WATCH, "watchdog", str(group), str(room)]
+    argv = ["/bin/sh", "-c", WATCHDOG_SCRIPT, "watchdog", str(group), str(workspace)]
     try:
         process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
@@ -133,7 +133,7 @@ def watched(group: int, room: Path) -> Iterator[None]:
         process.communicate(b"\n")
 
 
-def _feed(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
+def _write_stdin(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
     """Write the whole prompt and close standard input, without waiting for the program to read it."""
     pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
     if prompt:
@@ -141,66 +141,66 @@ def _feed(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
     pipe.close()
 
 
-async def _heard_out(talk: Conversation, clocks: Clocks, complete: Callable[[], bool]) -> None:
+async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_complete: Callable[[], bool]) -> None:
     now = asyncio.get_running_loop().time
     try:
-        async with asyncio.timeout(clocks.first_byte) as clock:
-            while not (complete() or talk.exited or 1 not in talk.open):
-                talk.news.clear()
-                await talk.news.wait()
-                _refuse_flood(talk)
-                if talk.moved:  # only content extends the timeout
-                    talk.moved = False
-                    clock.reschedule(now() + clocks.idle)
+        async with asyncio.timeout(timeouts.first_byte) as clock:
+            while not (is_complete() or output.exited or 1 not in output.open_fds):
+                output.changed.clear()
+                await output.changed.wait()
+                _check_output_size(output)
+                if output.has_new_content:  # only content extends the timeout
+                    output.has_new_content = False
+                    clock.reschedule(now() + timeouts.idle)
     except TimeoutError:
         raise Fault("cli:silent", "no output before the timeout; it may be waiting for input") from None
     # A child process may keep the streams open after it exits, or it may not exit after its last output.
     with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER):
-            await talk.until(lambda: talk.exited and not talk.open)
-    _refuse_flood(talk)
+        async with asyncio.timeout(EXIT_WAIT_S):
+            await output.wait_until(lambda: output.exited and not output.open_fds)
+    _check_output_size(output)
 
 
-def _refuse_flood(talk: Conversation) -> None:
-    if talk.heard > MOST:
-        raise Fault("cli:flood", f"printed more than {MOST >> 20} MB and was stopped")
+def _check_output_size(output: ProcessOutput) -> None:
+    if output.bytes_read > MAX_OUTPUT_BYTES:
+        raise Fault("cli:flood", f"printed more than {MAX_OUTPUT_BYTES >> 20} MB and was stopped")
 
 
-def _tails(talk: Conversation) -> str:
-    return told(talk.tails[1], talk.tails[2])
+def _format_output_tails(output: ProcessOutput) -> str:
+    return format_tails(output.tails[1], output.tails[2])
 
 
-def told(out: bytes, err: bytes) -> str:
+def format_tails(out: bytes, err: bytes) -> str:
     """Format the tails of both streams for error details."""
     named = (("standard output", out), ("standard error", err))
     return "\n".join(f"[{name}]\n{text.decode(errors='replace')}" for name, text in named if text.strip())
 
 
-async def _end(group: int, mark: str) -> None:
+async def _terminate_group(group: int, call_id: str) -> None:
     """Send SIGTERM, wait, then send SIGKILL; return when no process is left."""
-    if not left(group, mark):
+    if not running_pids(group, call_id):
         return
-    _signal(group, signal.SIGTERM)
-    await _gone(group, mark, GRACE)
-    _kill(group, mark)
-    await _gone(group, mark, GONE)
+    _signal_group(group, signal.SIGTERM)
+    await _wait_until_gone(group, call_id, TERM_WAIT_S)
+    _kill_group(group, call_id)
+    await _wait_until_gone(group, call_id, KILL_WAIT_S)
 
 
-async def _gone(group: int, mark: str, within: float) -> None:
+async def _wait_until_gone(group: int, call_id: str, timeout: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(within):
-            while left(group, mark):  # noqa: ASYNC110  no event exists for processes that are not our children
-                await asyncio.sleep(POLL)
+        async with asyncio.timeout(timeout):
+            while running_pids(group, call_id):  # noqa: ASYNC110  no event exists for processes that are not our children
+                await asyncio.sleep(POLL_S)
 
 
-def _kill(group: int, mark: str) -> None:
-    _signal(group, signal.SIGKILL)
-    for one in left(group, mark):
+def _kill_group(group: int, call_id: str) -> None:
+    _signal_group(group, signal.SIGKILL)
+    for one in running_pids(group, call_id):
         with suppress(OSError):
             os.kill(one, signal.SIGKILL)
 
 
-def _signal(group: int, number: int) -> bool:
+def _signal_group(group: int, number: int) -> bool:
     """Return whether a process received the signal."""
     try:
         os.killpg(group, number)
@@ -209,14 +209,18 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def left(group: int, mark: str) -> list[int]:
+def running_pids(group: int, call_id: str) -> list[int]:
     """Return the running processes of the group and, on Linux, all with the marker variable. Zombies do not count."""
     if not PROC.is_dir():
-        return [group] if _signal(group, 0) else []
-    return [int(place.name) for place in PROC.glob("[0-9]*") if _belongs(place, group, f"{MARK}={mark}".encode())]
+        return [group] if _signal_group(group, 0) else []
+    return [
+        int(place.name)
+        for place in PROC.glob("[0-9]*")
+        if _is_in_call(place, group, f"{CALL_ID_VARIABLE}={call_id}".encode())
+    ]
 
 
-def _belongs(place: Path, group: int, marked: bytes) -> bool:
+def _is_in_call(place: Path, group: int, marked: bytes) -> bool:
     try:
         state, _, own = (place / "stat").read_bytes().rpartition(b")")[2].split()[:3]
         if state in (b"Z", b"X"):

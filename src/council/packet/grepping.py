@@ -6,18 +6,18 @@ import json
 import re
 import sys
 
-LONGEST_LINE = 2_000
+MAX_LINE_CHARS = 2_000
 
 
-def grep(pattern: str, texts: dict[str, str], most: int) -> list[tuple[str, int]]:
+def grep(pattern: str, texts: dict[str, str], limit: int) -> list[tuple[str, int]]:
     """Return (path, line) of the first matches, in the order of the files."""
     matcher = re.compile(pattern)
     found: list[tuple[str, int]] = []
     for path, text in texts.items():
         for number, line in enumerate(text.split("\n"), 1):
-            if matcher.search(line[:LONGEST_LINE]):
+            if matcher.search(line[:MAX_LINE_CHARS]):
                 found.append((path, number))
-                if len(found) >= most:
+                if len(found) >= limit:
                     return found
     return found
 

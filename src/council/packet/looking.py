@@ -13,40 +13,40 @@ from typing import Any
 
 from council.errors import UsageError
 from council.packet import git, grepping, reading
-from council.packet.gate import FILE_LIMIT, Gate
-from council.packet.names import denied, is_lock, is_private, shown
+from council.packet.gate import MAX_FILE_BYTES, Gate
+from council.packet.names import format_path, has_secret_name, is_lock_file, is_private
 from council.packet.reading import Unreadable
-from council.packet.trees import globbed, is_glob, listing
+from council.packet.trees import is_glob, list_files, match_glob
 from council.types import Json
 
-MOST_ASKED = 10  # of each kind
-SLICE_LINES = 400
-SLICE_CHARS = 40_000
-NAMES_SHOWN = 50
-HITS_SHOWN = 40
-LINE_SHOWN = 300
-SEARCHED_BYTES = 8_000_000
-SECONDS = 3.0
+MAX_REQUESTS = 10  # of each kind
+MAX_SLICE_LINES = 400
+MAX_SLICE_CHARS = 40_000
+MAX_NAMES = 50
+MAX_HITS = 40
+MAX_HIT_CHARS = 300
+MAX_SEARCHED_BYTES = 8_000_000
+GREP_TIMEOUT_S = 3.0
 
 
 def look(root: Path, wanted: Json, *, redact: bool = False) -> list[Json]:
     """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
-    rows = [_slice(root, item, redact) for item in _asked(wanted, "files")]
-    names = _names(root) if wanted.get("names") or wanted.get("patterns") else []
-    rows += [_named(item, names) for item in _asked(wanted, "names")]
-    patterns = _asked(wanted, "patterns")
-    texts = _texts(root, names) if patterns else {}
-    return [*rows, *(_matching(root, item, texts, redact) for item in patterns)]
+    rows = [_read_slice(root, item, redact) for item in _list_requests(wanted, "files")]
+    names = _list_names(root) if wanted.get("names") or wanted.get("patterns") else []
+    rows += [_find_names(item, names) for item in _list_requests(wanted, "names")]
+    patterns = _list_requests(wanted, "patterns")
+    texts = _read_texts(root, names) if patterns else {}
+    return [*rows, *(_find_matches(root, item, texts, redact) for item in patterns)]
 
 
-def _asked(wanted: Json, kind: str) -> list[Any]:
+def _list_requests(wanted: Json, kind: str) -> list[Any]:
     items = wanted.get(kind)
-    return items[:MOST_ASKED] if isinstance(items, list) else []
+    return items[:MAX_REQUESTS] if isinstance(items, list) else []
 
 
-def _names(root: Path) -> list[str]:
+def _list_names(root: Path) -> list[str]:
     try:
-        return listing(git.find(root), root)
+        return list_files(git.find_repo(root), root)
     except UsageError:
         return []  # too many files to search; they can still be requested by name
 
@@ -54,118 +54,120 @@ def _names(root: Path) -> list[str]:
 # Files.
 
 
-def _slice(root: Path, item: Any, redact: bool) -> Json:
+def _read_slice(root: Path, item: Any, redact: bool) -> Json:
     asked = item if isinstance(item, dict) else {"path": item}
-    row: Json = {"look": "file", "path": _said(asked.get("path"))}
+    row: Json = {"look": "file", "path": _format_value(asked.get("path"))}
     try:
-        text = _shown(root, inside_of(root, asked.get("path")), redact)
+        text = _read_gated(root, parse_path(root, asked.get("path")), redact)
     except (UsageError, Unreadable) as error:
         return row | {"why": str(error)}
     lines = text.splitlines(keepends=True)
-    start, end = _span(asked, len(lines))
+    start, end = _line_range(asked, len(lines))
     return row | {
         "from": start,
         "to": end,
         "lines": len(lines),
-        "content": "".join(lines[start - 1 : end])[:SLICE_CHARS],
+        "content": "".join(lines[start - 1 : end])[:MAX_SLICE_CHARS],
     }
 
 
-def inside_of(root: Path, path: Any) -> str:
+def parse_path(root: Path, path: Any) -> str:
     if not isinstance(path, str) or not path.strip():
         raise Unreadable("a path is needed")
-    return reading.inside(root, path)
+    return reading.relative_to_root(root, path)
 
 
-def _span(asked: Json, lines: int) -> tuple[int, int]:
+def _line_range(asked: Json, lines: int) -> tuple[int, int]:
     start, end = (value if isinstance(value := asked.get(name), int) else None for name in ("from", "to"))
     first = min(max(1, start or 1), max(1, lines))
-    return first, min(max(first, end or lines), lines, first + SLICE_LINES - 1)
+    return first, min(max(first, end or lines), lines, first + MAX_SLICE_LINES - 1)
 
 
-def _shown(root: Path, path: str, redact: bool) -> str:
+def _read_gated(root: Path, path: str, redact: bool) -> str:
     """Return a whole file through the gate, even for a slice: a key is detected by its first line."""
     gate = Gate(root, redact)
-    text = gate.read(path)
+    text = gate.read_file(path)
     if text is not None:
         return text
-    if gate.places:
-        raise Unreadable(f"not shown, secret found at {next(iter(gate.places))}")
+    if gate.secret_locations:
+        raise Unreadable(f"not shown, secret found at {next(iter(gate.secret_locations))}")
     raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
 
 
 # Names.
 
 
-def _named(item: Any, names: Sequence[str]) -> Json:
+def _find_names(item: Any, names: Sequence[str]) -> Json:
     text = item if isinstance(item, str) else ""
-    row: Json = {"look": "name", "name": _said(item)}
+    row: Json = {"look": "name", "name": _format_value(item)}
     if not text.strip():
         return row | {"why": "a name is needed"}
-    found = globbed(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
-    return row | {"paths": [_said(name) for name in found[:NAMES_SHOWN]], "more": max(0, len(found) - NAMES_SHOWN)}
+    found = match_glob(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
+    return row | {"paths": [_format_value(name) for name in found[:MAX_NAMES]], "more": max(0, len(found) - MAX_NAMES)}
 
 
 # Lines.
 
 
-def _texts(root: Path, names: Sequence[str]) -> dict[str, str]:
-    texts, left = {}, SEARCHED_BYTES
+def _read_texts(root: Path, names: Sequence[str]) -> dict[str, str]:
+    texts, left = {}, MAX_SEARCHED_BYTES
     for name in names:
         if left <= 0:
             break
-        if (text := _plain(root, name)) is not None:
+        if (text := _read_plain(root, name)) is not None:
             texts[name] = text
             left -= len(text)
     return texts
 
 
-def _plain(root: Path, name: str) -> str | None:
-    if is_private(name) or is_lock(name) or denied(name):
+def _read_plain(root: Path, name: str) -> str | None:
+    if is_private(name) or is_lock_file(name) or has_secret_name(name):
         return None
     try:
         name.encode()
-        return reading.decoded(reading.read(root, name, FILE_LIMIT))[0]
+        return reading.decode_visible(reading.read_text_bytes(root, name, MAX_FILE_BYTES))[0]
     except (Unreadable, UnicodeEncodeError):
         return None
 
 
-def _matching(root: Path, item: Any, texts: dict[str, str], redact: bool) -> Json:
-    row: Json = {"look": "pattern", "pattern": _said(item)}
+def _find_matches(root: Path, item: Any, texts: dict[str, str], redact: bool) -> Json:
+    row: Json = {"look": "pattern", "pattern": _format_value(item)}
     if not isinstance(item, str) or not item:
         return row | {"why": "a pattern is needed"}
     try:
-        found = _grep(item, texts)
+        found = _run_grep(item, texts)
     except Unreadable as error:
         return row | {"why": error.why}
-    hits = list(_hits(root, found, redact))
+    hits = list(_format_hits(root, found, redact))
     return row | {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
 
 
-def _hits(root: Path, found: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
+def _format_hits(root: Path, found: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
     """Return the matching lines, taken from the gate's output and not from the searched text."""
     for path in dict.fromkeys(path for path, _ in found):
         try:
-            lines = _shown(root, path, redact).split("\n")
+            lines = _read_gated(root, path, redact).split("\n")
         except Unreadable as error:
-            yield {"path": _said(path), "why": error.why}
+            yield {"path": _format_value(path), "why": error.why}
             continue
         for number in (number for other, number in found if other == path and number <= len(lines)):
-            yield {"path": path, "line": number, "text": lines[number - 1][:LINE_SHOWN]}
+            yield {"path": path, "line": number, "text": lines[number - 1][:MAX_HIT_CHARS]}
 
 
-def _grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
+def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
     if not _is_regex(pattern):
-        return grepping.grep(re.escape(pattern), texts, HITS_SHOWN)
-    asked = json.dumps({"pattern": pattern, "texts": texts, "most": HITS_SHOWN}).encode()
+        return grepping.grep(re.escape(pattern), texts, MAX_HITS)
+    asked = json.dumps({"pattern": pattern, "texts": texts, "most": MAX_HITS}).encode()
     with tempfile.TemporaryFile() as fed:
         fed.write(asked)
         fed.seek(0)
         argv = [sys.executable, "-I", "-S", str(Path(grepping.__file__))]
         try:
-            done = subprocess.run(argv, stdin=fed, capture_output=True, timeout=SECONDS, check=True)
+            done = subprocess.run(argv, stdin=fed, capture_output=True, timeout=GREP_TIMEOUT_S, check=True)
         except subprocess.TimeoutExpired as error:
-            raise Unreadable(f"the pattern took longer than {SECONDS:.0f} s: ask for something simpler") from error
+            raise Unreadable(
+                f"the pattern took longer than {GREP_TIMEOUT_S:.0f} s: ask for something simpler"
+            ) from error
         except (OSError, subprocess.CalledProcessError) as error:
             raise Unreadable("the pattern could not be searched for") from error
     return [(str(path), int(line)) for path, line in json.loads(done.stdout)]
@@ -180,5 +182,5 @@ def _is_regex(pattern: str) -> bool:
     return re.escape(pattern) != pattern
 
 
-def _said(value: Any) -> str:
-    return shown(value)[:200] if isinstance(value, str) else ""
+def _format_value(value: Any) -> str:
+    return format_path(value)[:200] if isinstance(value, str) else ""

@@ -7,11 +7,11 @@ import logging
 
 from council.packet.reading import Unreadable
 
-LARGEST = 16 * 1024 * 1024  # bytes of the file
-MOST_PAGES = 500
+MAX_PDF_BYTES = 16 * 1024 * 1024  # bytes of the file
+MAX_PDF_PAGES = 500
 
 
-def pages_of(content: bytes) -> list[str]:
+def extract_pages(content: bytes) -> list[str]:
     """Return the text of each page, in order."""
     try:
         import pypdf
@@ -20,6 +20,6 @@ def pages_of(content: bytes) -> list[str]:
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every flaw of a file
     try:
         pages = pypdf.PdfReader(io.BytesIO(content)).pages
-        return [pages[n].extract_text() for n in range(min(len(pages), MOST_PAGES))]
+        return [pages[n].extract_text() for n in range(min(len(pages), MAX_PDF_PAGES))]
     except Exception as error:  # broken or encrypted files raise many types
         raise Unreadable("a PDF that cannot be read") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from council.errors import ConfigError
 from council.protocols import CHAIR
-from council.rules.seating import resolve, vendor_of
+from council.rules.seating import resolve_member, vendor_of
 from council.settings import SeatSetting, Settings
 from council.types import Json, Seat
 
@@ -20,8 +20,8 @@ class Panel:
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR
     members: Mapping[str, SeatSetting] = field(default_factory=dict)
-    everyone: str | None = None
-    presiding: SeatSetting = field(default_factory=SeatSetting)  # overrides [chair]
+    default_member: str | None = None
+    chair_setting: SeatSetting = field(default_factory=SeatSetting)  # overrides [chair]
     helpers: tuple[Seat, ...] = ()
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown in the report
@@ -31,7 +31,7 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class PanelContext:
     """Inputs of a panel besides its options."""
 
     settings: Settings
@@ -39,10 +39,10 @@ class Where:
     folder: Path
     strict: bool = False
 
-    def reachable(self, member: str) -> str | None:
+    def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available."""
         try:
-            return resolve(member, self.settings, self.env)
+            return resolve_member(member, self.settings, self.env)
         except ConfigError:
             return None
 

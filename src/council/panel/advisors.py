@@ -2,58 +2,61 @@
 
 from __future__ import annotations
 
-from council.panel import Panel, Where
-from council.panel.rosters import Named, roster
+from council.panel import Panel, PanelContext
+from council.panel.rosters import NamedRoster, load_roster
 from council.protocols.options import AdvisorsOptions
 from council.rules.seating import tier_member
 from council.settings import SeatSetting
 from council.types import Json, Seat
 
 REFEREE = Seat("referee", "Referee")
-USUAL = "advisors"
-COPIES = (
+DEFAULT_ROSTER = "advisors"
+SAME_MODEL_WARNING = (
     "several rounds between advisors on one model: agreement means less; "
     "use a roster whose seats name models of different families"
 )
 
 
-def advisors_panel(task: str, options: Json, where: Where) -> Panel:
+def advisors_panel(task: str, options: Json, context: PanelContext) -> Panel:
     chosen = AdvisorsOptions.model_validate(options)
-    named = roster(USUAL if chosen.roster is None else chosen.roster, where)
+    named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
     return Panel(
         seats=named.seats,
         chair=REFEREE,
         members=named.members,
-        everyone=_everyone(chosen, where),
-        presiding=_presiding(chosen, named, where),
-        warnings=(*_no_stronger(chosen, where), *(() if chosen.rounds == 1 or _several(named, where) else (COPIES,))),
+        default_member=_default_member(chosen, context),
+        chair_setting=_chair_setting(chosen, named, context),
+        warnings=(
+            *_warn_same_tier(chosen, context),
+            *(() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,)),
+        ),
         options={"tier": chosen.tier or "light"},
     )
 
 
-def _everyone(chosen: AdvisorsOptions, where: Where) -> str:
-    return tier_member("strong" if chosen.tier == "heavy" else "default", where.settings, where.env)
+def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:
+    return tier_member("strong" if options.tier == "heavy" else "default", context.settings, context.env)
 
 
-def _presiding(chosen: AdvisorsOptions, named: Named, where: Where) -> SeatSetting:
+def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:
     """Return the setting of the referee: `--seat chair=…` overrides --tier, which overrides [chair]."""
-    by_hand = where.settings.origins.get("chair.model") == "flag --seat"
-    if chosen.tier is None or by_hand:
-        return SeatSetting() if by_hand else named.chair
-    return SeatSetting(tier_member("default" if chosen.tier == "light" else "strong", where.settings, where.env))
+    by_hand = context.settings.origins.get("chair.model") == "flag --seat"
+    if options.tier is None or by_hand:
+        return SeatSetting() if by_hand else roster.chair
+    return SeatSetting(tier_member("default" if options.tier == "light" else "strong", context.settings, context.env))
 
 
-def _no_stronger(chosen: AdvisorsOptions, where: Where) -> tuple[str, ...]:
+def _warn_same_tier(options: AdvisorsOptions, context: PanelContext) -> tuple[str, ...]:
     """Return a warning if the chosen tier changes nothing."""
-    default, strong = (tier_member(tier, where.settings, where.env) for tier in ("default", "strong"))
-    if chosen.tier in (None, "light") or default != strong:
+    default, strong = (tier_member(tier, context.settings, context.env) for tier in ("default", "strong"))
+    if options.tier in (None, "light") or default != strong:
         return ()
     return (
-        f"--tier {chosen.tier} has no effect, no stronger model than {strong} is set: set [models] strong in council.toml",
+        f"--tier {options.tier} has no effect, no stronger model than {strong} is set: set [models] strong in council.toml",
     )
 
 
-def _several(named: Named, where: Where) -> bool:
+def _has_several_models(roster: NamedRoster, context: PanelContext) -> bool:
     """Return whether the advisors are set to more than one model."""
-    settings = {seat.name: where.settings.seats.get(seat.name) or named.members[seat.name] for seat in named.seats}
+    settings = {seat.name: context.settings.seats.get(seat.name) or roster.members[seat.name] for seat in roster.seats}
     return len({one.model for one in settings.values()}) > 1

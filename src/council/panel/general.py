@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from council.errors import SearchNotEnabled
-from council.panel import Panel, Where
-from council.panel.rosters import roster
+from council.panel import Panel, PanelContext
+from council.panel.rosters import load_roster
 from council.protocols.options import GeneralOptions
-from council.search import NOT_ENABLED, chosen
+from council.search import NOT_ENABLED, resolve_search
 from council.types import Json
 
-USUAL = "generals"
+DEFAULT_ROSTER = "generals"
 
 
-def general_panel(task: str, options: Json, where: Where) -> Panel:
+def general_panel(task: str, options: Json, context: PanelContext) -> Panel:
     said = GeneralOptions.model_validate(options)
-    named = roster(said.preset or USUAL, where, least=2, most=9)
-    search, refusal = _search(said, where)
-    off = said.no_deliberate or not where.settings.general.get("deliberate", True)
+    named = load_roster(said.preset or DEFAULT_ROSTER, context, min_seats=2, max_seats=9)
+    search, refusal = _choose_search(said, context)
+    off = said.no_deliberate or not context.settings.general.get("deliberate", True)
     return Panel(
         seats=named.seats,
         members=named.members,
-        presiding=named.chair,
+        chair_setting=named.chair,
         options={"search": search, "no_deliberate": off},
         refusal=refusal,
     )
 
 
-def _search(said: GeneralOptions, where: Where) -> tuple[str | None, str]:
+def _choose_search(options: GeneralOptions, context: PanelContext) -> tuple[str | None, str]:
     """Return the search provider and, if the run cannot start, the reason."""
-    if said.no_search:
+    if options.no_search:
         return None, ""
     try:
-        provider = chosen(said.search, where.settings, where.env, where.folder)
+        provider = resolve_search(options.search, context.settings, context.env, context.folder)
     except SearchNotEnabled as error:
-        return said.search, str(error)
+        return options.search, str(error)
     return provider, "" if provider else NOT_ENABLED

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from council.panel import Panel, Where
-from council.panel.rosters import roster
+from council.panel import Panel, PanelContext
+from council.panel.rosters import load_roster
 from council.protocols.options import RankingOptions
-from council.rules.seating import TABLE
+from council.rules.seating import DEFAULT_SEATS
 from council.settings import SeatSetting
 from council.types import Json, Seat
 
-USUAL = tuple(Seat(name) for name in TABLE)
-TWO = "with two seats each reads only one answer, so nothing can be ranked: use at least 3 seats"
-MOST = 60  # seats; each reads the answers of all others
+RANKING_SEATS = tuple(Seat(name) for name in DEFAULT_SEATS)
+TWO_SEATS_WARNING = "with two seats each reads only one answer, so nothing can be ranked: use at least 3 seats"
+MAX_SEATS = 60  # seats; each reads the answers of all others
 
 
-def ranking_panel(task: str, options: Json, where: Where) -> Panel:
+def ranking_panel(task: str, options: Json, context: PanelContext) -> Panel:
     """Return the panel. Seats without a member in the roster use those of alpha, beta and gamma in turn."""
     chosen = RankingOptions.model_validate(options)
     if not chosen.roster:
-        return Panel(USUAL)
-    named = roster(chosen.roster, where, 2, MOST)
-    by_hand = where.settings.origins.get("chair.model") == "flag --seat"
-    few = (TWO,) if len(named.seats) == 2 else ()
+        return Panel(RANKING_SEATS)
+    named = load_roster(chosen.roster, context, 2, MAX_SEATS)
+    by_hand = context.settings.origins.get("chair.model") == "flag --seat"
+    few = (TWO_SEATS_WARNING,) if len(named.seats) == 2 else ()
     presiding = SeatSetting() if by_hand else named.chair
-    return Panel(named.seats, members=named.members, presiding=presiding, warnings=few)
+    return Panel(named.seats, members=named.members, chair_setting=presiding, warnings=few)

@@ -13,7 +13,7 @@ from typing import Any
 from council.errors import UsageError
 from council.types import Seat, Verdict
 
-Function = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 CHAIR = Seat("chair", "Orchestrator")
 
 
@@ -22,7 +22,7 @@ class Protocol:
     """One protocol. `function` is the coroutine function itself or its "module:attr"."""
 
     name: str
-    function: Function | str
+    function: ProtocolFunction | str
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
@@ -31,70 +31,70 @@ class Protocol:
     spread: bool = True  # spread the seats over vendor families
     panel: str = ""  # "module:attr" that builds the seats from the options; empty if the seats are fixed
 
-    def load(self) -> Function:
+    def load(self) -> ProtocolFunction:
         if isinstance(self.function, str):
             module, _, attribute = self.function.partition(":")
-            function: Function = getattr(import_module(module), attribute)
+            function: ProtocolFunction = getattr(import_module(module), attribute)
             return function
         return self.function
 
 
-EXPLORERS = (
+COLLABORATIVE_SEATS = (
     Seat("alpha", "Deep Explorer", "depth and exploration"),
     Seat("beta", "Practical Builder", "practical grounding"),
     Seat("gamma", "Elegant Minimalist", "elegance and alternative angles"),
 )
-RIVALS = (
+ADVERSARIAL_SEATS = (
     Seat("alpha", "Drafter & Red Teamer"),
     Seat("beta", "Fact-Checker & Validator"),
     Seat("gamma", "Optimizer & Devil's Advocate"),
 )
-HERE = "council.protocols"
-_TABLE = {
+_PACKAGE = "council.protocols"
+_PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
         Protocol(
             "collaborative",
-            f"{HERE}.collaborative:collaborative",
-            EXPLORERS,
+            f"{_PACKAGE}.collaborative:collaborative",
+            COLLABORATIVE_SEATS,
             summary="draft independently, improve on each other, synthesise",
         ),
         Protocol(
             "adversarial",
-            f"{HERE}.adversarial:adversarial",
-            RIVALS,
+            f"{_PACKAGE}.adversarial:adversarial",
+            ADVERSARIAL_SEATS,
             summary="draft independently, attack the leading draft, rule",
         ),
-        Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft independently, merge once"),
+        Protocol("triad", f"{_PACKAGE}.triad:triad", ADVERSARIAL_SEATS, summary="draft independently, merge once"),
         Protocol(
             "advisors",
-            f"{HERE}.advisors:advisors",
+            f"{_PACKAGE}.advisors:advisors",
             summary="three advisors and a referee, in rounds",
             spread=False,
             panel="council.panel.advisors:advisors_panel",
         ),
         Protocol(
             "judges",
-            f"{HERE}.judges:judges",
+            f"{_PACKAGE}.judges:judges",
             summary="independent judges: validate, brainstorm, research",
             spread=False,
             panel="council.panel.judges:judges_panel",
         ),
         Protocol(
             "general",
-            f"{HERE}.general:general",
+            f"{_PACKAGE}.general:general",
             summary="research, answer independently, reconcile, synthesise",
             panel="council.panel.general:general_panel",
         ),
         Protocol(
             "ranking",
-            f"{HERE}.ranking:ranking",
+            f"{_PACKAGE}.ranking:ranking",
             summary="answer independently, rank each other blind, synthesise",
             panel="council.panel.ranking:ranking_panel",
         ),
         Protocol(
             "quick",
-            f"{HERE}.judges:quick",
+            f"{_PACKAGE}.judges:quick",
             summary="one judge, one call",
             spread=False,
             panel="council.panel.judges:quick_panel",
@@ -105,32 +105,32 @@ _TABLE = {
 
 def register(protocol: Protocol) -> None:
     """Register a third-party protocol. Shipped protocols cannot be replaced."""
-    if protocol.name in _TABLE and _TABLE[protocol.name] != protocol:
+    if protocol.name in _PROTOCOLS and _PROTOCOLS[protocol.name] != protocol:
         raise UsageError(f'protocol "{protocol.name}" is already registered: choose another name')
-    _TABLE[protocol.name] = protocol
+    _PROTOCOLS[protocol.name] = protocol
 
 
-def known() -> tuple[str, ...]:
+def protocol_names() -> tuple[str, ...]:
     """Return the names of all shipped, registered and installed protocols."""
-    return (*_TABLE, *(entry.name for entry in _installed() if entry.name not in _TABLE))
+    return (*_PROTOCOLS, *(entry.name for entry in _installed_entry_points() if entry.name not in _PROTOCOLS))
 
 
-def every_seat() -> tuple[str, ...]:
+def fixed_seat_names() -> tuple[str, ...]:
     """Return the names of the seats that do not depend on options."""
-    return tuple(dict.fromkeys(seat.name for protocol in _TABLE.values() for seat in protocol.seats))
+    return tuple(dict.fromkeys(seat.name for protocol in _PROTOCOLS.values() for seat in protocol.seats))
 
 
-def find(name: str) -> Protocol:
+def get_protocol(name: str) -> Protocol:
     """Return the protocol, or raise UsageError with the known names."""
-    if name in _TABLE:
-        return _TABLE[name]
-    for entry in _installed():
+    if name in _PROTOCOLS:
+        return _PROTOCOLS[name]
+    for entry in _installed_entry_points():
         if entry.name == name:
-            return _from_package(name, entry)
-    raise UsageError(f'unknown protocol "{name}": known are {", ".join(known())}')
+            return _load_entry_point(name, entry)
+    raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
 
 
-def _from_package(name: str, entry: Any) -> Protocol:
+def _load_entry_point(name: str, entry: Any) -> Protocol:
     try:
         protocol: Protocol = replace(entry.load(), name=name)
     except Exception as error:
@@ -140,6 +140,6 @@ def _from_package(name: str, entry: Any) -> Protocol:
 
 
 @cache
-def _installed() -> Any:
+def _installed_entry_points() -> Any:
     """Return the entry points of the group `council.protocols`. Cached: the lookup reads the metadata of every package."""
     return entry_points(group="council.protocols")

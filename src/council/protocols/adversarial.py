@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from council.council import Council
 from council.replies import Attack, Issue, Ruling, Triage
-from council.rules.confidence import confidence
+from council.rules.confidence import compute_confidence
 from council.types import Json, Round, Verdict
 
 
@@ -13,7 +13,7 @@ async def adversarial(council: Council) -> Verdict:
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "adversarial/draft")
     if len(drafts) == 1:
-        return await untested(council, drafts)
+        return await answer_from_single_draft(council, drafts)
     async with council.phase("triage"):
         triage: Triage = (
             await council.ask(
@@ -31,17 +31,17 @@ async def adversarial(council: Council) -> Verdict:
                 drafts.seats_but(triage.leader), "adversarial/attack",
                 leader=leader, drafts=drafts, contested=triage.contested, agreed=triage.agreed, reply=Attack,
             )  # fmt: skip
-    issues = numbered(attacks)
+    issues = number_issues(attacks)
     async with council.phase("verdict"):
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts,
             issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
             reply=Ruling, choices={"issue": list(issues)} if issues else {"outcome": ["SURVIVED", "MODIFIED"]},
         )  # fmt: skip
-    return verdict_from(ruling.reply, attacks)
+    return build_verdict(ruling.reply, attacks)
 
 
-async def untested(council: Council, drafts: Round[None]) -> Verdict:
+async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
     """Return an answer without an outcome: with one draft, no seat could test it."""
     (leader,) = drafts.values()
     council.note("attack skipped", why="there is only one draft, so no other seat can test it")
@@ -52,22 +52,22 @@ async def untested(council: Council, drafts: Round[None]) -> Verdict:
     return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
 
 
-def numbered(attacks: Round[Attack]) -> dict[str, Issue]:
+def number_issues(attacks: Round[Attack]) -> dict[str, Issue]:
     """Return the issues under names that the chair can cite: beta-1, beta-2, gamma-1."""
     return {f"{name}-{n}": issue for name, attack in attacks.items() for n, issue in enumerate(attack.reply.issues, 1)}
 
 
-def verdict_from(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
+def build_verdict(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
     """Build the verdict with a computed confidence. Without an attack the outcome is SURVIVED."""
-    issues = numbered(attacks)
+    issues = number_issues(attacks)
     outcome = ruling.outcome if attacks else "SURVIVED"
     landed = [issues[point.issue].severity for point in ruling.points if point.landed and point.issue in issues]
-    level = confidence(outcome, landed, [attack.reply.verdict for attack in attacks.values()])
+    level = compute_confidence(outcome, landed, [attack.reply.verdict for attack in attacks.values()])
     answer = f"{ruling.answer}\n\n## Confidence Assessment\n\n**{level}.** {ruling.assessment}"
-    return Verdict(answer, outcome=outcome, confidence=level, dissent=tuple(_dissent(attacks, outcome)))
+    return Verdict(answer, outcome=outcome, confidence=level, dissent=tuple(_list_dissent(attacks, outcome)))
 
 
-def _dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
+def _list_dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
     """Return the attackers that said REJECTED although the draft was not overturned."""
     rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
     return [

@@ -8,8 +8,17 @@ from council.council import Council
 from council.errors import ChairAbsent
 from council.protocols.options import AdvisorsOptions
 from council.replies import Refereed, RefereedRounds, Stand
-from council.rules.rounds import Stance, budget, changes, cites, held, is_long, stage, unanimous
-from council.types import OUT_FOR_THE_RUN, Json, Round, Verdict
+from council.rules.rounds import (
+    Stance,
+    cites_evidence,
+    describe_stances,
+    is_long,
+    is_unanimous,
+    stage,
+    stance_changes,
+    word_limits,
+)
+from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -18,7 +27,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
     speak = council.relay if chosen.flow == "sequential" else council.poll
     transcript: list[Round[Any]] = []
     for n in range(1, chosen.rounds + 1):
-        least, most = budget(n, chosen.rounds)
+        least, most = word_limits(n, chosen.rounds)
         given: Json = {
             "flow": chosen.flow, "round": n, "rounds": chosen.rounds, "transcript": list(transcript),
             "least": least, "words": most, "heard": [],
@@ -31,59 +40,59 @@ async def advisors(council: Council, **options: Any) -> Verdict:
                 **given,
             )
         transcript.append(said)
-        council.stances.update(held(_latest(transcript)))
-        _flag_the_long(council, said, n, most)
-        _tell_changes(council, transcript)
-        if n < chosen.rounds and _is_over(council, chosen, transcript):
+        council.stances.update(describe_stances(_latest_stances(transcript)))
+        _note_long_statements(council, said, n, most)
+        _note_changes(council, transcript)
+        if n < chosen.rounds and _should_stop(council, chosen, transcript):
             break
-    return await _refereed(council, transcript)
+    return await _referee(council, transcript)
 
 
-def _flag_the_long(council: Council, said: Round[Any], n: int, most: int) -> None:
+def _note_long_statements(council: Council, said: Round[Any], n: int, max_words: int) -> None:
     for name, one in said.items():
-        if is_long(one.said, most):
+        if is_long(one.said, max_words):
             words = len(one.said.split())
-            council.note(f"{name} wrote {words} words in round {n}", why=f"over twice its limit of {most}")
+            council.note(f"{name} wrote {words} words in round {n}", why=f"over twice its limit of {max_words}")
 
 
-def _tell_changes(council: Council, transcript: list[Round[Any]]) -> None:
-    for one in _changes(transcript):
+def _note_changes(council: Council, transcript: list[Round[Any]]) -> None:
+    for one in _declared_changes(transcript):
         if one["round"] == len(transcript):
             why = one["reason"] if not one["weak"] else "a weak flip: it cites nothing that changed its mind"
             council.note(f"{one['seat']} went from {one['from']} to {one['to']} in round {one['round']}", why=why)
 
 
-def _is_over(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
+def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
     """Return whether to skip the remaining rounds, and note why."""
     left = range(len(transcript) + 1, chosen.rounds + 1)
-    why = _nothing_left(chosen, transcript, len(left))
+    why = _stop_reason(chosen, transcript, len(left))
     if why:
         council.note(f"{', '.join(f'r{n}' for n in left)} skipped", why=why)
     return bool(why)
 
 
-def _nothing_left(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
+def _stop_reason(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
     """Return why no further round is needed, or an empty string."""
     if len(transcript[-1]) < 2:
         return "only one advisor is left"
-    stances = _latest(transcript)
-    awaited = [one for one in transcript[-1].absent.values() if one.state not in OUT_FOR_THE_RUN]
+    stances = _latest_stances(transcript)
+    awaited = [one for one in transcript[-1].absent.values() if one.state not in STATES_OUT_FOR_RUN]
     if any(
         one.seat.name not in stances for one in awaited
     ):  # has not answered yet and is asked again in the next round
         return ""
-    if not chosen.early_stop or not unanimous(list(stances.values())):
+    if not chosen.early_stop or not is_unanimous(list(stances.values())):
         return ""
     who = "both" if len(stances) == 2 else f"all {len(stances)}"
     agreed = f"{who} agree with HIGH confidence after round {len(transcript)}"
     return f"the debate ended early: {agreed}; {left * len(transcript[-1])} calls saved"
 
 
-def _latest(transcript: list[Round[Any]]) -> dict[str, Stance]:
-    return {name: one for said in transcript for name, one in _stances(said).items()}
+def _latest_stances(transcript: list[Round[Any]]) -> dict[str, Stance]:
+    return {name: one for said in transcript for name, one in _round_stances(said).items()}
 
 
-def _stances(said: Round[Any]) -> dict[str, Stance]:
+def _round_stances(said: Round[Any]) -> dict[str, Stance]:
     replies = {name: one.reply for name, one in said.items() if isinstance(one.reply, Stand)}
     return {
         name: Stance(name, reply.stance, reply.choice, reply.confidence, reply.evidence)
@@ -91,11 +100,11 @@ def _stances(said: Round[Any]) -> dict[str, Stance]:
     }
 
 
-def _changes(transcript: list[Round[Any]]) -> list[Json]:
-    return changes([_stances(said) for said in transcript])
+def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
+    return stance_changes([_round_stances(said) for said in transcript])
 
 
-async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
+async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     heard = {seat.name: seat.role for seat in council.members if any(seat.name in said for said in transcript)}
     several = len(transcript) > 1
     async with council.phase("referee"):
@@ -105,10 +114,10 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
                 transcript=transcript, several=several,
             )  # fmt: skip
         except ChairAbsent as gone:  # declared changes need no referee
-            gone.so_far = Verdict("", shifts=tuple(_changes(transcript)))
+            gone.partial_verdict = Verdict("", shifts=tuple(_declared_changes(transcript)))
             raise
     reply = ruling.reply
-    shifts = _shifts(reply, _changes(transcript))
+    shifts = _combine_shifts(reply, _declared_changes(transcript))
     return Verdict(
         reply.told(heard, {one["seat"] for one in shifts if one["weak"]}),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
@@ -117,14 +126,14 @@ async def _refereed(council: Council, transcript: list[Round[Any]]) -> Verdict:
     )
 
 
-def _shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
+def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
     """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a weak flip."""
     moved = {one["seat"] for one in declared}
-    positions = reply.moved if isinstance(reply, RefereedRounds) else {}
+    positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
     return declared + [
         {
             "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
-            "weak": one.moved and not cites(one.evidence),
+            "weak": one.moved and not cites_evidence(one.evidence),
         }
         for name, one in positions.items() if name not in moved
     ]  # fmt: skip

@@ -12,63 +12,69 @@ from council.replies import Opinion, SecondOpinion
 from council.rules import consensus as consensus_rules
 from council.rules import findings as finding_rules
 from council.rules.consensus import Consensus, Vote
-from council.rules.findings import Finding, Group
-from council.types import WORDS_OF, Json, Round, Statement, Verdict
+from council.rules.findings import Finding, FindingGroup
+from council.types import STATEMENT_CUT_PREFIX, Json, Round, Statement, Verdict
 
 
-def judged(council: Council, chosen: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
+def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
     """Build the verdict. Second-round opinions replace first-round opinions of the same judge."""
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
-    votes = [_vote(statement) for statement in final.values()]
+    votes = [_to_vote(statement) for statement in final.values()]
     texts = {file.path: file.content for file in packet.files}
-    late, early = _findings(final, texts), _findings(dict(r1), texts)
-    challenges = _challenges(r2)
-    result = _ruled(chosen, votes, late, finding_rules.survivors(early, late, challenges))
-    groups = _groups(late, challenges, votes)
-    holes = [*packet.holes, *_unseen(r1, r2)]
-    verdict = consensus_rules.capped(result.verdict, holes, packet.empty)
-    confidence = "MEDIUM" if chosen.quick and result.confidence == "HIGH" else result.confidence
-    rows = finding_rules.rows(groups)
+    late, early = _collect_findings(final, texts), _collect_findings(dict(r1), texts)
+    challenges = _collect_challenges(r2)
+    result = _apply_rule(options, votes, late, finding_rules.find_survivors(early, late, challenges))
+    groups = _group_findings(late, challenges, votes)
+    holes = [*packet.holes, *_list_cut_material(r1, r2)]
+    verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty)
+    confidence = "MEDIUM" if options.quick and result.confidence == "HIGH" else result.confidence
+    rows = finding_rules.build_rows(groups)
     return Verdict(
-        _recommendation(final, groups),
+        _choose_recommendation(final, groups),
         verdict=verdict, confidence=confidence, findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["found_by"]) > 1),
-        disagreements=tuple(_disagreements(final, result, verdict)),
-        insights=tuple(_family_only(groups, r1)), shifts=tuple(_shifts(r1, r2)),
-        dissent=tuple(_dissent(final, result)),
+        disagreements=tuple(_list_disagreements(final, result, verdict)),
+        insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(_list_shifts(r1, r2)),
+        dissent=tuple(_list_dissent(final, result)),
         details={
-            "verdicts": {name: _verdicts(name, r1, r2) for name in r1}, "families": dict(result.families),
-            "n_eff": consensus_rules.effective_votes(votes), "rule": chosen.rule, "weakened": list(result.weakened),
-            "inconsistent": list(finding_rules.inconsistent(votes, late)), "dropped": _dropped(early, late, r2),
-            "converged": bool(r2) and consensus_rules.converged(_words(r1), _words(final)),
+            "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
+            "n_eff": consensus_rules.count_effective_votes(votes), "rule": options.rule, "weakened": list(result.weakened),
+            "inconsistent": list(finding_rules.find_inconsistent_judges(votes, late)), "dropped": _list_dropped_findings(early, late, r2),
+            "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
             "r2_missing": [name for name in r1 if r2 and name not in r2],
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
-            "quick": chosen.quick, "profile": chosen.profile, "mixed": chosen.mixed, "holes": holes, "empty": packet.empty,
+            "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
     )  # fmt: skip
 
 
-def _unseen(*rounds: Round[Any]) -> list[str]:
+def _list_cut_material(*rounds: Round[Any]) -> list[str]:
     """Return material that was cut for at least one judge: it counts as a coverage hole."""
     cuts = (cut for one in rounds for statement in one.values() for cut in statement.outcome.cut)
-    return list(dict.fromkeys(cut for cut in cuts if not cut.startswith(WORDS_OF)))
+    return list(dict.fromkeys(cut for cut in cuts if not cut.startswith(STATEMENT_CUT_PREFIX)))
 
 
-def _vote(said: Statement[Opinion]) -> Vote:
-    return Vote(said.seat.name, said.seat.vendor, said.reply.verdict, said.reply.confidence, said.outcome.state)
+def _to_vote(statement: Statement[Opinion]) -> Vote:
+    return Vote(
+        statement.seat.name,
+        statement.seat.vendor,
+        statement.reply.verdict,
+        statement.reply.confidence,
+        statement.outcome.state,
+    )
 
 
-def _words(said: Mapping[str, Statement[Opinion]]) -> list[str]:
-    return [one.reply.verdict for one in said.values()]
+def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
+    return [one.reply.verdict for one in statements.values()]
 
 
-def _findings(said: Mapping[str, Statement[Opinion]], texts: Mapping[str, str]) -> list[Finding]:
-    rows = [(name, row.model_dump()) for name, one in said.items() for row in one.reply.findings]
-    return [finding_rules.verify(finding_rules.read_finding(name, row), texts) for name, row in rows]
+def _collect_findings(statements: Mapping[str, Statement[Opinion]], texts: Mapping[str, str]) -> list[Finding]:
+    rows = [(name, row.model_dump()) for name, one in statements.items() for row in one.reply.findings]
+    return [finding_rules.verify_finding(finding_rules.parse_finding(name, row), texts) for name, row in rows]
 
 
-def _challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
+def _collect_challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
     return [
         finding_rules.Challenge(one.target_judge, one.claim)
         for statement in r2.values()
@@ -76,37 +82,41 @@ def _challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
     ]
 
 
-def _ruled(chosen: JudgesOptions, votes: list[Vote], late: list[Finding], survived: frozenset[str]) -> Consensus:
-    several = chosen.mixed or len({vote.vendor for vote in votes}) > 1  # --mixed, or seats set to several vendors
-    if chosen.rule == "corroborated":
-        return consensus_rules.corroborated(
-            votes, mixed=several, verified=finding_rules.verified_seats(late), survived=survived
+def _apply_rule(
+    options: JudgesOptions, votes: list[Vote], findings: list[Finding], survived: frozenset[str]
+) -> Consensus:
+    several = options.mixed or len({vote.vendor for vote in votes}) > 1  # --mixed, or seats set to several vendors
+    if options.rule == "corroborated":
+        return consensus_rules.decide_by_corroboration(
+            votes, mixed=several, verified=finding_rules.find_verified_seats(findings), survived=survived
         )
-    return consensus_rules.consensus(votes, mixed=several)
+    return consensus_rules.decide_by_consensus(votes, mixed=several)
 
 
-def _groups(late: list[Finding], challenges: list[finding_rules.Challenge], votes: list[Vote]) -> list[Group]:
+def _group_findings(
+    findings: list[Finding], challenges: list[finding_rules.Challenge], votes: list[Vote]
+) -> list[FindingGroup]:
     groups = [
         replace(one, disputed=any(finding_rules.is_challenged(member, challenges) for member in one.members))
-        for one in finding_rules.group(late, len(votes))
+        for one in finding_rules.group_findings(findings, len(votes))
     ]
-    return finding_rules.ordered(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
+    return finding_rules.sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
 
 
-def _recommendation(final: Mapping[str, Statement[Opinion]], groups: list[Group]) -> str:
+def _choose_recommendation(final: Mapping[str, Statement[Opinion]], groups: list[FindingGroup]) -> str:
     """Return the fix of the most severe verified finding, else the recommendation of the strictest judge, with its source."""
     for one in groups:
         if any(member.verified for member in one.members) and one.severity != "minor":
             lead = one.lead
             advice = lead.fix if lead.fix != finding_rules.NO_FIX else final[lead.seat].reply.recommendation
             return f"{advice} ({lead.location}, {', '.join(one.found_by)})"
-    strictest = max(final.values(), key=lambda said: consensus_rules.SCALE.index(said.reply.verdict))
+    strictest = max(final.values(), key=lambda said: consensus_rules.VERDICT_ORDER.index(said.reply.verdict))
     return f"{strictest.reply.recommendation} ({strictest.seat.name})"
 
 
-def _disagreements(final: Mapping[str, Statement[Opinion]], whole: Consensus, verdict: str | None) -> list[Json]:
+def _list_disagreements(final: Mapping[str, Statement[Opinion]], result: Consensus, verdict: str | None) -> list[Json]:
     """Return the judges' verdicts and reasons if they differ."""
-    if len(set(_words(final))) < 2:
+    if len(set(_list_verdicts(final))) < 2:
         return []
     positions = [
         {
@@ -122,15 +132,15 @@ def _disagreements(final: Mapping[str, Statement[Opinion]], whole: Consensus, ve
     ]
 
 
-def _dissent(final: Mapping[str, Statement[Opinion]], whole: Consensus) -> list[Json]:
+def _list_dissent(final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Json]:
     return [
         {"seat": name, "position": statement.reply.verdict, "text": statement.reply.key_insight}
         for name, statement in final.items()
-        if whole.verdict != "DISAGREE" and statement.reply.verdict != whole.verdict
+        if result.verdict != "DISAGREE" and statement.reply.verdict != result.verdict
     ]
 
 
-def _family_only(groups: list[Group], r1: Round[Opinion]) -> list[Json]:
+def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion]) -> list[Json]:
     """Return findings that only one vendor family reported."""
     vendors = {seat.name: seat.vendor for seat in r1.seats}
     if len(set(vendors.values())) < 2:
@@ -143,23 +153,25 @@ def _family_only(groups: list[Group], r1: Round[Opinion]) -> list[Json]:
     ]
 
 
-def _verdicts(name: str, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Json:
+def _build_verdict_history(name: str, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Json:
     first, last = r1[name].reply, r2[name].reply if name in r2 else None
     return {"r1": first.verdict, "r2": last.verdict if last else None, "confidence": (last or first).confidence}
 
 
-def _shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
+def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
     """Return each second-round judge's verdicts before and after, its reason, and whether the change is a weak flip."""
     return [
         {
             "seat": name, "from": r1[name].reply.verdict, "to": statement.reply.verdict,
             "changed": r1[name].reply.verdict != statement.reply.verdict, "reason": statement.reply.reason,
-            "weak": consensus_rules.is_weak_flip(r1[name].reply.verdict, statement.reply.verdict, *statement.reply.cited),
+            "weak": consensus_rules.is_weak_flip(r1[name].reply.verdict, statement.reply.verdict, *statement.reply.revision_reasons),
         }
         for name, statement in r2.items()
     ]  # fmt: skip
 
 
-def _dropped(early: list[Finding], late: list[Finding], r2: Round[SecondOpinion]) -> list[Json]:
-    dropped = finding_rules.dropped([one for one in early if one.seat in r2], late)
+def _list_dropped_findings(
+    first_findings: list[Finding], final_findings: list[Finding], r2: Round[SecondOpinion]
+) -> list[Json]:
+    dropped = finding_rules.find_dropped([one for one in first_findings if one.seat in r2], final_findings)
     return [{"seat": one.seat, "finding": one.description, "severity": one.severity} for one in dropped]

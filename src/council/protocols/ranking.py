@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from council.council import Council
 from council.errors import ChairAbsent
-from council.protocols.reviewing import Review, Slip, for_the_chair, verdict_from, whose
+from council.protocols.reviewing import ReaderBallot, Review, build_verdict, chair_context, seats_by_label
 from council.replies import Ballot
-from council.rules.ranking import counted
+from council.rules.ranking import filter_ballots
 from council.types import Round, Seat, Verdict
 
 QUORUM = 2  # answers: a single one cannot be compared
@@ -19,30 +19,30 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
     async with council.phase("answer"):
         answers = await council.poll(council.members, "ranking/answer", quorum=QUORUM)
     async with council.phase("rank"):
-        review = Review(answers, await ranked(council, answers))
-    council.stances.update({reader: f"{order[0]} first" for reader, order in counted(review.ballots).items()})
+        review = Review(answers, await collect_ballots(council, answers))
+    council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
     async with council.phase("synthesise"):
-        responses = council.labelled(list(answers.values()), council.chair)
-        shown = {council.chair.name: whose(responses)}
+        responses = council.assign_labels(list(answers.values()), council.chair)
+        shown = {council.chair.name: seats_by_label(responses)}
         try:
             synthesis = await council.ask(
-                council.chair, "ranking/synthesise", responses=responses, **for_the_chair(review, responses)
+                council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
             )
         except ChairAbsent as gone:  # the table needs no chair
-            gone.so_far = replace(verdict_from(review, "", shown), confidence=None, caveats=())
+            gone.partial_verdict = replace(build_verdict(review, "", shown), confidence=None, caveats=())
             raise
-    return verdict_from(review, synthesis.text, shown)
+    return build_verdict(review, synthesis.text, shown)
 
 
-async def ranked(council: Council, answers: Round[None]) -> dict[str, Slip]:
+async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:
     """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
 
-    async def act(apart: Council, reader: Seat) -> Slip:
-        responses = apart.labelled(answers.others(reader), reader)
+    async def rank_others(apart: Council, reader: Seat) -> ReaderBallot:
+        responses = apart.assign_labels(answers.others(reader), reader)
         said = await apart.ask(
             reader, "ranking/rank", reply=Ballot, choices={"label": list(responses)}, responses=responses
         )
-        return Slip(reader.name, whose(responses), said.reply)
+        return ReaderBallot(reader.name, seats_by_label(responses), said.reply)
 
-    heard = await council.gather(council.members, act)
-    return {slip.reader: slip for slip in heard if isinstance(slip, Slip)}
+    heard = await council.gather(council.members, rank_others)
+    return {slip.reader: slip for slip in heard if isinstance(slip, ReaderBallot)}

@@ -10,17 +10,17 @@ from typing import Any
 
 from council.replies import Ballot
 from council.rules import ranking as rule
-from council.rules.ranking import Table
-from council.types import Json, Round, Statement, Verdict, renamed
+from council.rules.ranking import RankingTable
+from council.types import Json, Round, Statement, Verdict, replace_labels
 
-Names = Mapping[str, str]  # seat → its name in this context
-LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
-BEST = 5  # answers in a small chair's prompt
-UNRANKED = "No reader compared two answers: only the chair weighed the answers below."
+SeatNames = Mapping[str, str]  # seat → its name in this context
+LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
+MAX_SMALL_CHAIR_ANSWERS = 5  # answers in a small chair's prompt
+UNRANKED_CAVEAT = "No reader compared two answers: only the chair weighed the answers below."
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class ReaderBallot:
     """One reader's ballot, and the seat behind each of its labels."""
 
     reader: str
@@ -31,16 +31,20 @@ class Slip:
     def order(self) -> list[str]:
         return [self.labels[label] for label in self.ballot.order]
 
-    def why(self, seat: str, names: Names) -> str:
-        return next(self.told(self.ballot.why(label), names) for label, whose in self.labels.items() if whose == seat)
+    def reason_for(self, seat: str, names: SeatNames) -> str:
+        return next(
+            self.relabel(self.ballot.reason_for(label), names) for label, whose in self.labels.items() if whose == seat
+        )
 
-    def told(self, text: str, names: Names) -> str:
+    def relabel(self, text: str, names: SeatNames) -> str:
         """Replace the ballot's labels in a text; a single letter may be a word, so add what it means as a label."""
         mine = {label: names[seat] for label, seat in self.labels.items()}
         alone = [
-            label for label in dict.fromkeys(LETTERS.findall(renamed(text, dict.fromkeys(mine, "")))) if label in mine
+            label
+            for label in dict.fromkeys(LABEL_LETTERS.findall(replace_labels(text, dict.fromkeys(mine, ""))))
+            if label in mine
         ]
-        told = renamed(text, mine)
+        told = replace_labels(text, mine)
         return f"{told} (on this ballot {', '.join(f'{label} is {mine[label]}' for label in alone)})" if alone else told
 
 
@@ -49,105 +53,111 @@ class Review:
     """The answers of a council and the ballots on them, by reader."""
 
     answers: Round[None]
-    slips: Mapping[str, Slip]
+    reader_ballots: Mapping[str, ReaderBallot]
 
     @cached_property
     def ballots(self) -> dict[str, list[str]]:
-        return {reader: slip.order for reader, slip in self.slips.items()}
+        return {reader: slip.order for reader, slip in self.reader_ballots.items()}
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> RankingTable:
         return rule.tally(self.ballots, list(self.answers))
 
     @cached_property
-    def opposed(self) -> dict[str, tuple[list[str], list[str]]]:
-        return rule.opposed(self.ballots, list(self.answers))
+    def split_answers(self) -> dict[str, tuple[list[str], list[str]]]:
+        return rule.find_split_answers(self.ballots, list(self.answers))
 
-    def why(self, readers: list[str], seat: str, names: Names) -> list[str]:
-        return [self.slips[reader].why(seat, names) for reader in readers]
+    def reasons(self, readers: list[str], seat: str, names: SeatNames) -> list[str]:
+        return [self.reader_ballots[reader].reason_for(seat, names) for reader in readers]
 
 
-def whose(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
+def seats_by_label(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
     return {label: said.seat.name for label, said in responses.items()}
 
 
-def for_the_chair(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
+def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
     """Return the disputes, the table and the ballots under the labels that only the chair gets."""
-    label_of = {seat: label for label, seat in whose(responses).items()}
+    label_of = {seat: label for label, seat in seats_by_label(responses).items()}
     names = {seat: f"Response {label}" for seat, label in label_of.items()}
     rows = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
     place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
-    slips = sorted(review.slips.values(), key=lambda slip: place.get(slip.reader, len(place)))
+    slips = sorted(review.reader_ballots.values(), key=lambda slip: place.get(slip.reader, len(place)))
     return {
-        "table": rows if rule.counted(review.ballots) else [],
+        "table": rows if rule.filter_ballots(review.ballots) else [],
         "winner": review.table.winner,
         "differ": review.table.differ,
-        "best": {row["label"]: responses[row["label"]] for row in rows[:BEST]},
-        "disputes": [slip.told(slip.ballot.dispute, names) for slip in slips if slip.ballot.dispute],
+        "best": {row["label"]: responses[row["label"]] for row in rows[:MAX_SMALL_CHAIR_ANSWERS]},
+        "disputes": [slip.relabel(slip.ballot.dispute, names) for slip in slips if slip.ballot.dispute],
         "opposed": [
-            {"label": label_of[seat], "firsts": review.why(firsts, seat, names), "lasts": review.why(lasts, seat, names)}
-            for seat, (firsts, lasts) in review.opposed.items()
+            {"label": label_of[seat], "firsts": review.reasons(firsts, seat, names), "lasts": review.reasons(lasts, seat, names)}
+            for seat, (firsts, lasts) in review.split_answers.items()
         ],
-        "ballots": [_shown(slip, names, label_of) for slip in slips],
+        "ballots": [_chair_ballot(slip, names, label_of) for slip in slips],
     }  # fmt: skip
 
 
-def _shown(slip: Slip, names: Names, label_of: Mapping[str, str]) -> Json:
-    there = {seat: label for label, seat in slip.labels.items()}
-    rows = [{"label": label_of[seat], "there": there[seat], "why": slip.why(seat, names)} for seat in slip.order]
-    return {"author": label_of.get(slip.reader), "rows": rows}
+def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
+    there = {seat: label for label, seat in ballot.labels.items()}
+    rows = [
+        {"label": label_of[seat], "there": there[seat], "why": ballot.reason_for(seat, names)} for seat in ballot.order
+    ]
+    return {"author": label_of.get(ballot.reader), "rows": rows}
 
 
-def verdict_from(review: Review, answer: str, labels: Mapping[str, dict[str, str]]) -> Verdict:
+def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, str]]) -> Verdict:
     """Build the verdict from the chair's answer and the ballots. `labels` are the chair's; the readers' are added."""
-    table, cast = review.table, rule.counted(review.ballots)
+    table, cast = review.table, rule.filter_ballots(review.ballots)
     names = {name: said.seat.label for name, said in review.answers.items()}
     return Verdict(
         answer,
-        confidence=rule.confidence(table),
-        caveats=() if cast else (UNRANKED,),
-        disagreements=(*_opposed(review, names), *_undecided(review, names)),
-        dissent=tuple(_dissent(review, names)),
+        confidence=rule.ranking_confidence(table),
+        caveats=() if cast else (UNRANKED_CAVEAT,),
+        disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
+        dissent=tuple(_dissent_json(review, names)),
         details={
             "table": [row.as_json() for row in table.standings], "winner": table.winner, "differ": table.differ,
-            "agreement": [pair.as_json() for pair in rule.agreement(cast)],
-            "labels": {**{reader: dict(slip.labels) for reader, slip in review.slips.items()}, **labels},
-            "ballots": {reader: _ballot(slip, names) for reader, slip in review.slips.items()},
+            "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
+            "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
+            "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
         },
     )  # fmt: skip
 
 
-def _ballot(slip: Slip, names: Names) -> Json:
-    order = [{"seat": seat, "why": slip.why(seat, names)} for seat in slip.order]
-    return {"dispute": slip.told(slip.ballot.dispute, names), "order": order}
+def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
+    order = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
+    return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
 
-def _opposed(review: Review, names: Names) -> list[Json]:
+def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
     """Return the answers that one reader put first and another last."""
     return [
-        {"issue": f"the answer of {seat}", "positions": [*_positions(review, firsts, seat, "first", names), *_positions(review, lasts, seat, "last", names)]}
-        for seat, (firsts, lasts) in review.opposed.items()
+        {"issue": f"the answer of {seat}", "positions": [*_positions_json(review, firsts, seat, "first", names), *_positions_json(review, lasts, seat, "last", names)]}
+        for seat, (firsts, lasts) in review.split_answers.items()
     ]  # fmt: skip
 
 
-def _undecided(review: Review, names: Names) -> list[Json]:
+def _tie_json(review: Review, names: SeatNames) -> list[Json]:
     """Return the first choices, if no single answer won."""
-    cast = rule.counted(review.ballots)
+    cast = rule.filter_ballots(review.ballots)
     if not cast or review.table.winner:
         return []
-    held = [one for reader, order in cast.items() for one in _positions(review, [reader], order[0], f"{order[0]} first", names)]  # fmt: skip
+    held = [one for reader, order in cast.items() for one in _positions_json(review, [reader], order[0], f"{order[0]} first", names)]  # fmt: skip
     return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
 
 
-def _positions(review: Review, readers: list[str], seat: str, position: str, names: Names) -> list[Json]:
-    whys = review.why(readers, seat, names)
+def _positions_json(review: Review, readers: list[str], seat: str, position: str, names: SeatNames) -> list[Json]:
+    whys = review.reasons(readers, seat, names)
     return [{"seat": one, "position": position, "why": why} for one, why in zip(readers, whys, strict=True)]
 
 
-def _dissent(review: Review, names: Names) -> list[Json]:
+def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
     """Return the readers who put the winner last."""
     winner = review.table.winner
     return [
-        {"seat": reader, "position": f"{winner} last", "text": review.slips[reader].why(str(winner), names)}
-        for reader in rule.against(review.ballots, winner)
+        {
+            "seat": reader,
+            "position": f"{winner} last",
+            "text": review.reader_ballots[reader].reason_for(str(winner), names),
+        }
+        for reader in rule.readers_against(review.ballots, winner)
     ]

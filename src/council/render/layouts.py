@@ -8,23 +8,23 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from council.render.clean import clean, one_line
-from council.render.labels import label
-from council.render.states import why
-from council.render.terminal import count
+from council.render.clean import clean, single_line
+from council.render.labels import format_label
+from council.render.states import format_absence
+from council.render.terminal import format_count
 from council.types import Json
 
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-TICKS = re.compile(r"`+")
-LONG = 2_000  # limit of a line that is normally shown in full
+FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+BACKTICKS = re.compile(r"`+")
+MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
-def fill(layout: str, given: Json) -> str:
-    return _layouts().get_template(f"{layout}.md").render(given).rstrip() + "\n"
+def render_layout(layout: str, context: Json) -> str:
+    return _layout_environment().get_template(f"{layout}.md").render(context).rstrip() + "\n"
 
 
 @cache
-def _layouts() -> Environment:
+def _layout_environment() -> Environment:
     layouts = Environment(
         loader=PackageLoader("council", "data/layouts"),
         undefined=StrictUndefined,
@@ -33,14 +33,14 @@ def _layouts() -> Environment:
         autoescape=False,  # Markdown, not HTML
     )
     layouts.filters |= {
-        "label": label, "clean": clean, "line": one_line, "cell": cell, "blockquote": quoted, "fence": fenced,
-        "escape_details": folded, "round": round_name, "count": count, "absence": why, "close_fence": whole, "text": text, "code": code,
+        "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
+        "escape_details": escape_details_tags, "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
         "breaks": "  \n".join,
     }  # fmt: skip
     return layouts
 
 
-def round_name(phase: str) -> str:
+def format_round_name(phase: str) -> str:
     """Format a phase name: `r2` as `Round 2`, others capitalised."""
     return " · ".join(
         f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
@@ -48,41 +48,41 @@ def round_name(phase: str) -> str:
     )
 
 
-def text(value: Any) -> str:
+def format_text(value: Any) -> str:
     """Format untrusted text as one line, up to 2,000 characters."""
-    return one_line(str(value), LONG)
+    return single_line(str(value), MAX_LINE_CHARS)
 
 
-def cell(value: Any, limit: int = 300) -> str:
-    return one_line(str(value), limit).replace("|", "\\|")
+def format_cell(value: Any, limit: int = 300) -> str:
+    return single_line(str(value), limit).replace("|", "\\|")
 
 
-def code(value: Any) -> str:
+def format_code(value: Any) -> str:
     """Format untrusted text as inline code that it cannot close."""
-    return f"`{cell(TICKS.sub('', str(value)))}`"
+    return f"`{format_cell(BACKTICKS.sub('', str(value)))}`"
 
 
-def quoted(value: str) -> str:
+def blockquote(value: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in clean(value).strip().split("\n"))
 
 
-def fenced(value: str, kind: str = "text") -> str:
+def fence_code(value: str, kind: str = "text") -> str:
     """Format text as a code block whose fence it cannot close."""
     value = clean(value).rstrip()
-    fence = "`" * max(3, 1 + max((len(run) for run in TICKS.findall(value)), default=0))
+    fence = "`" * max(3, 1 + max((len(run) for run in BACKTICKS.findall(value)), default=0))
     return f"{fence}{kind}\n{value}\n{fence}"
 
 
-def folded(value: str) -> str:
+def escape_details_tags(value: str) -> str:
     """Escape the tags that would close the `<details>` block around the text."""
     return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", value, flags=re.IGNORECASE)
 
 
-def whole(value: str) -> str:
+def close_code_fence(value: str) -> str:
     """Close the last code block, so that a truncated statement does not include the text after it."""
     fence = ""
     for line in value.split("\n"):
-        mark = FENCE.match(line)
+        mark = FENCE_LINE.match(line)
         if mark and not fence:
             fence = mark[1]
         elif mark and mark[1].startswith(fence) and not mark[2].strip():

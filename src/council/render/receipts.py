@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from council.minutes import Minutes, Said
+from council.minutes import Minutes, StatementMinutes
 from council.render.labels import unblind
-from council.types import WORDS_OF
+from council.types import STATEMENT_CUT_PREFIX
 
-HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
+COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class StatementCaveat:
     seat: str
     phase: str
     state: str  # coverage_hole | cut | truncated | dropped
@@ -21,28 +21,32 @@ class Receipt:
     line: str  # the sentence above the answer; empty if another line covers it
 
 
-def receipts(minutes: Minutes) -> list[Receipt]:
+def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
     """Return each caveat once per seat, with the first phase in which it happened, in seating order."""
-    names = [seat.name for seat in [*minutes.planned, *([minutes.chair] if minutes.chair else [])]]
+    names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
     judging = minutes.plan.get("task") == "validate"
-    found: dict[tuple[str, str, str], Receipt] = {}
+    found: dict[tuple[str, str, str], StatementCaveat] = {}
     for said in minutes.statements:
         labels = minutes.phases[said.phase].labels.get(said.seat, {})
-        for one in _of(said, judging, labels) if said.seat in names else ():
+        for one in _statement_caveats(said, judging, labels) if said.seat in names else ():
             found.setdefault((one.seat, one.state, one.reason), one)
     return sorted(found.values(), key=lambda one: names.index(one.seat))
 
 
-def _of(said: Said, judging: bool, labels: Mapping[str, str]) -> Iterator[Receipt]:
-    unseen = [cut for cut in said.cut if judging and not cut.startswith(WORDS_OF)]
+def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[str, str]) -> Iterator[StatementCaveat]:
+    unseen = [cut for cut in said.cut if judging and not cut.startswith(STATEMENT_CUT_PREFIX)]
     for cut in unseen:
-        yield Receipt(said.seat, said.phase, HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", "")
+        yield StatementCaveat(
+            said.seat, said.phase, COVERAGE_HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", ""
+        )
     if rest := [cut for cut in said.cut if cut not in unseen]:
         reason = unblind(f"cut to fit {said.served_by}: {', '.join(rest)}", labels)
-        yield Receipt(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
+        yield StatementCaveat(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
     if said.state == "truncated":
         reason = "cut off at its length limit, but complete as a reply: it counts with confidence LOW"
-        yield Receipt(said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated).")
+        yield StatementCaveat(
+            said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
+        )
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
-        yield Receipt(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
+        yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")

@@ -8,18 +8,20 @@ from operator import attrgetter
 from council import events as ev
 from council.events import Entry
 
-PIECES = 40  # per statement
+MAX_PIECES = 40  # per statement
 
 
-def replayed(entries: Sequence[Entry]) -> list[Entry]:
+def build_replay(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries in time order, with rebuilt deltas before each statement."""
-    pieces = [piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _pieces(entry, entry.event)]
+    pieces = [
+        piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _build_deltas(entry, entry.event)
+    ]
     return sorted([*entries, *pieces], key=attrgetter("at"))
 
 
-def _pieces(entry: Entry, stated: ev.Stated) -> Iterator[Entry]:
+def _build_deltas(entry: Entry, stated: ev.Stated) -> Iterator[Entry]:
     words = stated.said.split(" ")
-    size = max(1, len(words) // PIECES)
+    size = max(1, len(words) // MAX_PIECES)
     starts = range(0, len(words), size)
     began = entry.at - stated.seconds
     for n, start in enumerate(starts, 1):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from council.minutes import Missed
-from council.render.clean import one_line
+from council.minutes import AbsenceMinutes
+from council.render.clean import single_line
 
-WORDS = {
+STATE_DESCRIPTIONS = {
     "ok_repaired": "its answer needed a repair turn to match the schema",
     "in_doubt": "no complete answer arrived, and it may have been billed",
     "degenerate": "its answer was empty, repetitive or a placeholder",
@@ -28,32 +28,40 @@ WORDS = {
     "skipped(budget)": "the budget did not cover it",
     "skipped(cancel)": "the run was stopped before its turn",
 }
-UNASKED = {"waiting": "not_asked", "asked": "no_answer", "writing": "no_answer"}  # the run ended before a final state
-SKIPPED = {
+UNFINISHED_STATES = {
+    "waiting": "not_asked",
+    "asked": "no_answer",
+    "writing": "no_answer",
+}  # the run ended before a final state
+SKIPPED_STATES = {
     "interrupted": "skipped(cancel)",
     "cancelled": "skipped(cancel)",
     "budget": "skipped(budget)",
 }  # state of seats that were not asked, by what stopped the run
 
 
-def in_words(state: str) -> str:
+def describe_state(state: str) -> str:
     """Describe a state: `its server failed (failed(server))`; return an unknown state unchanged."""
-    words = WORDS.get(state) or ("its command failed" if state.startswith("failed(cli") else "")
+    words = STATE_DESCRIPTIONS.get(state) or ("its command failed" if state.startswith("failed(cli") else "")
     return f"{words} ({state})" if words else state
 
 
-def why(missed: Missed) -> str:
+def format_absence(missed: AbsenceMinutes) -> str:
     """Format state and reason: `failed(server): 500 Internal Server Error`."""
-    reason = one_line(missed.reason).rstrip(".")
+    reason = single_line(missed.reason).rstrip(".")
     return f"{missed.state}: {reason}" if reason else missed.state
 
 
-def told(missed: Missed) -> str:
+def describe_absence(missed: AbsenceMinutes) -> str:
     """Describe state and reason: `its server failed (failed(server)): 500 Internal Server Error`."""
-    reason = one_line(missed.reason).rstrip(".")
-    return f"{in_words(missed.state)}: {reason}" if reason else in_words(missed.state)
+    reason = single_line(missed.reason).rstrip(".")
+    return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
 
 
-def at_rest(state: str, stopped: str = "") -> str:
+def final_state(state: str, stopped: str = "") -> str:
     """Return the state of a seat after its run has ended."""
-    return SKIPPED[stopped] if state == "waiting" and stopped in SKIPPED else UNASKED.get(state, state)
+    return (
+        SKIPPED_STATES[stopped]
+        if state == "waiting" and stopped in SKIPPED_STATES
+        else UNFINISHED_STATES.get(state, state)
+    )

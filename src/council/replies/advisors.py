@@ -9,11 +9,11 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from council.replies.base import Choices, Reply, each
-from council.replies.judges import Confidence, Text
+from council.replies.base import Choices, Reply, one_row_per
+from council.replies.judges import ConfidenceField, TextField
 from council.types import Json
 
-NOBODY: Mapping[str, str] = MappingProxyType({})
+NO_ADVISORS: Mapping[str, str] = MappingProxyType({})
 
 
 class Stand(Reply):
@@ -24,18 +24,18 @@ class Stand(Reply):
         description="your stance on the question's proposal"
     )
     choice: str = Field(description="what you recommend, in at most six words; the same words for the same thing")
-    confidence: Confidence
-    evidence: Text = Field(
+    confidence: ConfidenceField
+    evidence: TextField = Field(
         default="",
         description="if your stance or choice changed since your last round: the fact or argument that changed it; else empty",
     )
 
     def prose(self) -> str:
         """Append the stance and choice, so that advisors who agree can use the same words."""
-        return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_line(self.choice)}"
+        return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_one_line(self.choice)}"
 
     @classmethod
-    def differing(cls, plain: Json, n: int) -> Json:
+    def vary(cls, plain: Json, n: int) -> Json:
         return plain | {"stance": "against" if n % 2 else "for"}
 
 
@@ -44,13 +44,13 @@ class Perspective(BaseModel):
     view: str = Field(description="its position in two or three sentences, in its strongest form")
 
 
-class Moved(BaseModel):
+class PositionChange(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
     opened_with: str = Field(description="its position in the first round, in one sentence")
     ended_with: str = Field(description="its position in the last round, in one sentence")
     moved: bool = Field(description="true if its recommendation changed")
     why: str = Field(description="what changed its mind, or why it held")
-    evidence: Text = Field(
+    evidence: TextField = Field(
         default="", description="the fact or argument it cited when it moved; empty if it cited none or did not move"
     )
 
@@ -59,7 +59,7 @@ class Refereed(Reply):
     """The referee's ruling after one round."""
 
     perspectives: list[Perspective] = Field(
-        description="one for each advisor that spoke", json_schema_extra=each("advisor")
+        description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
     )
     tensions: list[str] = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
@@ -67,80 +67,88 @@ class Refereed(Reply):
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
     next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
 
-    def fits(self, choices: Choices) -> None:
+    def check_choices(self, choices: Choices) -> None:
         if not self.decision.strip():
             raise ValueError("decision is empty: decide, and say what to do and why")
 
     def prose(self) -> str:
-        return self.told()
+        return self.format_answer()
 
-    def told(self, heard: Mapping[str, str] = NOBODY, weak: Collection[str] = ()) -> str:
+    def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
         """Format the answer with the advisors' roles (`heard`: name → role).
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
-        views = [f"- **{_called(one.advisor, heard)}:** {_line(one.view)}" for one in self.perspectives]
-        missing = [f"- **{_called(name, heard)}:** {LEFT_OUT}" for name in _missing(self.perspectives, heard)]
+        views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
+        missing = [
+            f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
+            for name in _missing_advisors(self.perspectives, roles)
+        ]
         parts = [
             ("Perspectives", "\n".join([*views, *missing])),
-            ("Tensions", "\n".join(f"- {line}" for line in _items(self.tensions)) or "None that matter."),
-            *self.moves(heard, weak),
-            ("Verdict", HEADING.sub("", self.decision.strip())),
-            ("Next Steps", "\n".join(f"{n}. {step}" for n, step in enumerate(_items(self.next_steps), 1)) or "None."),
+            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
+            *self.format_moves(roles, weak),
+            ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
+            (
+                "Next Steps",
+                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1)) or "None.",
+            ),
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
-    def moves(self, heard: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
         return []
 
 
 class RefereedRounds(Refereed):
     """The referee's ruling after several rounds, including how positions moved."""
 
-    positions: list[Moved] = Field(
+    positions: list[PositionChange] = Field(
         description="one for each advisor: how its position moved from the first round to the last",
-        json_schema_extra=each("advisor"),
+        json_schema_extra=one_row_per("advisor"),
     )
 
     @property
-    def moved(self) -> dict[str, Moved]:
+    def changes_by_advisor(self) -> dict[str, PositionChange]:
         """The first row of each advisor."""
-        first: dict[str, Moved] = {}
+        first: dict[str, PositionChange] = {}
         for one in self.positions:
             first.setdefault(one.advisor, one)
         return first
 
-    def moves(self, heard: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
         rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
-        for one in self.moved.values():
-            why = f"{one.why} {WEAK}" if one.advisor in weak else one.why
-            rows.append([_called(one.advisor, heard), one.opened_with, one.ended_with, why])
-        rows += [[_called(name, heard), "", "", LEFT_OUT] for name in _missing(self.positions, heard)]
-        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows))]
+        for one in self.changes_by_advisor.values():
+            why = f"{one.why} {WEAK_FLIP_NOTE}" if one.advisor in weak else one.why
+            rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
+        rows += [
+            [_advisor_label(name, roles), "", "", LEFT_OUT_NOTE] for name in _missing_advisors(self.positions, roles)
+        ]
+        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows))]
 
 
-LEFT_OUT = "left out by the referee; see the minutes for its statement."
-WEAK = "**Weak flip: it cites nothing, possible anchoring.**"
-MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
-HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
+LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
+WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
+LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
+VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
 
 
-def _called(name: str, heard: Mapping[str, str]) -> str:
-    return heard.get(name) or name.capitalize()
+def _advisor_label(name: str, roles: Mapping[str, str]) -> str:
+    return roles.get(name) or name.capitalize()
 
 
-def _missing(said: Sequence[Perspective | Moved], heard: Mapping[str, str]) -> list[str]:
+def _missing_advisors(said: Sequence[Perspective | PositionChange], roles: Mapping[str, str]) -> list[str]:
     named = {one.advisor for one in said}
-    return [name for name in heard if name not in named]
+    return [name for name in roles if name not in named]
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _items(lines: Sequence[str]) -> list[str]:
-    return [item for line in lines if (item := MARKER.sub("", _line(line)))]
+def _clean_items(lines: Sequence[str]) -> list[str]:
+    return [item for line in lines if (item := LIST_MARKER.sub("", _one_line(line)))]
 
 
-def _cell(text: str) -> str:
-    return _line(text).replace("|", "\\|")
+def _format_cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")

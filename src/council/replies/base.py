@@ -17,7 +17,7 @@ SMALL_STRING = 400
 SMALL_ROWS = 2  # rows in a list of objects
 SMALL_CELL = 120
 SMALL_LIST = 3
-DOUBTFUL = 0.3  # numeric confidence that counts as LOW
+LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 
 
 class Reply(BaseModel):
@@ -28,94 +28,99 @@ class Reply(BaseModel):
         """Render the reply as Markdown."""
         raise NotImplementedError
 
-    def fits(self, choices: Choices) -> None:
+    def check_choices(self, choices: Choices) -> None:
         """Raise ValueError, worded for the model, if a well-formed reply is not acceptable."""
 
-    def doubted(self) -> Self:
+    def with_low_confidence(self) -> Self:
         """Return a copy with low confidence, for a reply that was truncated after its end."""
         confidence = getattr(self, "confidence", None)
         if confidence is None:
             return self
-        low = "LOW" if isinstance(confidence, str) else min(confidence, DOUBTFUL)
+        low = "LOW" if isinstance(confidence, str) else min(confidence, LOW_CONFIDENCE)
         return self.model_copy(update={"confidence": low})
 
     @classmethod
-    def differing(cls, plain: Json, n: int) -> Json:
+    def vary(cls, plain: Json, n: int) -> Json:
         """Return the rehearsal answer of the n-th seat (from 0) for a run in which seats disagree."""
         return plain
 
 
-def each(of: str) -> Any:
+def one_row_per(field: str) -> Any:
     """Mark a list field that needs one row per allowed value of the rows' field `of` (or per value, for a list of strings)."""
-    return {"each": of}
+    return {"each": field}
 
 
-def schema_of(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
+def build_schema(reply: type[Reply], choices: Choices, *, small: bool = False) -> Json:
     """Return the strict JSON schema of a reply: no extra fields, all required, values limited to `choices`."""
     schema = reply.model_json_schema()
     definitions = schema.pop("$defs", {})
-    strict: Json = _strict(schema, definitions, choices)
-    return _short(strict) if small else strict
+    strict: Json = _make_strict(schema, definitions, choices)
+    return _limit_lengths(strict) if small else strict
 
 
-def _strict(node: Any, definitions: Json, choices: Choices) -> Any:
+def _make_strict(node: Any, definitions: Json, choices: Choices) -> Any:
     if isinstance(node, list):
-        return [_strict(item, definitions, choices) for item in node]
+        return [_make_strict(item, definitions, choices) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices)
+        return _make_strict(definitions[node["$ref"].rsplit("/", 1)[1]], definitions, choices)
     many = str(node.get("each"))
     tight = {
-        key: _strict(value, definitions, choices)
+        key: _make_strict(value, definitions, choices)
         for key, value in node.items()
         if key not in ("title", "default", "each", "properties")
     }
     if tight.get("type") == "object":
         fields = node.get("properties", {}).items()  # kept apart: a field may be named "title"
-        properties = {name: _limited(name, _strict(of, definitions, choices), choices) for name, of in fields}
+        properties = {name: _limit_values(name, _make_strict(of, definitions, choices), choices) for name, of in fields}
         tight |= {"properties": properties, "required": list(properties), "additionalProperties": False}
-    return tight | _one_for_each(tight["items"], choices[many]) if many in choices else tight
+    return tight | _limit_rows(tight["items"], choices[many]) if many in choices else tight
 
 
-def _one_for_each(items: Json, values: Collection[str]) -> Json:
+def _limit_rows(items: Json, values: Collection[str]) -> Json:
     row = {"type": "string", "enum": list(values)} if items.get("type") == "string" else items
     return {"items": row, "minItems": len(values), "maxItems": len(values)}
 
 
-def _limited(name: str, schema: Json, choices: Choices) -> Json:
+def _limit_values(name: str, schema: Json, choices: Choices) -> Json:
     return schema | {"enum": list(choices[name])} if name in choices else schema
 
 
-def _short(schema: Json, longest: int = SMALL_STRING) -> Json:
+def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
     """Limit lengths: a small model under a grammar would otherwise write until it is truncated."""
     kind = schema.get("type")
     if kind == "string" and "enum" not in schema:
-        return {**schema, "maxLength": longest}
+        return {**schema, "maxLength": max_length}
     if kind == "array":
         rows = schema["items"].get("type") == "object"
-        most, inside = (SMALL_ROWS, SMALL_CELL) if rows else (SMALL_LIST, longest)
-        return {"maxItems": most, **schema, "items": _short(schema["items"], inside)}
+        most, inside = (SMALL_ROWS, SMALL_CELL) if rows else (SMALL_LIST, max_length)
+        return {"maxItems": most, **schema, "items": _limit_lengths(schema["items"], inside)}
     if kind == "object":
-        return {**schema, "properties": {name: _short(of, longest) for name, of in schema["properties"].items()}}
+        return {
+            **schema,
+            "properties": {name: _limit_lengths(of, max_length) for name, of in schema["properties"].items()},
+        }
     return schema
 
 
-def read(reply: type[R], text: str, choices: Choices) -> R:
+def parse_reply(reply: type[R], text: str, choices: Choices) -> R:
     """Parse a reply, or raise Fault("schema") worded for the model."""
-    bare = unfence(text)
+    bare = strip_code_fence(text)
     try:
         value = reply.model_validate_json(bare)
         _check_choices(json.loads(bare), choices)
-        value.fits(choices)
+        value.check_choices(choices)
     except ValidationError as error:
-        raise Fault("schema", "; ".join(_words(problem) for problem in error.errors()[:5]), said=text) from error
+        raise Fault(
+            "schema", "; ".join(_format_problem(problem) for problem in error.errors()[:5]), said=text
+        ) from error
     except ValueError as error:
         raise Fault("schema", str(error), said=text) from error
     return value
 
 
-def unfence(text: str) -> str:
+def strip_code_fence(text: str) -> str:
     """Strip a code fence that encloses the whole message."""
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```") and "\n" in bare:
@@ -123,7 +128,7 @@ def unfence(text: str) -> str:
     return bare
 
 
-def _words(problem: Any) -> str:
+def _format_problem(problem: Any) -> str:
     place = ".".join(str(part) for part in problem["loc"])
     message = str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {message}" if place else message

@@ -51,9 +51,9 @@ class Attack(Reply):
     )
 
     def prose(self) -> str:
-        return "\n\n".join([self.listed(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
+        return "\n\n".join([self.format_issues(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
 
-    def listed(self, name: str = "") -> str:
+    def format_issues(self, name: str = "") -> str:
         """Return the numbered issues; with `name`, under names the chair can cite: beta-1, beta-2."""
         lines = []
         for n, issue in enumerate(self.issues, 1):
@@ -79,7 +79,7 @@ class Ruling(Reply):
     )
 
     @model_validator(mode="after")
-    def overturned_only_on_a_landed_issue(self) -> Ruling:
+    def _check_overturned(self) -> Ruling:
         if self.outcome == "OVERTURNED" and not any(point.landed for point in self.points):
             raise ValueError(
                 "OVERTURNED needs at least one attack point that landed; cite it in points, or rule otherwise"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from council.replies.base import Reply
-from council.replies.judges import Part, Some, Text
+from council.replies.judges import NonEmptyList, ReplyPart, TextField
 
 
 class SubQuestions(Reply):
     """Questions of a judge, one per explorer."""
 
-    questions: Some[str] = Field(description="specific, answerable by looking, no two alike")
+    questions: NonEmptyList[str] = Field(description="specific, answerable by looking, no two alike")
 
     def prose(self) -> str:
         return "\n".join(f"{n}. {question}" for n, question in enumerate(self.questions, 1))
@@ -29,7 +29,7 @@ class Exploration(Reply):
         return "\n".join(["## Findings", *findings, "", "## Evidence", *evidence, "", "## Assessment", self.assessment])
 
 
-class Lines(Part):
+class LineRange(ReplyPart):
     """A file or a line range of it; 0 to 0 is the whole file."""
 
     path: str
@@ -37,7 +37,7 @@ class Lines(Part):
     last: int = Field(default=0, description="the last line wanted; 0 for the whole file")
 
     @model_validator(mode="after")
-    def _forwards(self) -> Lines:
+    def _check_order(self) -> LineRange:
         if self.first < 0 or self.last < 0 or (self.last and self.last < self.first):
             raise ValueError(
                 f"lines {self.first} to {self.last} of {self.path} are not a valid range: give the first line, then the last"
@@ -51,18 +51,18 @@ class Lookups(Reply):
     exploration: Exploration | None = Field(
         default=None, description="your report when you are done; null to look further"
     )
-    files: list[Lines] = Field(default_factory=list, description="files to read")
-    names: list[Text] = Field(default_factory=list, description="names or globs of files to find")
-    patterns: list[Text] = Field(default_factory=list, description="texts to search for in the files")
+    files: list[LineRange] = Field(default_factory=list, description="files to read")
+    names: list[TextField] = Field(default_factory=list, description="names or globs of files to find")
+    patterns: list[TextField] = Field(default_factory=list, description="texts to search for in the files")
 
     @model_validator(mode="after")
-    def _wants_or_writes(self) -> Lookups:
+    def _check_not_empty(self) -> Lookups:
         if not (self.exploration or self.files or any(self.names) or any(self.patterns)):
             raise ValueError("ask for files, names or patterns, or write up what you found in exploration")
         return self
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.exploration is not None
 
     def prose(self) -> str:

@@ -35,61 +35,65 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 }
 
 
-def _upper(value: Any) -> Any:
+def _uppercase(value: Any) -> Any:
     return value.strip().upper() if isinstance(value, str) else value
 
 
-def _lower(value: Any) -> Any:
+def _lowercase(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
 
-def _text(value: Any) -> Any:
+def _none_to_empty(value: Any) -> Any:
     return "" if value is None else value
 
 
-def _version(value: Any) -> Any:
+def _none_to_zero(value: Any) -> Any:
     return 0 if value is None else value
 
 
-def _revised(value: Any) -> Any:
+def _parse_revised_from(value: Any) -> Any:
     """Map the values models use for "no earlier verdict" to None."""
-    verdict = _upper(value)
+    verdict = _uppercase(value)
     return None if verdict in ("", "NULL", "NONE", "N/A") else verdict
 
 
-def _some(value: list[T]) -> list[T]:
+def _require_items(value: list[T]) -> list[T]:
     if not value:
         raise ValueError("give at least one")
     return value
 
 
-Verdict = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(_upper)]
-Confidence = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_upper)]
-Severity = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lower)]
-Text = Annotated[str, BeforeValidator(_text)]
-Version = Annotated[int, BeforeValidator(_version)]
+VerdictField = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(_uppercase)]
+ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_uppercase)]
+SeverityField = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lowercase)]
+TextField = Annotated[str, BeforeValidator(_none_to_empty)]
+VersionField = Annotated[int, BeforeValidator(_none_to_zero)]
 # Checked here and not in the schema: some providers do not support minItems.
-Some = Annotated[list[T], AfterValidator(_some)]
-Revised = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_revised)]
+NonEmptyList = Annotated[list[T], AfterValidator(_require_items)]
+RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_parse_revised_from)]
 
 
-class Part(BaseModel):
+class ReplyPart(BaseModel):
     """Part of a reply; extra fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class Found(Part):
+class ReportedFinding(ReplyPart):
     """One finding of a judge. Older schemas do not have fix, why and ref."""
 
-    severity: Severity
-    category: Text = Field(default="", description="security, architecture, performance, style, or another one word")
+    severity: SeverityField
+    category: TextField = Field(
+        default="", description="security, architecture, performance, style, or another one word"
+    )
     description: str = Field(description="the problem found")
-    location: Text = Field(default="", description="file:line as in the packet; empty if it concerns no single place")
-    recommendation: Text = Field(default="", description="how to address it")
-    fix: Text = Field(default="", description="the specific action that resolves it")
-    why: Text = Field(default="", description="the root cause")
-    ref: Text = Field(default="", description="the file, passage of the specification or document it rests on")
+    location: TextField = Field(
+        default="", description="file:line as in the packet; empty if it concerns no single place"
+    )
+    recommendation: TextField = Field(default="", description="how to address it")
+    fix: TextField = Field(default="", description="the specific action that resolves it")
+    why: TextField = Field(default="", description="the root cause")
+    ref: TextField = Field(default="", description="the file, passage of the specification or document it rests on")
 
     def prose(self) -> str:
         place = f" `{self.location}`" if self.location else ""
@@ -101,12 +105,12 @@ class Found(Part):
 class Opinion(Reply):
     """A judge's verdict with its findings."""
 
-    verdict: Verdict
-    confidence: Confidence
+    verdict: VerdictField
+    confidence: ConfidenceField
     key_insight: str = Field(description="the whole judgement in a single sentence")
-    findings: list[Found] = Field(description="every finding, the worst first; empty if there is none")
+    findings: list[ReportedFinding] = Field(description="every finding, the worst first; empty if there is none")
     recommendation: str = Field(description="the concrete next step")
-    schema_version: Version = Field(default=0, json_schema_extra={"enum": [SCHEMA_VERSION]})
+    schema_version: VersionField = Field(default=0, json_schema_extra={"enum": [SCHEMA_VERSION]})
 
     def prose(self) -> str:
         found = [f"{n}. {finding.prose()}" for n, finding in enumerate(self.findings, 1)]
@@ -114,25 +118,25 @@ class Opinion(Reply):
         return "\n\n".join([head, self.key_insight, *found, f"Recommendation: {self.recommendation}"])
 
     @classmethod
-    def differing(cls, plain: Json, n: int) -> Json:
+    def vary(cls, plain: Json, n: int) -> Json:
         return plain | {"verdict": "WARN" if n % 2 else "PASS"}
 
 
-class Objection(Part):
+class Objection(ReplyPart):
     target_judge: str = Field(description="whose claim it is")
     claim: str = Field(description="the claim that is wrong or incomplete, with its location if it has one")
     response: str = Field(description="the error in it, with the evidence")
 
 
-class Acknowledgment(Part):
+class Acknowledgment(ReplyPart):
     source_judge: str = Field(description="whose point it is")
     point: str
     impact: str = Field(description="what it strengthens or changes in your own view")
 
 
-class DebateNotes(Part):
-    revised_from: Revised = Field(default=None, description="your first verdict if you change it, else null")
-    steel_man: Text = Field(
+class DebateNotes(ReplyPart):
+    revised_from: RevisedFromField = Field(default=None, description="your first verdict if you change it, else null")
+    steel_man: TextField = Field(
         default="",
         description="the strongest form of an argument you disagree with; where all agreed, the best case against your own verdict",
     )
@@ -140,24 +144,24 @@ class DebateNotes(Part):
     acknowledgments: list[Acknowledgment] = Field(default_factory=list)
 
 
-class _Debated(Reply):
+class _DebateFields(Reply):
     """Fields that come before the verdict, so that the model reasons before it decides."""
 
-    restated: Text = Field(
+    restated: TextField = Field(
         default="", description="your first position and its key evidence, in two or three sentences"
     )
     debate_notes: DebateNotes
-    reason: Text = Field(
+    reason: TextField = Field(
         default="",
         description="the specific detail, location, error or missed case that makes you revise, or why you are not persuaded",
     )
 
 
-class SecondOpinion(Opinion, _Debated):
+class SecondOpinion(Opinion, _DebateFields):
     """The second-round verdict. Field order matters: the reasoning comes before the verdict."""
 
     @property
-    def cited(self) -> tuple[str, ...]:
+    def revision_reasons(self) -> tuple[str, ...]:
         """Return the texts that may justify a changed verdict. `restated` is left out: it predates the debate."""
         notes = self.debate_notes
         acknowledged = [text for point in notes.acknowledgments for text in (point.point, point.impact)]

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from council.replies.base import Choices, Reply, each
-from council.replies.judges import Part, Text
+from council.replies.base import Choices, Reply, one_row_per
+from council.replies.judges import ReplyPart, TextField
 from council.types import Json
 
 
-class Reason(Part):
+class Reason(ReplyPart):
     label: str = Field(description="the response's label, its letters alone")
-    why: Text = Field(default="", description="what speaks for it and what against it, in one sentence")
+    why: TextField = Field(default="", description="what speaks for it and what against it, in one sentence")
 
 
 class Ballot(Reply):
@@ -27,17 +27,20 @@ class Ballot(Reply):
 
     takes_a_position: ClassVar[bool] = False
 
-    dispute: Text = Field(
+    dispute: TextField = Field(
         default="", description="where the responses contradict each other, and which side is right; empty if nowhere"
     )
     reasons: list[Reason] = Field(
-        default_factory=list, description="each response once, as they were shown", json_schema_extra=each("label")
+        default_factory=list,
+        description="each response once, as they were shown",
+        json_schema_extra=one_row_per("label"),
     )
     order: list[str] = Field(
-        description="the labels alone, the best response first, each exactly once", json_schema_extra=each("label")
+        description="the labels alone, the best response first, each exactly once",
+        json_schema_extra=one_row_per("label"),
     )
 
-    def fits(self, choices: Choices) -> None:
+    def check_choices(self, choices: Choices) -> None:
         """Require a permutation of the labels; reasons are optional."""
         known = list(choices.get("label", ()))
         times = Counter(self.order)
@@ -49,13 +52,16 @@ class Ballot(Reply):
                 f"order has {' and '.join(wrong)}: list each of {', '.join(known)} exactly once, the best first"
             )
 
-    def why(self, label: str) -> str:
+    def reason_for(self, label: str) -> str:
         return next((reason.why for reason in self.reasons if reason.label == label), "")
 
     def prose(self) -> str:
-        rows = [f"{n}. Response {label}: {self.why(label)}".removesuffix(": ") for n, label in enumerate(self.order, 1)]
+        rows = [
+            f"{n}. Response {label}: {self.reason_for(label)}".removesuffix(": ")
+            for n, label in enumerate(self.order, 1)
+        ]
         return "\n\n".join([*filter(None, [self.dispute]), "\n".join(rows)])
 
     @classmethod
-    def differing(cls, plain: Json, n: int) -> Json:
+    def vary(cls, plain: Json, n: int) -> Json:
         return {**plain, "order": plain["order"][::-1]} if n % 2 else plain

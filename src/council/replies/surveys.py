@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from council.replies.base import Reply
-from council.replies.judges import Part, Some, Text
+from council.replies.judges import NonEmptyList, ReplyPart, TextField
 
 
-class Option(Part):
+class Option(ReplyPart):
     name: str = Field(description="a name of a few words that others could have chosen too")
-    what: Text = Field(default="", description="the option in a sentence or two")
+    what: TextField = Field(default="", description="the option in a sentence or two")
     pros: list[str]
     cons: list[str]
     assessment: str = Field(description="when it would be the right choice, and how you rate it")
@@ -19,8 +19,8 @@ class Option(Part):
         lines = [
             f"### {self.name}",
             *filter(None, [self.what]),
-            *_listed("For", self.pros),
-            *_listed("Against", self.cons),
+            *_format_list("For", self.pros),
+            *_format_list("Against", self.cons),
         ]
         return "\n".join([*lines, f"Assessment: {self.assessment}"])
 
@@ -28,8 +28,8 @@ class Option(Part):
 class Options(Reply):
     """The options a judge sees in a brainstorm."""
 
-    working: Text = Field(default="", description="the steps of the requested technique, in Markdown; else empty")
-    options: Some[Option] = Field(description="options that differ in kind")
+    working: TextField = Field(default="", description="the steps of the requested technique, in Markdown; else empty")
+    options: NonEmptyList[Option] = Field(description="options that differ in kind")
     recommendation: str = Field(description="the one you would take, and what would change your mind")
 
     def prose(self) -> str:
@@ -37,7 +37,7 @@ class Options(Reply):
         return "\n\n".join([*parts, f"Recommendation: {self.recommendation}"])
 
 
-class Facet(Part):
+class Facet(ReplyPart):
     name: str = Field(description="the facet in a few words")
     findings: list[str] = Field(description="what you find there, what it rests on and how sure you are")
 
@@ -48,7 +48,7 @@ class Facet(Part):
 class Facets(Reply):
     """A judge's findings on a subject, grouped by facet."""
 
-    facets: Some[Facet]
+    facets: NonEmptyList[Facet]
     findings: list[str] = Field(description="findings that hold across facets, the most important first")
     open_questions: list[str] = Field(
         description="open questions that would change a decision, with how to settle them"
@@ -58,19 +58,19 @@ class Facets(Reply):
     def prose(self) -> str:
         parts = [facet.prose() for facet in self.facets]
         parts += [
-            "\n".join(_listed("Findings", self.findings)),
-            "\n".join(_listed("Open questions", self.open_questions)),
+            "\n".join(_format_list("Findings", self.findings)),
+            "\n".join(_format_list("Open questions", self.open_questions)),
         ]
         return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
 
 
-class TradeOff(Part):
+class TradeOff(ReplyPart):
     option: str
     buys: str = Field(description="what it brings")
     costs: str = Field(description="what it costs or rules out")
 
 
-class Theme(Part):
+class Theme(ReplyPart):
     name: str
     findings: list[str] = Field(description="each with the judges who found it and how well it is supported")
 
@@ -91,9 +91,9 @@ class Consolidation(Reply):
         trades = [f"- **{one.option}**: {one.buys} Costs: {one.costs}" for one in self.trade_offs]
         parts = ["\n".join(["### Trade-offs", *trades])] if trades else []
         parts += ["\n".join([f"### {one.name}", *(f"- {found}" for found in one.findings)]) for one in self.themes]
-        parts += ["\n".join(_listed("Open questions", self.open_questions))]
+        parts += ["\n".join(_format_list("Open questions", self.open_questions))]
         return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
 
 
-def _listed(head: str, items: list[str]) -> list[str]:
-    return [f"{head}:", *(f"- {item}" for item in items)] if items else []
+def _format_list(heading: str, items: list[str]) -> list[str]:
+    return [f"{heading}:", *(f"- {item}" for item in items)] if items else []

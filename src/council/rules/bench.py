@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 from council.errors import UsageError
 
-MOST_AGENTS = 12
-USUAL_JUDGES = 2
+MAX_AGENTS = 12
+DEFAULT_JUDGES = 2
 DEEP_JUDGES = 3
 PROFILE_JUDGES = {"thorough": 3, "balanced": 2, "fast": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class JudgeCounts:
     """Numbers of judges and explorers. `wanted` is the number per family before the cap."""
 
     per_family: int
     families: int = 1
     explorers: int = 0
     perspectives: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    wanted: int = 0
+    dropped_perspectives: tuple[str, ...] = ()
+    requested: int = 0
 
     @property
     def judges(self) -> int:
@@ -34,11 +34,11 @@ class Bench:
         return self.judges * (1 + self.explorers)
 
     @property
-    def scaled(self) -> bool:
-        return self.per_family < self.wanted
+    def is_scaled_down(self) -> bool:
+        return self.per_family < self.requested
 
 
-def seat_bench(
+def count_judges(
     *,
     perspectives: Sequence[str] = (),
     quick: bool = False,
@@ -47,35 +47,35 @@ def seat_bench(
     debate: bool = False,
     count: int | None = None,
     explorers: int = 0,
-    usual: int = USUAL_JUDGES,
-) -> Bench:
+    default_count: int = DEFAULT_JUDGES,
+) -> JudgeCounts:
     """Compute the number of judges. `usual` applies when no flag sets a size."""
     if quick:
-        return Bench(1, wanted=1)
+        return JudgeCounts(1, requested=1)
     families = 2 if mixed else 1
-    wanted = count or max(DEEP_JUDGES if deep or mixed else usual, len(perspectives))
-    per_family = _under_the_cap(wanted, families, explorers, explicit=count is not None)
+    wanted = count or max(DEEP_JUDGES if deep or mixed else default_count, len(perspectives))
+    per_family = _apply_agent_cap(wanted, families, explorers, explicit=count is not None)
     if debate and per_family * families < 2:
         raise UsageError(
             f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
-    return Bench(per_family, families, explorers, held, dropped, wanted)
+    return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
 
 
-def _under_the_cap(wanted: int, families: int, explorers: int, *, explicit: bool) -> int:
-    room = MOST_AGENTS // (families * (1 + explorers))
-    if wanted <= room:
-        return wanted
+def _apply_agent_cap(requested: int, families: int, explorers: int, *, explicit: bool) -> int:
+    room = MAX_AGENTS // (families * (1 + explorers))
+    if requested <= room:
+        return requested
     if explicit:
-        judges = wanted * families
+        judges = requested * families
         raise UsageError(
-            f"--count={wanted} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
-            f"over the cap of {MOST_AGENTS}: lower --count to {room} or less, or lower --explorers"
+            f"--count={requested} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
+            f"over the cap of {MAX_AGENTS}: lower --count to {room} or less, or lower --explorers"
         )
     return room
 
 
-def plain_name(perspective: str) -> str:
+def slugify(name: str) -> str:
     """Return the name in lower case with hyphens: "Error paths" becomes "error-paths"."""
-    return re.sub(r"\W+", "-", perspective.lower()).strip("-")
+    return re.sub(r"\W+", "-", name.lower()).strip("-")

@@ -8,7 +8,7 @@ from typing import Any
 from council.rules.voices import Dispute
 
 
-def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) -> str:
+def compute_confidence(outcome: str, landed: Collection[str], stances: Collection[str]) -> str:
     """Return the confidence of an attacked answer: `landed` holds severities of landed issues, `stances` the attackers' verdicts."""
     if outcome == "OVERTURNED" or ("FATAL" in landed and "REJECTED" in stances):
         return "CONTESTED"
@@ -17,12 +17,12 @@ def confidence(outcome: str, landed: Collection[str], stances: Collection[str]) 
     return "HIGH"
 
 
-def general_confidence(
-    consensus: Sequence[Any], persisting: Sequence[Dispute], heard: int, asked: int, sourced: bool
+def compute_general_confidence(
+    consensus: Sequence[Any], persisting: Sequence[Dispute], answered: int, asked: int, sourced: bool
 ) -> str:
     """Return the confidence of a general answer: open disputes decide first, then consensus, then sources."""
-    if any(not one.possible for one in persisting):
+    if any(not one.is_possible for one in persisting):
         return "CONTESTED"
-    if not consensus or heard < 2:
+    if not consensus or answered < 2:
         return "LOW"
-    return "HIGH" if sourced and heard == asked and not persisting else "MEDIUM"
+    return "HIGH" if sourced and answered == asked and not persisting else "MEDIUM"

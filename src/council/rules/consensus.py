@@ -10,13 +10,13 @@ from typing import Literal
 
 from council.types import OK_STATES
 
-Word = Literal["PASS", "WARN", "FAIL"]
-Level = Literal["HIGH", "MEDIUM", "LOW"]
-Overall = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
+VerdictWord = Literal["PASS", "WARN", "FAIL"]
+ConfidenceLevel = Literal["HIGH", "MEDIUM", "LOW"]
+OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 
-SCALE: tuple[Overall, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
-LEVELS: tuple[Level, ...] = ("LOW", "MEDIUM", "HIGH")
-SAME_MIND = 0.6  # share of errors that two seats of one family have in common
+VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
+CONFIDENCE_ORDER: tuple[ConfidenceLevel, ...] = ("LOW", "MEDIUM", "HIGH")
+FAMILY_CORRELATION = 0.6  # share of errors that two seats of one family have in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Vote:
 
     seat: str
     vendor: str
-    verdict: Word
-    confidence: Level
+    verdict: VerdictWord
+    confidence: ConfidenceLevel
     state: str = "ok"
 
 
@@ -34,27 +34,27 @@ class Vote:
 class Consensus:
     """Result of the vote. `verdict` is None without votes; `holders` are the seats that voted for it."""
 
-    verdict: Overall | None = None
-    confidence: Level | None = None
-    families: Mapping[str, Word] = field(default_factory=dict)
+    verdict: OverallVerdict | None = None
+    confidence: ConfidenceLevel | None = None
+    families: Mapping[str, VerdictWord] = field(default_factory=dict)
     holders: tuple[str, ...] = ()
     weakened: tuple[str, ...] = ()  # seats whose FAIL counted as WARN for lack of evidence
 
 
-def consensus(votes: Iterable[Vote], *, mixed: bool) -> Consensus:
+def decide_by_consensus(votes: Iterable[Vote], *, mixed: bool) -> Consensus:
     """All PASS gives PASS, any FAIL gives FAIL, anything else WARN; with `mixed`, families can DISAGREE."""
-    counted = _counted(votes)
+    counted = _countable_votes(votes)
     if not counted:
         return Consensus()
-    families = {vendor: _table(vote.verdict for vote in counted if vote.vendor == vendor) for vendor in _vendors(counted)}  # fmt: skip
+    families = {vendor: _combine_verdicts(vote.verdict for vote in counted if vote.vendor == vendor) for vendor in _list_vendors(counted)}  # fmt: skip
     if mixed and {"PASS", "FAIL"} <= set(families.values()):
         holders = [vote for vote in counted if vote.verdict == families[vote.vendor] != "WARN"]
-        return _ruled("DISAGREE", holders, families)
-    verdict = _table(vote.verdict for vote in counted)
-    return _ruled(verdict, [vote for vote in counted if vote.verdict == verdict], families)
+        return _build_consensus("DISAGREE", holders, families)
+    verdict = _combine_verdicts(vote.verdict for vote in counted)
+    return _build_consensus(verdict, [vote for vote in counted if vote.verdict == verdict], families)
 
 
-def corroborated(
+def decide_by_corroboration(
     votes: Iterable[Vote], *, mixed: bool, verified: Collection[str] = (), survived: Collection[str] = ()
 ) -> Consensus:
     """Apply the consensus rule after every FAIL without evidence has become a WARN.
@@ -62,7 +62,7 @@ def corroborated(
     A FAIL counts if judges of a second family say FAIL too, or if its judge is in `verified` (has a finding at a
     verified location) or in `survived` (kept a critical finding that was challenged).
     """
-    counted = _counted(votes)
+    counted = _countable_votes(votes)
     failing = {vote.vendor for vote in counted if vote.verdict == "FAIL"}
     confirmed = len(failing) > 1
     weak = [
@@ -71,40 +71,40 @@ def corroborated(
         if vote.verdict == "FAIL" and not confirmed and vote.seat not in verified and vote.seat not in survived
     ]
     softened = [replace(vote, verdict="WARN") if vote.seat in weak else vote for vote in counted]
-    return replace(consensus(softened, mixed=mixed), weakened=tuple(weak))
+    return replace(decide_by_consensus(softened, mixed=mixed), weakened=tuple(weak))
 
 
-def capped(verdict: Overall | None, holes: Collection[object], empty: bool) -> Overall | None:
+def cap_verdict(verdict: OverallVerdict | None, holes: Collection[object], empty: bool) -> OverallVerdict | None:
     """Turn PASS into WARN if the judges did not see all material (coverage hole or empty packet)."""
     return "WARN" if verdict == "PASS" and (holes or empty) else verdict
 
 
-def effective_votes(votes: Iterable[Vote]) -> float:
+def count_effective_votes(votes: Iterable[Vote]) -> float:
     """Estimate the number of independent votes.
 
     n seats of one family count as n / (1 + (n - 1) x 0.6), because their errors correlate. Families are added as if
     they were independent, so the result is an upper estimate.
     """
-    seats = Counter(vote.vendor for vote in _counted(votes))
-    return round(sum(n / (1 + (n - 1) * SAME_MIND) for n in seats.values()), 2)
+    seats = Counter(vote.vendor for vote in _countable_votes(votes))
+    return round(sum(n / (1 + (n - 1) * FAMILY_CORRELATION) for n in seats.values()), 2)
 
 
-def converged(r1: Iterable[str], r2: Iterable[str]) -> bool:
+def has_converged(r1: Iterable[str], r2: Iterable[str]) -> bool:
     """Return whether a split first round became unanimous: a sign of possible anchoring."""
     return len(set(r1)) > 1 and len(set(r2)) == 1
 
 
 def is_weak_flip(r1_verdict: str, r2_verdict: str, *cited: str) -> bool:
     """Return whether a verdict changed without citing a location, the judge's error, or a missed test or case."""
-    return r1_verdict != r2_verdict and not any(names_something(text) for text in cited)
+    return r1_verdict != r2_verdict and not any(cites_evidence(text) for text in cited)
 
 
-def names_something(text: str) -> bool:
+def cites_evidence(text: str) -> bool:
     """Return whether the text cites something specific. A heuristic: it only sets a flag in the report, never a verdict."""
-    return any(pattern.search(text[:20_000]) for pattern in (_PLACE, _OWN_ERROR, _MISSED_CASE))
+    return any(pattern.search(text[:20_000]) for pattern in (_LOCATION, _OWN_ERROR, _MISSED_CASE))
 
 
-_PLACE = re.compile(
+_LOCATION = re.compile(
     r"[\w/.-]{1,200}\.\w{1,8}(?::|#L)\d+"  # src/auth.py:12, auth.py#L12
     r"|\b(?:lines?|ll?\.)\s*\d+"  # line 12
     r"|`[\w./:-]{1,200}\.\w{1,8}`"  # `src/auth.py`
@@ -126,23 +126,23 @@ _MISSED_CASE = re.compile(
 )
 
 
-def _counted(votes: Iterable[Vote]) -> list[Vote]:
+def _countable_votes(votes: Iterable[Vote]) -> list[Vote]:
     """Return the votes that count, sorted by seat; a truncated answer counts with LOW confidence."""
     adjusted = [replace(vote, confidence="LOW") if vote.state == "truncated" else vote for vote in votes]
     return sorted((vote for vote in adjusted if vote.state in (*OK_STATES, "truncated")), key=lambda vote: vote.seat)
 
 
-def _vendors(votes: Iterable[Vote]) -> list[str]:
+def _list_vendors(votes: Iterable[Vote]) -> list[str]:
     return sorted({vote.vendor for vote in votes})
 
 
-def _table(verdicts: Iterable[Word]) -> Word:
+def _combine_verdicts(verdicts: Iterable[VerdictWord]) -> VerdictWord:
     words = set(verdicts)
     if "FAIL" in words:
         return "FAIL"
     return "PASS" if words == {"PASS"} else "WARN"
 
 
-def _ruled(verdict: Overall, holders: list[Vote], families: Mapping[str, Word]) -> Consensus:
-    lowest = min((vote.confidence for vote in holders), key=LEVELS.index)
+def _build_consensus(verdict: OverallVerdict, holders: list[Vote], families: Mapping[str, VerdictWord]) -> Consensus:
+    lowest = min((vote.confidence for vote in holders), key=CONFIDENCE_ORDER.index)
     return Consensus(verdict, lowest, families, tuple(vote.seat for vote in holders))

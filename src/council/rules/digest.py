@@ -7,37 +7,37 @@ from typing import Any
 
 from council.types import Seat, Statement
 
-EXCERPT = 120  # words of each position
+EXCERPT_WORDS = 120  # words of each position
 
 
-def digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]]) -> str:
+def build_digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]]) -> str:
     """Build the digest from each seat's latest statement and, if the protocol asks for them, the declared stances."""
     lines = [f"## {cause}: digest of statements", "", "These statements have not been weighed against each other.", ""]
     for statement in positions.values():
         lines += [
-            f"### {_title(statement.seat)}",
+            f"### {_format_title(statement.seat)}",
             "",
-            _excerpt(statement.said),
+            _make_excerpt(statement.said),
             "",
         ]
     if tally:
         lines += ["### Tally", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally), ""]
-        lines += _dissent(tally)
+        lines += _format_dissent(tally)
     return "\n".join(lines).rstrip()
 
 
-def _title(seat: Seat) -> str:
+def _format_title(seat: Seat) -> str:
     """Return the seat's label, with its role unless both are the same."""
     same = seat.role.lower() == seat.name.lower().replace("_", " ").replace("-", " ")
     return seat.role if same else f"{seat.label} ({seat.role})" if seat.role else seat.label
 
 
-def _excerpt(text: str) -> str:
+def _make_excerpt(text: str) -> str:
     words = text.split(" ")
-    return text if len(words) <= EXCERPT else " ".join(words[:EXCERPT]) + " …"
+    return text if len(words) <= EXCERPT_WORDS else " ".join(words[:EXCERPT_WORDS]) + " …"
 
 
-def _dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
+def _format_dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
     """List the seats outside the majority; a tie has no majority and so no dissent."""
     counts: dict[str, int] = {}
     for _, stance in tally:

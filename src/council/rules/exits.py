@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-ACCESS = ("failed(auth)", "failed(quota)")
-COMPLETE, FAILED, USAGE, PARTIAL, NO_ACCESS, BUDGET, GATED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 10, 130
+ACCESS_STATES = ("failed(auth)", "failed(quota)")
+EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET, EXIT_GATED, EXIT_INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    10,
+    130,
+)
 
 
 def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
     """Return the exit code of a run. `stopped` is why it ended early; `absences` are the states of seats without an answer."""
     if stopped in ("interrupted", "cancelled"):
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     if stopped == "budget":
-        return BUDGET
+        return EXIT_BUDGET
     if status == "failed":
-        return NO_ACCESS if absences and all(state in ACCESS for state in absences) else FAILED
-    return COMPLETE if status == "complete" else PARTIAL
+        return EXIT_NO_ACCESS if absences and all(state in ACCESS_STATES for state in absences) else EXIT_FAILED
+    return EXIT_COMPLETE if status == "complete" else EXIT_PARTIAL

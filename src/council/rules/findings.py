@@ -10,17 +10,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from council.rules.consensus import Vote
-from council.rules.likeness import alike, close, tokens
-from council.rules.locations import find_file, lines_of, read_location
+from council.rules.likeness import content_words, is_similar, jaccard
+from council.rules.locations import match_file, parse_location, split_lines
 from council.types import Json
 
 __all__ = [
-    "Challenge", "Finding", "Group", "dropped", "fingerprint", "group", "inconsistent", "is_challenged", "ordered",
-    "read_finding", "read_location", "rows", "survivors", "verified_seats", "verify",
+    "Challenge",
+    "Finding",
+    "FindingGroup",
+    "build_rows",
+    "compute_fingerprint",
+    "find_dropped",
+    "find_inconsistent_judges",
+    "find_survivors",
+    "find_verified_seats",
+    "group_findings",
+    "is_challenged",
+    "parse_finding",
+    "parse_location",
+    "sort_groups",
+    "verify_finding",
 ]  # fmt: skip
 
 SEVERITIES = ("critical", "significant", "minor")  # worst first
-NEAR = 3  # lines; judges rarely name the exact same line
+MAX_LINE_DISTANCE = 3  # lines; judges rarely name the exact same line
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
 
 
@@ -44,11 +57,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FindingGroup:
     """Findings of several judges on the same problem. `lead` represents the group; all members are kept."""
 
     members: tuple[Finding, ...]
-    of: int
+    judge_count: int
     disputed: bool = False
 
     @property
@@ -56,7 +69,7 @@ class Group:
         return self.members[0]
 
     @property
-    def shown(self) -> Finding:
+    def location_member(self) -> Finding:
         """Return the member whose location is shown: the first verified one, else the lead."""
         return next((member for member in self.members if member.verified), self.lead)
 
@@ -73,8 +86,8 @@ class Group:
         return any(member.category.strip().lower() == "security" for member in self.members)
 
     @property
-    def said(self) -> str:
-        return f"found by {len(self.found_by)} of {self.of}"
+    def support(self) -> str:
+        return f"found by {len(self.found_by)} of {self.judge_count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class Challenge:
     claim: str
 
 
-def read_finding(seat: str, row: Mapping[str, Any]) -> Finding:
+def parse_finding(seat: str, row: Mapping[str, Any]) -> Finding:
     """Parse a finding of a reply, with defaults for fields that older schemas do not have."""
     location, recommendation = str(row.get("location") or "").strip(), str(row.get("recommendation") or "").strip()
     return Finding(
@@ -101,100 +114,102 @@ def read_finding(seat: str, row: Mapping[str, Any]) -> Finding:
     )
 
 
-def verify(finding: Finding, files: Mapping[str, str]) -> Finding:
+def verify_finding(finding: Finding, files: Mapping[str, str]) -> Finding:
     """Look the line up in the packet and set `verified`: True if it exists, False if not, None if no line is named."""
-    place = read_location(finding.location) or read_location(finding.ref)
+    place = parse_location(finding.location) or parse_location(finding.ref)
     if place is None:
         return replace(finding, verified=None)
-    path, line = find_file(place[0], files), place[1]
-    lines = lines_of(files[path]) if path else []
+    path, line = match_file(place[0], files), place[1]
+    lines = split_lines(files[path]) if path else []
     if not path or line > len(lines):
         return replace(finding, verified=False)
     return replace(finding, verified=True, path=path, line=line, code=lines[line - 1])
 
 
-def group(findings: Iterable[Finding], of: int) -> list[Group]:
+def group_findings(findings: Iterable[Finding], judge_count: int) -> list[FindingGroup]:
     """Group findings on the same problem: by verified location first, then by similar wording.
 
     The closest pairs are joined first and two findings of one judge are never joined by location alone, so the
     result depends neither on the order of the judges nor on chains of neighbouring lines.
     """
-    ranked = sorted(findings, key=_rank)
+    ranked = sorted(findings, key=_sort_key)
     groups_of = {n: [n] for n in range(len(ranked))}
-    for a, b, by_location in _pairs(ranked):
+    for a, b, by_location in _match_pairs(ranked):
         first, second = groups_of[a], groups_of[b]
-        if first is not second and _may_join([ranked[n] for n in first], [ranked[n] for n in second], by_location):
+        if first is not second and _can_join([ranked[n] for n in first], [ranked[n] for n in second], by_location):
             joined = first + second
             groups_of.update(dict.fromkeys(joined, joined))
     distinct = {id(members): sorted(members) for members in groups_of.values()}
-    groups = [Group(tuple(ranked[n] for n in members), of) for members in distinct.values()]
-    return sorted(groups, key=lambda one: _rank(one.lead))
+    groups = [FindingGroup(tuple(ranked[n] for n in members), judge_count) for members in distinct.values()]
+    return sorted(groups, key=lambda one: _sort_key(one.lead))
 
 
-def _rank(finding: Finding) -> tuple[Any, ...]:
+def _sort_key(finding: Finding) -> tuple[Any, ...]:
     """Sort key: severity, then verified first; the rest makes the order deterministic."""
     place = (finding.path, finding.line, finding.description, finding.seat, finding.category, finding.location)
     rest = (finding.recommendation, finding.fix, finding.why, finding.ref)
     return (SEVERITIES.index(finding.severity), not finding.verified, *place, *rest)
 
 
-def _pairs(every: Sequence[Finding]) -> list[tuple[int, int, bool]]:
+def _match_pairs(findings: Sequence[Finding]) -> list[tuple[int, int, bool]]:
     """Return the pairs of findings that may be the same problem, the most certain first."""
-    words = [tokens(finding.description) for finding in every]
+    words = [content_words(finding.description) for finding in findings]
     pairs = []
-    for a in range(len(every)):
-        for b in range(a + 1, len(every)):
-            likeness = alike(words[a], words[b])
-            by_place = _same_place(every[a], every[b]) and every[a].seat != every[b].seat
-            if by_place or close(likeness):
-                pairs.append((not by_place, -likeness, abs(every[a].line - every[b].line), a, b))
+    for a in range(len(findings)):
+        for b in range(a + 1, len(findings)):
+            likeness = jaccard(words[a], words[b])
+            by_place = _is_same_location(findings[a], findings[b]) and findings[a].seat != findings[b].seat
+            if by_place or is_similar(likeness):
+                pairs.append((not by_place, -likeness, abs(findings[a].line - findings[b].line), a, b))
     return [(a, b, not by_words) for by_words, _, _, a, b in sorted(pairs)]
 
 
-def _may_join(ours: Sequence[Finding], theirs: Sequence[Finding], by_place: bool) -> bool:
+def _can_join(first: Sequence[Finding], second: Sequence[Finding], by_location: bool) -> bool:
     """Return whether two groups can be joined: no two verified locations differ, and by location no judge occurs twice."""
-    both = [(a, b) for a in ours for b in theirs]
-    if any(a.verified and b.verified and not _same_place(a, b) for a, b in both):
+    both = [(a, b) for a in first for b in second]
+    if any(a.verified and b.verified and not _is_same_location(a, b) for a, b in both):
         return False
-    return not by_place or all(a.seat != b.seat for a, b in both)
+    return not by_location or all(a.seat != b.seat for a, b in both)
 
 
-def _same_place(a: Finding, b: Finding) -> bool:
-    return bool(a.verified and b.verified and a.path == b.path and abs(a.line - b.line) <= NEAR)
+def _is_same_location(a: Finding, b: Finding) -> bool:
+    return bool(a.verified and b.verified and a.path == b.path and abs(a.line - b.line) <= MAX_LINE_DISTANCE)
 
 
-def ordered(groups: Iterable[Group], failing: Collection[str]) -> list[Group]:
+def sort_groups(groups: Iterable[FindingGroup], failing: Collection[str]) -> list[FindingGroup]:
     """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
 
-    def place(one: Group) -> tuple[Any, ...]:
+    def sort_key(one: FindingGroup) -> tuple[Any, ...]:
         supports = one.is_security and one.severity != "minor" and not set(one.found_by).isdisjoint(failing)
-        return (not supports, SEVERITIES.index(one.severity), -len(one.found_by), *_rank(one.lead))
+        return (not supports, SEVERITIES.index(one.severity), -len(one.found_by), *_sort_key(one.lead))
 
-    return sorted(groups, key=place)
+    return sorted(groups, key=sort_key)
 
 
-def fingerprint(one: Group) -> str:
+def compute_fingerprint(one: FindingGroup) -> str:
     """Return a hash that does not change when lines are added above: it uses the code text, not the line number."""
-    words = " ".join(sorted(word for word in tokens(one.lead.description) if not word.isdigit()))
-    code = "".join(one.shown.code.split())
-    path = one.shown.path or re.sub(r"\d+", "", one.lead.location).strip().lower()
+    words = " ".join(sorted(word for word in content_words(one.lead.description) if not word.isdigit()))
+    code = "".join(one.location_member.code.split())
+    path = one.location_member.path or re.sub(r"\d+", "", one.lead.location).strip().lower()
     return hashlib.sha256("\x1f".join((path, words, code)).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def rows(groups: Iterable[Group]) -> list[Json]:
+def build_rows(groups: Iterable[FindingGroup]) -> list[Json]:
     """Return the findings as report rows; equal fingerprints get a counter by their order in the file."""
     listed = list(groups)
     marks: dict[int, str] = {}
     seen: Counter[str] = Counter()
-    for n in sorted(range(len(listed)), key=lambda n: (listed[n].shown.path, listed[n].shown.line, n)):
-        mark = fingerprint(listed[n])
+    for n in sorted(
+        range(len(listed)), key=lambda n: (listed[n].location_member.path, listed[n].location_member.line, n)
+    ):
+        mark = compute_fingerprint(listed[n])
         seen[mark] += 1
         marks[n] = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
-    return [_row(one, marks[n]) for n, one in enumerate(listed)]
+    return [_build_row(one, marks[n]) for n, one in enumerate(listed)]
 
 
-def _row(one: Group, mark: str) -> Json:
-    lead, shown = one.lead, one.shown
+def _build_row(one: FindingGroup, fingerprint: str) -> Json:
+    lead, shown = one.lead, one.location_member
     return {
         "severity": one.severity,
         "category": lead.category,
@@ -205,52 +220,56 @@ def _row(one: Group, mark: str) -> Json:
         "ref": lead.ref,
         "recommendation": lead.recommendation,
         "found_by": list(one.found_by),
-        "of": one.of,
+        "of": one.judge_count,
         "verified": bool(shown.verified),
-        "fingerprint": mark,
+        "fingerprint": fingerprint,
         "disputed": one.disputed,
     }
 
 
-def inconsistent(votes: Iterable[Vote], findings: Iterable[Finding]) -> tuple[str, ...]:
+def find_inconsistent_judges(votes: Iterable[Vote], findings: Iterable[Finding]) -> tuple[str, ...]:
     """Return the judges that said PASS and listed a critical finding. They are flagged, not changed."""
     critical = {finding.seat for finding in findings if finding.severity == "critical"}
     return tuple(vote.seat for vote in votes if vote.verdict == "PASS" and vote.seat in critical)
 
 
-def dropped(earlier: Iterable[Finding], later: Iterable[Finding]) -> list[Finding]:
+def find_dropped(earlier: Iterable[Finding], later: Iterable[Finding]) -> list[Finding]:
     """Return first-round findings that their judge does not repeat in the second round."""
     still = list(later)
-    return [finding for finding in earlier if not any(_same_matter(finding, other) for other in still)]
+    return [finding for finding in earlier if not any(_is_same_finding(finding, other) for other in still)]
 
 
-def _same_matter(a: Finding, b: Finding) -> bool:
-    return a.seat == b.seat and (_same_place(a, b) or close(alike(tokens(a.description), tokens(b.description))))
+def _is_same_finding(a: Finding, b: Finding) -> bool:
+    return a.seat == b.seat and (
+        _is_same_location(a, b) or is_similar(jaccard(content_words(a.description), content_words(b.description)))
+    )
 
 
 def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
     """Return whether a challenge targets the finding, by its wording or its location."""
-    words = tokens(finding.description)
+    words = content_words(finding.description)
     return any(
-        challenge.target == finding.seat and (_at(finding, challenge.claim) or close(alike(words, tokens(challenge.claim))))
+        challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, content_words(challenge.claim))))
         for challenge in challenges
     )  # fmt: skip
 
 
-def _at(finding: Finding, claim: str) -> bool:
-    place = read_location(claim)
+def _is_at(finding: Finding, claim: str) -> bool:
+    place = parse_location(claim)
     if place is None or not finding.verified:
         return False
-    return find_file(place[0], {finding.path: ""}) is not None and abs(place[1] - finding.line) <= NEAR
+    return match_file(place[0], {finding.path: ""}) is not None and abs(place[1] - finding.line) <= MAX_LINE_DISTANCE
 
 
-def survivors(earlier: Iterable[Finding], later: Iterable[Finding], challenges: Iterable[Challenge]) -> frozenset[str]:
+def find_survivors(
+    earlier: Iterable[Finding], later: Iterable[Finding], challenges: Iterable[Challenge]
+) -> frozenset[str]:
     """Return the judges that kept a challenged critical finding after the debate."""
     against, still = list(challenges), [finding for finding in later if finding.severity == "critical"]
-    held = (old for old in earlier if old.severity == "critical" and any(_same_matter(old, new) for new in still))
+    held = (old for old in earlier if old.severity == "critical" and any(_is_same_finding(old, new) for new in still))
     return frozenset(finding.seat for finding in held if is_challenged(finding, against))
 
 
-def verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
+def find_verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
     """Return the judges with at least one verified finding."""
     return frozenset(finding.seat for finding in findings if finding.verified)

@@ -4,63 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from council.types import Packet, PacketFile, Skipped, tokens_of
+from council.types import Packet, PacketFile, Skipped, estimate_tokens
 
-MARKER = "[cut here: the rest does not fit]"
+TRUNCATION_MARKER = "[cut here: the rest does not fit]"
 
 
 @dataclass(slots=True)
-class Window:
+class PacketWindow:
     """Tokens left in a member's context window, and the texts that did not fit."""
 
     size: int
-    left: int
+    remaining: int
     closed: bool = False
     cuts: dict[str, Skipped] = field(default_factory=dict)
 
-    def show(self, name: str, text: str) -> str:
+    def fit_text(self, name: str, text: str) -> str:
         """Return as much of a text as fits. After the first cut the window is closed, to keep the order."""
-        cost = tokens_of(name) + tokens_of(text)
-        if not self.closed and cost <= self.left:
-            self.left -= cost
+        cost = estimate_tokens(name) + estimate_tokens(text)
+        if not self.closed and cost <= self.remaining:
+            self.remaining -= cost
             return text
-        part = "" if self.closed else _cut(text, self.left - tokens_of(name))
+        part = "" if self.closed else _truncate_lines(text, self.remaining - estimate_tokens(name))
         self.closed = True
         self.cuts[name] = Skipped(name, f"does not fit the member's window ({self.size:,} tokens)", True)
         return part
 
-    def part(self, name: str, text: str) -> str:
-        return self.show(name, text) if text else ""
+    def fit_optional(self, name: str, text: str) -> str:
+        return self.fit_text(name, text) if text else ""
 
-    def file(self, file: PacketFile) -> PacketFile | None:
-        content = self.show(file.path, file.content)
+    def fit_file(self, file: PacketFile) -> PacketFile | None:
+        content = self.fit_text(file.path, file.content)
         return None if file.path in self.cuts and not content else PacketFile(file.path, content)
 
 
-def fitted(packet: Packet, tokens: int) -> Packet:
+def truncate_packet(packet: Packet, tokens: int) -> Packet:
     """Truncate a packet to a number of tokens: spec, diff, files, environment, in that order.
 
     Decisions are never cut: they are short, and the rest can be misread without them.
     """
     if packet.tokens <= tokens:
         return packet
-    window = Window(tokens, max(0, tokens - sum(map(tokens_of, packet.prior_decisions))))
-    spec = window.part(packet.spec_source or "spec", packet.spec)
-    diff = window.part("diff", packet.diff)
-    files = [window.file(file) for file in packet.files]
-    environment = window.part("environment", packet.environment)
+    window = PacketWindow(tokens, max(0, tokens - sum(map(estimate_tokens, packet.prior_decisions))))
+    spec = window.fit_optional(packet.spec_source or "spec", packet.spec)
+    diff = window.fit_optional("diff", packet.diff)
+    files = [window.fit_file(file) for file in packet.files]
+    environment = window.fit_optional("environment", packet.environment)
     return replace(
         packet, spec=spec, diff=diff, files=tuple(file for file in files if file), environment=environment,
         skipped=(*packet.skipped, *window.cuts.values()),
     )  # fmt: skip
 
 
-def _cut(text: str, tokens: int) -> str:
+def _truncate_lines(text: str, tokens: int) -> str:
     """Return the first lines that fit, followed by the marker, or "" if none fits."""
-    room = tokens - tokens_of(f"{MARKER}\n")
+    room = tokens - estimate_tokens(f"{TRUNCATION_MARKER}\n")
     kept: list[str] = []
     for line in text.splitlines(keepends=True):
-        if (room := room - tokens_of(line)) < 0:
+        if (room := room - estimate_tokens(line)) < 0:
             break
         kept.append(line)
-    return "".join([*kept, MARKER, "\n"]) if kept else ""
+    return "".join([*kept, TRUNCATION_MARKER, "\n"]) if kept else ""

@@ -12,41 +12,41 @@ from urllib.parse import urlsplit
 from council.proxies import is_loopback
 from council.settings import BUILT_IN, Provider, Settings, config_folder
 
-KEY_LIKE = re.compile("KEY|TOKEN")  # in the name of a variable that holds a key
-DATA = Path(__file__).parents[1] / "data" / "keys.toml"
+KEY_VARIABLE = re.compile("KEY|TOKEN")  # in the name of a variable that holds a key
+KEY_HOSTS_FILE = Path(__file__).parents[1] / "data" / "keys.toml"
 
 
 @cache
-def homes() -> Mapping[str, list[str]]:
+def load_key_hosts() -> Mapping[str, list[str]]:
     """Return variable → domains its key may be sent to."""
-    return tomllib.loads(DATA.read_text(encoding="utf-8"))
+    return tomllib.loads(KEY_HOSTS_FILE.read_text(encoding="utf-8"))
 
 
-def lent_keys(settings: Settings, env: Mapping[str, str]) -> list[str]:
+def find_key_leaks(settings: Settings, env: Mapping[str, str]) -> list[str]:
     """Return a warning for each variable that a project file sends to a host it does not belong to."""
     own = str(config_folder(env) / "config.toml")
-    return [line for provider in settings.providers.values() for line in _warning(provider, settings, own)]
+    return [line for provider in settings.providers.values() for line in _leak_warnings(provider, settings, own)]
 
 
-def _warning(provider: Provider, settings: Settings, own: str) -> Iterator[str]:
+def _leak_warnings(provider: Provider, settings: Settings, user_file: str) -> Iterator[str]:
     host = urlsplit(provider.base_url).hostname or ""
-    file, name = _file(provider.name, settings, own), provider.api_key_env
-    if not file or not name or _is_at_home(host, homes().get(name, [])):
+    file, name = _deciding_file(provider.name, settings, user_file), provider.api_key_env
+    if not file or not name or _is_allowed_host(host, load_key_hosts().get(name, [])):
         return
     trust = "continue only if you trust that file and that host"
-    if name in homes():
-        yield f"{file} sends the key in {name} to {host}, which is not {homes()[name][0]}: {trust}"
-    elif not KEY_LIKE.search(name):
+    if name in load_key_hosts():
+        yield f"{file} sends the key in {name} to {host}, which is not {load_key_hosts()[name][0]}: {trust}"
+    elif not KEY_VARIABLE.search(name):
         yield f"{file} sends {name} to {host} as a key, but its name does not look like a key: {trust}"
 
 
-def _file(name: str, settings: Settings, own: str) -> str:
+def _deciding_file(name: str, settings: Settings, user_file: str) -> str:
     """Return the project file that sets this provider's URL or key variable. The user's own settings are trusted."""
     said = (settings.origins.get(f"providers.{name}.{key}", "") for key in ("base_url", "api_key_env"))
-    elsewhere = (BUILT_IN, own, "environment ", "flag ")
+    elsewhere = (BUILT_IN, user_file, "environment ", "flag ")
     return next((origin for origin in said if origin and not origin.startswith(elsewhere)), "")
 
 
-def _is_at_home(host: str, endings: list[str]) -> bool:
+def _is_allowed_host(host: str, allowed: list[str]) -> bool:
     """Return whether the host is this machine or in an allowed domain."""
-    return is_loopback(host) or any(host == ending or host.endswith(f".{ending}") for ending in endings)
+    return is_loopback(host) or any(host == ending or host.endswith(f".{ending}") for ending in allowed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-CLOSE = 0.6  # share of common words; with a lower one, a claim would match its opposite
-LONGEST = 4_000  # characters read
-STOP = frozenset(
+SIMILAR_THRESHOLD = 0.6  # share of common words; with a lower one, a claim would match its opposite
+MAX_CHARS = 4_000  # characters read
+STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
         "a an and are as at be because been but by can could does for from has have here if in into is it its line lines may "
@@ -16,15 +16,15 @@ STOP = frozenset(
 )
 
 
-def tokens(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Return the words in lower case without stop words; negations are kept."""
-    return frozenset(re.findall(r"\w+", text[:LONGEST].lower())) - STOP
+    return frozenset(re.findall(r"\w+", text[:MAX_CHARS].lower())) - STOP_WORDS
 
 
-def alike(a: Set[str], b: Set[str]) -> float:
+def jaccard(a: Set[str], b: Set[str]) -> float:
     """Return shared words over all words, from 0 to 1; 0 if either is empty."""
     return len(a & b) / len(a | b) if a and b else 0.0
 
 
-def close(likeness: float) -> bool:
-    return likeness >= CLOSE
+def is_similar(similarity: float) -> bool:
+    return similarity >= SIMILAR_THRESHOLD

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.rules.bench import plain_name
+from council.rules.bench import slugify
 
-SHIPPED = Path(__file__).parents[1] / "data" / "presets"
-ORDER = (
+SHIPPED_PRESETS = Path(__file__).parents[1] / "data" / "presets"
+PRESET_ORDER = (
     "security-audit", "architecture", "research", "ops", "code-review", "plan-review", "doc-review", "retrospective",
     "product", "developer-experience",
 )  # fmt: skip
-KEYS = ("name", "persona", "focus")
-LARGEST = 256_000  # bytes
-LONGEST_NAME = 60  # used in seat names and file names
+PERSPECTIVE_KEYS = ("name", "persona", "focus")
+MAX_FILE_BYTES = 256_000  # bytes
+MAX_NAME_LENGTH = 60  # used in seat names and file names
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,123 +41,129 @@ class Preset:
     path: Path
 
     @property
-    def own(self) -> bool:
+    def is_user_defined(self) -> bool:
         """Return whether the preset comes from the user's folder."""
-        return self.path.parent != SHIPPED
+        return self.path.parent != SHIPPED_PRESETS
 
 
-def presets(folder: Path | None = None) -> tuple[str, ...]:
+def list_presets(folder: Path | None = None) -> tuple[str, ...]:
     """Return the names of all presets: shipped ones first, then those in `folder`."""
-    return tuple(_preset_files(folder))
+    return tuple(_find_preset_files(folder))
 
 
-def preset(name: str, folder: Path | None = None) -> Preset:
+def load_preset(name: str, folder: Path | None = None) -> Preset:
     """Load a preset; a file of the same name in `folder` overrides the shipped one."""
-    files = _preset_files(folder)
+    files = _find_preset_files(folder)
     wanted = name.strip().lower()
     if wanted not in files:
         near = get_close_matches(wanted, files, n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
         raise UsageError(f'unknown preset "{name}": {hint}known are {", ".join(files)}')
-    tables = _toml(files[wanted])
-    return Preset(wanted, str(tables.get("about", "")), _perspectives(tables, _file(files[wanted])), files[wanted])
+    tables = _read_toml(files[wanted])
+    return Preset(
+        wanted, str(tables.get("about", "")), _parse_perspectives(tables, _format_source(files[wanted])), files[wanted]
+    )
 
 
-def _preset_files(folder: Path | None) -> dict[str, Path]:
-    shipped = {name: SHIPPED / f"{name}.toml" for name in ORDER}
+def _find_preset_files(folder: Path | None) -> dict[str, Path]:
+    shipped = {name: SHIPPED_PRESETS / f"{name}.toml" for name in PRESET_ORDER}
     from_folder = {path.stem.lower(): path for path in sorted(folder.glob("*.toml"))} if folder else {}
     return shipped | from_folder
 
 
-def perspectives_named(names: str | Iterable[str]) -> tuple[Perspective, ...]:
+def perspectives_from_names(names: str | Iterable[str]) -> tuple[Perspective, ...]:
     """Return perspectives from names, given as a list or separated by commas. The name is also the focus."""
     listed = names.split(",") if isinstance(names, str) else list(names)
-    return _perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
+    return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
 
 
-def perspectives_file(path: Path) -> tuple[Perspective, ...]:
+def perspectives_from_file(path: Path) -> tuple[Perspective, ...]:
     """Load perspectives from a file: TOML if the suffix is `.toml`, else YAML."""
-    tables = _toml(path) if path.suffix.lower() == ".toml" else _yaml(path)
-    return _perspectives(tables, _file(path))
+    tables = _read_toml(path) if path.suffix.lower() == ".toml" else _read_yaml(path)
+    return _parse_perspectives(tables, _format_source(path))
 
 
-def _file(path: Path) -> str:
+def _format_source(path: Path) -> str:
     return f'the perspectives file "{path}"'
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if not path.is_file():  # reading a pipe would block
             raise UsageError(
-                f"{_file(path)} {'is not a file' if path.exists() else 'does not exist'}: give the path of a file"
+                f"{_format_source(path)} {'is not a file' if path.exists() else 'does not exist'}: give the path of a file"
             )
-        if path.stat().st_size > LARGEST:
-            raise UsageError(f"{_file(path)} is larger than {LARGEST // 1000} kB: shorten it")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UsageError(f"{_format_source(path)} is larger than {MAX_FILE_BYTES // 1000} kB: shorten it")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise UsageError(f"{_file(path)} cannot be read ({_first_line(error)}): save it as UTF-8 text") from None
+        raise UsageError(
+            f"{_format_source(path)} cannot be read ({_format_error(error)}): save it as UTF-8 text"
+        ) from None
 
 
-def _toml(path: Path) -> Any:
+def _read_toml(path: Path) -> Any:
     try:
-        return tomllib.loads(_text(path))
+        return tomllib.loads(_read_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{_file(path)} is not valid TOML ({_first_line(error)}): fix the syntax") from None
+        raise UsageError(f"{_format_source(path)} is not valid TOML ({_format_error(error)}): fix the syntax") from None
 
 
-def _yaml(path: Path) -> Any:
+def _read_yaml(path: Path) -> Any:
     import yaml  # type: ignore[import-untyped]  # slow to import, and few runs need it
 
-    text = _text(path)
+    text = _read_text(path)
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"{_file(path)} is not valid YAML ({_first_line(error)}): fix the syntax") from None
+        raise UsageError(f"{_format_source(path)} is not valid YAML ({_format_error(error)}): fix the syntax") from None
 
 
-def _first_line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
     return f"{problem}, line {mark.line + 1}" if mark else problem
 
 
-def _perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
+def _parse_perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
     listed = tables.get("perspectives") if isinstance(tables, Mapping) else tables
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise UsageError(
             f"{source} contains no perspectives: list them under `perspectives`, each with a name and a focus"
         )
-    perspectives = tuple(_perspective(row, n, source) for n, row in enumerate(listed, 1))
-    slugs = [plain_name(one.name) for one in perspectives]
+    perspectives = tuple(_parse_perspective(row, n, source) for n, row in enumerate(listed, 1))
+    slugs = [slugify(one.name) for one in perspectives]
     if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if slugs.count(name) > 1), None):
         raise UsageError(f'{source} names "{twice}" twice: drop one')
     return perspectives
 
 
-def _perspective(row: Any, n: int, source: str) -> Perspective:
+def _parse_perspective(row: Any, n: int, source: str) -> Perspective:
     fields = {"name": row} if isinstance(row, str) else row
     if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str):
         raise UsageError(f"{source} has no name for perspective {n}: write `name: …`")
-    name = _name(fields["name"], source)
+    name = _parse_name(fields["name"], source)
     for key, value in fields.items():
-        _check(key, value, name, source)
+        _check_entry(key, value, name, source)
     texts = {key: " ".join(fields.get(key, "").split()) for key in ("persona", "focus")}
     return Perspective(name, texts["persona"] or f"Council Member {n}", texts["focus"] or name.replace("-", " "))
 
 
-def _name(said: str, source: str) -> str:
-    name = " ".join(said.split())
-    if not any(sign.isalpha() for sign in plain_name(name)):
+def _parse_name(text: str, source: str) -> str:
+    name = " ".join(text.split())
+    if not any(sign.isalpha() for sign in slugify(name)):
         raise UsageError(f'{source}: name "{name}" has no letter: use at least one letter')
-    if len(name) > LONGEST_NAME:
-        raise UsageError(f'{source}: name "{name[:30]}…" has {len(name)} characters: use at most {LONGEST_NAME}')
+    if len(name) > MAX_NAME_LENGTH:
+        raise UsageError(f'{source}: name "{name[:30]}…" has {len(name)} characters: use at most {MAX_NAME_LENGTH}')
     return name
 
 
-def _check(key: Any, value: Any, name: str, source: str) -> None:
-    if key not in KEYS:
-        near = get_close_matches(str(key), KEYS, n=1)
+def _check_entry(key: Any, value: Any, name: str, source: str) -> None:
+    if key not in PERSPECTIVE_KEYS:
+        near = get_close_matches(str(key), PERSPECTIVE_KEYS, n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'{source} has an unknown key "{key}" in "{name}": {hint}known are {", ".join(KEYS)}')
+        raise UsageError(
+            f'{source} has an unknown key "{key}" in "{name}": {hint}known are {", ".join(PERSPECTIVE_KEYS)}'
+        )
     if not isinstance(value, str):
         raise UsageError(f'{source}: {key} of "{name}" is not a string: write it as text')

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from council.foreign import plain
+from council.foreign import strip_to_line
 from council.rules import likeness
 
-MOST = 3
-LONGEST = 500  # characters
-READ = 4_000  # characters of a question or query that are scanned
-MOST_WORDS = 12  # of a query made from the question's keywords
+MAX_QUERIES = 3
+MAX_QUERY_CHARS = 500  # characters
+MAX_SCANNED_CHARS = 4_000  # characters of a question or query that are scanned
+MAX_KEYWORDS = 12  # of a query made from the question's keywords
 YEAR = r"(?:19|20)\d\d"
 TODAY = re.compile(
     r"\b(?:today|tonight|now(?! that\b)|nowadays|at the moment|as of (?:today|now)|this (?:morning|afternoon|evening))\b",
@@ -27,7 +27,7 @@ PAST = re.compile(
     rf"\b(?:history|historical(?:ly)?|archived?|archives|(?:in|during|from|since|for|as of)\s+{YEAR})\b", re.I
 )
 # Topics that go out of date even if the question does not say "current".
-PERISHABLE = re.compile(
+TIME_SENSITIVE = re.compile(
     r"\b(?:pric(?:e|es|ed|ing)|costs? of|fees?|releas(?:e|es|ed)|versions?(?! control)|roadmap|changelog|deprecat(?:ed|ion)|end[- ]of[- ](?:life|support)"
     r"|laws?|legal(?:ly|ity)?|legislation|regulat(?:ion|ions|ory)|compliance|court|ruling|tax(?:es|ation)?|sanctions?|visas?"
     r"|stocks?|shares?|markets?|financial|inflation|(?:interest|exchange|mortgage) rates?|gdp|salar(?:y|ies)"
@@ -36,13 +36,13 @@ PERISHABLE = re.compile(
     re.I,
 )
 # Years in names, dates, ranges and numbers are kept: Windows Server 2019, 2023-05-01, CVE-2021-44228.
-STALE = re.compile(r"[(\[]?(?<![\w./:-])(?:\b(?:of|by|year)\s+)?(?P<year>20\d\d)(?![\w/:-]|\.\d)[)\]]?", re.I)
+YEAR_MENTION = re.compile(r"[(\[]?(?<![\w./:-])(?:\b(?:of|by|year)\s+)?(?P<year>20\d\d)(?![\w/:-]|\.\d)[)\]]?", re.I)
 NAMED_BY_YEAR = re.compile(
     r"\b(?:server|windows|office|studio|exchange|sharepoint|excel|autocad|edition|iso|iec|rfc|es|ecmascript|fortran|directive|c\+\+)\s*$",
     re.I,
 )
 # Words of a question that do not help a search, in addition to the general stop words.
-STOP = likeness.STOP | frozenset(
+STOP_WORDS = likeness.STOP_WORDS | frozenset(
     re.findall(
         r"\w+",
         "about all also am any being best better between both did do doing each every explain get give got had having he her him his how i just know let make me "
@@ -52,40 +52,40 @@ STOP = likeness.STOP | frozenset(
 )
 
 
-def tidied(queries: Sequence[str], question: str, year: int) -> list[str]:
+def clean_queries(queries: Sequence[str], question: str, year: int) -> list[str]:
     """Return at most three distinct one-line queries, truncated and without stale years."""
     kept: dict[str, str] = {}
     for query in queries:
-        words = cut_at_word(_of_this_year(_line(query), _line(question), year), LONGEST)
+        words = truncate_at_word(_drop_stale_years(_clean_line(query), _clean_line(question), year), MAX_QUERY_CHARS)
         if words:
             kept.setdefault(words.casefold(), words)
-    return list(kept.values())[:MOST]
+    return list(kept.values())[:MAX_QUERIES]
 
 
-def keywords(question: str) -> str:
+def extract_keywords(question: str) -> str:
     """Return the question's keywords as a query, never empty unless the question is."""
-    line = _line(question)
+    line = _clean_line(question)
     words = re.findall(r"[^\W_][\w.+#'’/&-]*[\w+#]|[^\W_]", line)
-    telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP]
-    return cut_at_word(" ".join((telling or words)[:MOST_WORDS]) or line, LONGEST)
+    telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP_WORDS]
+    return truncate_at_word(" ".join((telling or words)[:MAX_KEYWORDS]) or line, MAX_QUERY_CHARS)
 
 
-def freshness(question: str) -> str:
+def required_freshness(question: str) -> str:
     """Return the maximum age of results: none (any age), day, week, month or year."""
-    question = _line(question)
-    if not asks_for_now(question) or is_historical(question):
+    question = _clean_line(question)
+    if not asks_for_current(question) or is_historical(question):
         return "none"
     ages = {"day": TODAY, "week": WEEK, "month": MONTH}
     return next((age for age, pattern in ages.items() if pattern.search(question)), "year")
 
 
-def is_timely(question: str) -> bool:
+def is_time_sensitive(question: str) -> bool:
     """Return whether the answer goes out of date: the question asks for current facts or a changing topic."""
-    question = _line(question)
-    return asks_for_now(question) or (bool(PERISHABLE.search(question)) and not is_historical(question))
+    question = _clean_line(question)
+    return asks_for_current(question) or (bool(TIME_SENSITIVE.search(question)) and not is_historical(question))
 
 
-def asks_for_now(text: str) -> bool:
+def asks_for_current(text: str) -> bool:
     return any(pattern.search(text) for pattern in (CURRENT, MONTH, WEEK, TODAY))
 
 
@@ -93,24 +93,26 @@ def is_historical(text: str) -> bool:
     return bool(PAST.search(text))
 
 
-def cut_at_word(text: str, most: int) -> str:
+def truncate_at_word(text: str, max_chars: int) -> str:
     """Truncate text at a word boundary, or inside a word if there is no boundary."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
-    whole = text[: most + 1].rpartition(" ")[0].rstrip(" ,;:-")
-    return whole or text[:most]
+    whole = text[: max_chars + 1].rpartition(" ")[0].rstrip(" ,;:-")
+    return whole or text[:max_chars]
 
 
-def _line(text: str) -> str:
-    return plain(text.strip()[:READ])
+def _clean_line(text: str) -> str:
+    return strip_to_line(text.strip()[:MAX_SCANNED_CHARS])
 
 
-def _of_this_year(query: str, question: str, year: int) -> str:
-    if is_historical(query) or is_historical(question) or not (asks_for_now(query) or asks_for_now(question)):
+def _drop_stale_years(query: str, question: str, year: int) -> str:
+    if is_historical(query) or is_historical(question) or not (asks_for_current(query) or asks_for_current(question)):
         return query
 
-    def fresh(found: re.Match[str]) -> str:
+    def replace_year(found: re.Match[str]) -> str:
         stale = int(found["year"]) < year and not NAMED_BY_YEAR.search(query[: found.start("year")])
         return " " if stale else found[0]
 
-    return re.sub(r"\s+([,;:.?!])", r"\1", " ".join(STALE.sub(fresh, query).split())).strip(" ,;:") or query
+    return (
+        re.sub(r"\s+([,;:.?!])", r"\1", " ".join(YEAR_MENTION.sub(replace_year, query).split())).strip(" ,;:") or query
+    )

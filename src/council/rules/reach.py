@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from council.errors import ConfigError
 from council.settings import (
-    SPECIAL,
+    SPECIAL_MEMBERS,
     Model,
     Provider,
     Settings,
     catalogue,
-    command_path,
-    nearest,
-    quoted,
+    closest_match,
+    find_command,
+    quote_value,
     split_member,
 )
 
-LOCAL = "local:smollm2"  # the embedded model; never used as a fallback
-SEATED = ("local", "scripted", "cli", "pai", "human")
-NAMELESS = ("scripted", "human")  # members that need no model name
+LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
+SUPPORTED_SPECIAL = ("local", "scripted", "cli", "pai", "human")
+NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
 
@@ -35,18 +35,18 @@ class Candidate:
 def vendor_of(member: str, settings: Settings) -> str:
     """Return the vendor of a member. For a router it is the model's vendor, not the router's."""
     provider, name = split_member(member)
-    if provider not in (*SPECIAL, *settings.providers):
-        raise _unknown(member, settings)
-    if not name.strip() and provider not in NAMELESS:
+    if provider not in (*SPECIAL_MEMBERS, *settings.providers):
+        raise _unknown_member_error(member, settings)
+    if not name.strip() and provider not in NO_MODEL_NEEDED:
         form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
-        raise ConfigError(f"{quoted(member)} names no model: write {provider}:{form}")
-    if provider in SPECIAL:
+        raise ConfigError(f"{quote_value(member)} names no model: write {provider}:{form}")
+    if provider in SPECIAL_MEMBERS:
         return _special_vendor(provider, name)
     own = settings.providers[provider].vendor
-    return _behind(name, own) if provider == "openrouter" else own
+    return _routed_vendor(name, own) if provider == "openrouter" else own
 
 
-def _behind(name: str, router: str) -> str:
+def _routed_vendor(name: str, router: str) -> str:
     known = catalogue().find(name)
     return known.vendor if known else name.partition("/")[0] if "/" in name else router
 
@@ -58,20 +58,20 @@ def _special_vendor(kind: str, name: str) -> str:
     return name.partition(":")[0] if kind == "pai" else kind
 
 
-def _unknown(member: str, settings: Settings) -> ConfigError:
+def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
     provider, _ = split_member(member)
     if not provider:
-        close = nearest(member, catalogue().known_as)
+        close = closest_match(member, catalogue().canonical_names)
         return ConfigError(
-            f"unknown model {quoted(member)}: did you mean {quoted(close)}? Or write it as provider:model"
+            f"unknown model {quote_value(member)}: did you mean {quote_value(close)}? Or write it as provider:model"
         )
-    known = ", ".join([*settings.providers, *SEATED])
+    known = ", ".join([*settings.providers, *SUPPORTED_SPECIAL])
     return ConfigError(
-        f"unknown provider {quoted(provider)} in {quoted(member)}: use one of {known}, or add [providers.{provider}]"
+        f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {known}, or add [providers.{provider}]"
     )
 
 
-def resolve(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Return the member as `provider:model`; a short name gets its first available provider."""
     provider, name = split_member(member)
     if provider:
@@ -79,53 +79,55 @@ def resolve(member: str, settings: Settings, env: Mapping[str, str]) -> str:
         return member
     model = catalogue().find(name)
     if model is None:
-        raise _unknown(member, settings)
-    return reached(model, settings, env) or _unreached(model, settings)
+        raise _unknown_member_error(member, settings)
+    return find_available_member(model, settings, env) or _raise_no_provider(model, settings)
 
 
-def _unreached(model: Model, settings: Settings) -> str:
+def _raise_no_provider(model: Model, settings: Settings) -> str:
     keys = ", ".join(
         settings.providers[provider].api_key_env for provider in model.ids if provider in settings.providers
     )
     raise ConfigError(
-        f"no provider of {quoted(model.name)} is available: set one of {keys or 'OLLAMA_HOST'}, or choose another member"
+        f"no provider of {quote_value(model.name)} is available: set one of {keys or 'OLLAMA_HOST'}, or choose another member"
     )
 
 
-def seatable(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+def require_available(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Resolve a member that was chosen by name; raise ConfigError if its key or command is missing."""
-    found = resolve(member, settings, env)
-    if why := hindrance(found, settings, env):
+    found = resolve_member(member, settings, env)
+    if why := unavailable_reason(found, settings, env):
         raise ConfigError(why)
     return found
 
 
-def hindrance(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Return why a member is unavailable, or "" if no reason is known without calling it."""
     if (agent := _missing_command(member, env)) is not None:
-        return _no_command(member, agent)
+        return _missing_command_reason(member, agent)
     provider = settings.providers.get(split_member(member)[0])
     if provider is None or _has_key(provider, env):
         return ""
-    return f"no API key for {quoted(member)}: set {provider.api_key_env}, or choose another member"
+    return f"no API key for {quote_value(member)}: set {provider.api_key_env}, or choose another member"
 
 
 def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
     """Return the command-line agent that a member needs and that is not on PATH."""
     kind, name = split_member(member)
     agent = name.partition(":")[0]
-    known = kind != "cli" or (agent in catalogue().commands and command_path(agent, env) is not None)
+    known = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
     return None if known else agent
 
 
-def _no_command(member: str, agent: str) -> str:
+def _missing_command_reason(member: str, agent: str) -> str:
     if agent not in catalogue().commands:
         known = ", ".join(f"cli:{name}" for name in catalogue().commands)
-        return f"{quoted(member)} is not a supported command-line agent: use one of {known}"
-    return f"{quoted(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
+        return f"{quote_value(member)} is not a supported command-line agent: use one of {known}"
+    return (
+        f"{quote_value(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
+    )
 
 
-def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
+def find_available_member(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
     """Return the member that reaches this model through its first available provider, or None."""
     open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
     provider = next(open_now, None)
@@ -134,51 +136,51 @@ def reached(model: Model, settings: Settings, env: Mapping[str, str]) -> str | N
 
 def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
     """Return whether the provider's key is set; a provider without a key must be configured explicitly."""
-    return _has_key(provider, env) and (bool(provider.api_key_env) or settings.given(f"providers.{provider.name}"))
+    return _has_key(provider, env) and (bool(provider.api_key_env) or settings.is_set(f"providers.{provider.name}"))
 
 
 def _has_key(provider: Provider, env: Mapping[str, str]) -> bool:
     return not provider.api_key_env or bool(env.get(provider.api_key_env, "").strip())
 
 
-def available(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the available members, best first: [models], each vendor's strongest model, members of [seats]."""
-    named = [*_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
-    seated = [*_callable(_seated(settings), settings, env)]
+    named = [*_iter_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
+    seated = [*_iter_callable(_configured_members(settings), settings, env)]
     spoken_of = {split_member(member)[0] for member in (*named, *seated)}
-    families = (member for member in _families(settings, env) if _sure(member, settings, spoken_of))
+    families = (member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, spoken_of))
     others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli", "pai"))
-    members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL]
+    members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL_MEMBER]
     alone = [member for member in seated if split_member(member)[0] == "scripted"]
     return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
 
 
-def _seated(settings: Settings) -> list[str]:
+def _configured_members(settings: Settings) -> list[str]:
     return [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
 
 
-def _sure(member: str, settings: Settings, spoken_of: set[str]) -> bool:
+def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) -> bool:
     """Return False for a guessed model of a keyless provider when the settings name another model there."""
     provider = split_member(member)[0]
-    return bool(settings.providers[provider].api_key_env) or provider not in spoken_of
+    return bool(settings.providers[provider].api_key_env) or provider not in named_providers
 
 
-def _callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     for member in members:
         provider, name = split_member(member)
         if not provider:
             model = catalogue().find(name)
-            found = reached(model, settings, env) if model else resolve(member, settings, env)
+            found = find_available_member(model, settings, env) if model else resolve_member(member, settings, env)
         elif _missing_command(member, env) is not None:
             found = None
         else:
-            endpoint = settings.providers.get(resolve(member, settings, env).partition(":")[0])
+            endpoint = settings.providers.get(resolve_member(member, settings, env).partition(":")[0])
             found = member if endpoint is None or _has_key(endpoint, env) else None
         if found:
             yield found
 
 
-def _families(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     for tiers in catalogue().tiers.values():
-        if member := reached(catalogue().models[tiers["strong"]], settings, env):
+        if member := find_available_member(catalogue().models[tiers["strong"]], settings, env):
             yield member

@@ -9,20 +9,20 @@ from itertools import combinations, pairwise
 
 from council.types import Json
 
-BUDGETS = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
+WORD_LIMITS = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
 ARTICLES = ("a", "an", "the", "The")  # the A of "vendor A" is not an article
 # Words that negate or qualify a recommendation: with one more of them it is a different recommendation.
-TURNS = frozenset(
+QUALIFIER_WORDS = frozenset(
     (
         "not", "no", "never", "nothing", "none", "nobody", "without", "instead", "against", "except", "but", "only",
         "unless", "until", "if", "when", "later", "dont", "doesnt", "cannot", "cant", "wont", "after", "before", "once",
         "then", "or", "and", "half", "part", "partly", "partially", "some", "most", "pilot", "trial",
     )
 )  # fmt: skip
-NOTHING = re.compile(
+NO_EVIDENCE = re.compile(
     r"(?:none|nothing|no|nil|n/?a|not applicable|unchanged|no (?:change|evidence|new \w+)|empty)?", re.IGNORECASE
 )
-CROWD = re.compile(
+MAJORITY_APPEAL = re.compile(
     r"(?:because )?(?:(?:all|both|most|two) (?:of )?)?(?:the |my )?"
     r"(?:(?:other )?advisors|others?|majority|rest|everyone(?: else)?|everybody|all|both|group|council|consensus)"
     r"(?: (?:also|now|all|both|clearly))* (?:agrees?|holds?|sees?|thinks?|says?|said|prefers?|believes?|recommends?|wants?|favou?rs?|is|are)"
@@ -47,24 +47,24 @@ def stage(n: int, rounds: int) -> str:
     return "opening" if n == 1 else "final" if n == rounds else "rebuttal"
 
 
-def budget(n: int, rounds: int) -> tuple[int, int]:
+def word_limits(n: int, rounds: int) -> tuple[int, int]:
     """Return the minimum and maximum words of a round."""
-    return BUDGETS[stage(n, rounds)]
+    return WORD_LIMITS[stage(n, rounds)]
 
 
-def is_long(text: str, most: int) -> bool:
+def is_long(text: str, max_words: int) -> bool:
     """Return whether the text has over twice its word limit."""
-    return len(text.split()) > 2 * most
+    return len(text.split()) > 2 * max_words
 
 
-def unanimous(stances: Sequence[Stance]) -> bool:
+def is_unanimous(stances: Sequence[Stance]) -> bool:
     """Return whether two or more seats have the same stance and choice, all with HIGH confidence."""
     if len(stances) < 2 or any(one.confidence != "HIGH" or one.stance == "undecided" for one in stances):
         return False
-    return not any(_differ(one, other) for one, other in combinations(stances, 2))
+    return not any(_stances_differ(one, other) for one, other in combinations(stances, 2))
 
 
-def _differ(one: Stance, other: Stance) -> bool:
+def _stances_differ(one: Stance, other: Stance) -> bool:
     return one.stance != other.stance or not _same_choice(one.choice, other.choice)
 
 
@@ -73,47 +73,53 @@ def _same_choice(a: str, b: str) -> bool:
 
     Similarity is not enough: a single word can be another vendor.
     """
-    one, other = _words(a), _words(b)
+    one, other = _choice_words(a), _choice_words(b)
     if not one or not other:
         return one == other
     more = one ^ other
-    return (one <= other or other <= one) and not more & TURNS and not any(map(str.isdigit, more))
+    return (one <= other or other <= one) and not more & QUALIFIER_WORDS and not any(map(str.isdigit, more))
 
 
-def _words(choice: str) -> frozenset[str]:
+def _choice_words(choice: str) -> frozenset[str]:
     said = re.findall(r"\w+", re.sub(r"['’]", "", choice))
     return frozenset(word.lower() for word in said if word not in ARTICLES)
 
 
-def changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
+def stance_changes(rounds: Sequence[Mapping[str, Stance]]) -> list[Json]:
     """Return every change of stance between a seat's rounds, with its evidence or as a weak flip."""
     found = []
     for seat in dict.fromkeys(name for held in rounds for name in held):
         said = [(n, held[seat]) for n, held in enumerate(rounds, 1) if seat in held]
-        found += [_change(n, before, after) for (_, before), (n, after) in pairwise(said) if _differ(before, after)]
+        found += [
+            _change_json(n, before, after)
+            for (_, before), (n, after) in pairwise(said)
+            if _stances_differ(before, after)
+        ]
     return found
 
 
-def _change(n: int, before: Stance, after: Stance) -> Json:
+def _change_json(n: int, before: Stance, after: Stance) -> Json:
     return {
-        "seat": after.seat, "round": n, "from": _stand(before), "to": _stand(after), "changed": True,
-        "reason": after.evidence, "weak": not cites(after.evidence),
+        "seat": after.seat, "round": n, "from": _describe_stance(before), "to": _describe_stance(after), "changed": True,
+        "reason": after.evidence, "weak": not cites_evidence(after.evidence),
     }  # fmt: skip
 
 
-def held(stances: Mapping[str, Stance]) -> dict[str, str]:
+def describe_stances(stances: Mapping[str, Stance]) -> dict[str, str]:
     """Describe each seat's stance, with the same wording for equal stances."""
     told: dict[str, str] = {}
     for seat, one in stances.items():
-        told[seat] = next((told[name] for name in told if not _differ(one, stances[name])), _stand(one))
+        told[seat] = next(
+            (told[name] for name in told if not _stances_differ(one, stances[name])), _describe_stance(one)
+        )
     return told
 
 
-def cites(evidence: str) -> bool:
+def cites_evidence(evidence: str) -> bool:
     """Return whether a fact or an argument is named; agreement of the others is neither."""
     said = evidence.strip(" \t\n.-–—_*\"'()")
-    return not (NOTHING.fullmatch(said) or CROWD.fullmatch(said))
+    return not (NO_EVIDENCE.fullmatch(said) or MAJORITY_APPEAL.fullmatch(said))
 
 
-def _stand(one: Stance) -> str:
+def _describe_stance(one: Stance) -> str:
     return f"{one.stance}: {one.choice}" if one.choice else one.stance

@@ -6,12 +6,12 @@ import re
 import unicodedata
 from functools import cache
 
-from council.rules.likeness import tokens
+from council.rules.likeness import content_words
 
 ARTICLES = frozenset(("a", "an", "the"))
 NO_PLURAL = frozenset(("https", "news", "windows"))  # not plurals
-_ES = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
-_EMPTY = frozenset(  # words that say nothing about the topic
+_ES_PLURAL = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
+_FILLER_WORDS = frozenset(  # words that say nothing about the topic
     re.findall(
         r"\w+",
         "all always any anyone argument assertion avoid belief believe cannot case claim common commonly d did do don "
@@ -31,31 +31,31 @@ _NEGATION = re.compile(
 def topic_key(topic: str) -> str:
     """Return a comparison key that ignores case, punctuation, articles and plural; C, C++ and C# stay different."""
     text = unicodedata.normalize("NFKC", topic).casefold()
-    words = [word for word in "".join(map(_plain, text)).split() if word.strip("#")]
+    words = [word for word in "".join(map(_normalize_char, text)).split() if word.strip("#")]
     named = [word for word in words[:-1] if word not in ARTICLES] + words[-1:]  # keep the A of "vitamin A"
-    return " ".join(map(singular, named)) or topic.strip().casefold()
+    return " ".join(map(singularize, named)) or topic.strip().casefold()
 
 
-def singular(word: str) -> str:
+def singularize(word: str) -> str:
     if len(word) < 4 or not word.endswith("s") or word.endswith("ss") or word in NO_PLURAL:
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
-    return word[:-2] if _ES.search(word) else word[:-1]
+    return word[:-2] if _ES_PLURAL.search(word) else word[:-1]
 
 
-def gist(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the content words; "caching" and "caches" have the same stem."""
-    return frozenset(map(_stem, tokens(text) - _EMPTY))
+    return frozenset(map(_stem, content_words(text) - _FILLER_WORDS))
 
 
-def sign(text: str) -> int:
+def polarity(text: str) -> int:
     """Return -1 for an odd number of negations, else 1."""
     return -1 if len(_NEGATION.findall(text.replace("’", "'"))) % 2 else 1
 
 
 def _stem(word: str) -> str:
-    word = singular(word)
+    word = singularize(word)
     for ending in ("ing", "ed", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -63,7 +63,7 @@ def _stem(word: str) -> str:
 
 
 @cache
-def _plain(char: str) -> str:
+def _normalize_char(char: str) -> str:
     """Replace punctuation by a space and drop apostrophes; keep currency and comparison symbols."""
     kind = unicodedata.category(char)
     if char in "'’ʼ" or kind == "Cf":

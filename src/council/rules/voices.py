@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-GROUNDS = 5  # minimum words of a concession with grounds, including the word CONCEDE
+MIN_GROUNDS_WORDS = 5  # minimum words of a concession with grounds, including the word CONCEDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class SeatAnswer:
     """One seat's answer in a round."""
 
     seat: str
@@ -52,10 +52,10 @@ class Dispute:
         return tuple(dict.fromkeys(side.seat for side in self.positions))
 
     @property
-    def possible(self) -> bool:
+    def is_possible(self) -> bool:
         return self.how == "possible"
 
-    def told(self) -> str:
+    def format_positions(self) -> str:
         """Return each seat's stance on one line."""
         return ", ".join(f"{side.seat} {side.stance}" for side in self.positions)
 
@@ -76,6 +76,6 @@ class Move:
     confidence: float = 0.5  # in its current claim
 
     @property
-    def weak(self) -> bool:
+    def is_weak(self) -> bool:
         """Whether it is a concession without grounds."""
-        return self.word == "CONCEDE" and len(self.text.split()) < GROUNDS
+        return self.word == "CONCEDE" and len(self.text.split()) < MIN_GROUNDS_WORDS

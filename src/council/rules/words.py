@@ -6,32 +6,32 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
-START, END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
-NO_PROSE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
+WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
+WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
+CODE_OR_PATH = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
 
 
-def as_pattern(phrase: str) -> str:
-    return GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
+def phrase_pattern(phrase: str) -> str:
+    return WORD_GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
 
 
 @cache
-def finder(phrases: tuple[str, ...]) -> re.Pattern[str]:
+def compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """Compile a pattern for any of the phrases, longest first."""
-    choices = "|".join(as_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-    return re.compile(f"{START}(?:{choices}){END}", re.IGNORECASE)
+    choices = "|".join(phrase_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
 
 
-def masked(text: str, exceptions: Iterable[str]) -> str:
+def mask_text(text: str, exceptions: Iterable[str]) -> str:
     """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
-    return _exception(tuple(exceptions)).sub(_blank, NO_PROSE.sub(_blank, text))
+    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, CODE_OR_PATH.sub(_blank_match, text))
 
 
 @cache
-def _exception(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    choices = "|".join(phrase.replace(" ", GAP) for phrase in phrases)
-    return re.compile(f"{START}(?:{choices}){END}", re.IGNORECASE)
+def _compile_exceptions(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    choices = "|".join(phrase.replace(" ", WORD_GAP) for phrase in phrases)
+    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
 
 
-def _blank(found: re.Match[str]) -> str:
+def _blank_match(found: re.Match[str]) -> str:
     return "\0" * len(found.group())

@@ -9,55 +9,55 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from council.errors import SearchNotEnabled, UsageError
-from council.foreign import one_line
-from council.settings import Settings, quoted
+from council.foreign import redact_line
+from council.settings import Settings, quote_value
 
-KEYS = {"tavily": "TAVILY_API_KEY", "brave": "BRAVE_SEARCH_API_KEY"}
-KNOWN = {"tavily": "", "brave": "", "searxng": "", "files": ""}
-OFF = "General Council is not enabled."
-ELSE = "or search your own documents with --search files:FOLDER, or skip research with --no-search"
+KEY_VARIABLES = {"tavily": "TAVILY_API_KEY", "brave": "BRAVE_SEARCH_API_KEY"}
+PROVIDERS = {"tavily": "", "brave": "", "searxng": "", "files": ""}
+NOT_ENABLED_PREFIX = "General Council is not enabled."
+ALTERNATIVES = "or search your own documents with --search files:FOLDER, or skip research with --no-search"
 NOT_ENABLED = (
-    f"{OFF} It needs a search provider, and none is configured: set {KEYS['tavily']} or {KEYS['brave']}, "
-    f"or use SearXNG with --search http://ADDRESS, {ELSE}"
+    f"{NOT_ENABLED_PREFIX} It needs a search provider, and none is configured: set {KEY_VARIABLES['tavily']} or {KEY_VARIABLES['brave']}, "
+    f"or use SearXNG with --search http://ADDRESS, {ALTERNATIVES}"
 )
 
 
-def chosen(said: str | None, settings: Settings, env: Mapping[str, str], folder: Path = Path()) -> str | None:
+def resolve_search(choice: str | None, settings: Settings, env: Mapping[str, str], folder: Path = Path()) -> str | None:
     """Return the search provider as one word: tavily, brave, searxng:ADDRESS or files:FOLDER; None if none is enabled.
 
     `said` is the value of --search. FOLDER is relative to `folder`, the run's folder.
     """
-    meant = said if said is not None else settings.search.get("provider")
+    meant = choice if choice is not None else settings.search.get("provider")
     if meant is None:
-        return next((name for name, key in KEYS.items() if env.get(key, "").strip()), None)
-    name, value = parted(str(meant))
-    if name in KEYS:
-        return _keyed(name, value, env)
-    return _searxng(value, settings) if name == "searxng" else _files(value, settings, folder)
+        return next((name for name, key in KEY_VARIABLES.items() if env.get(key, "").strip()), None)
+    name, value = split_search(str(meant))
+    if name in KEY_VARIABLES:
+        return _resolve_keyed(name, value, env)
+    return _resolve_searxng(value, settings) if name == "searxng" else _resolve_files(value, settings, folder)
 
 
-def parted(word: str) -> tuple[str, str]:
+def split_search(word: str) -> tuple[str, str]:
     """Split a --search value into provider name and argument."""
     word = word.strip()
     if word.lower().startswith(("http://", "https://")):
         return "searxng", word
     name, _, value = word.partition(":")
-    if name.strip().lower() in KNOWN:
+    if name.strip().lower() in PROVIDERS:
         return name.strip().lower(), value.strip()
-    near = get_close_matches(name.strip().lower(), KNOWN, n=1)
-    hint = f": did you mean {quoted(near[0])}? Use" if near else ": use"
+    near = get_close_matches(name.strip().lower(), PROVIDERS, n=1)
+    hint = f": did you mean {quote_value(near[0])}? Use" if near else ": use"
     raise UsageError(
-        f"--search {quoted(one_line(word))} is not a known search provider{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
+        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
     )
 
 
-def address_of(name: str, settings: Settings) -> str:
+def provider_url(name: str, settings: Settings) -> str:
     """Return [search] base_url if it belongs to this provider, so that no key is sent to another provider."""
     own = settings.search.get("provider") in (None, name)
     return str(settings.search.get("base_url") or "") if own else ""
 
 
-def place(value: str, folder: Path) -> Path:
+def resolve_folder(value: str, folder: Path) -> Path:
     """Return the absolute folder that `files:` searches."""
     try:
         return Path(os.path.normpath(folder.absolute() / Path(value).expanduser()))
@@ -65,51 +65,57 @@ def place(value: str, folder: Path) -> Path:
         return folder.absolute() / value
 
 
-def _keyed(name: str, value: str, env: Mapping[str, str]) -> str:
+def _resolve_keyed(name: str, value: str, env: Mapping[str, str]) -> str:
     if value:
-        raise UsageError(f"--search {name} takes no value: set its key in {KEYS[name]}")
-    if not env.get(KEYS[name], "").strip():
-        raise SearchNotEnabled(f"{OFF} The search provider {quoted(name)} has no key: set {KEYS[name]}, {ELSE}")
+        raise UsageError(f"--search {name} takes no value: set its key in {KEY_VARIABLES[name]}")
+    if not env.get(KEY_VARIABLES[name], "").strip():
+        raise SearchNotEnabled(
+            f"{NOT_ENABLED_PREFIX} The search provider {quote_value(name)} has no key: set {KEY_VARIABLES[name]}, {ALTERNATIVES}"
+        )
     return name
 
 
-def _searxng(value: str, settings: Settings) -> str:
-    address = value or address_of("searxng", settings)
+def _resolve_searxng(value: str, settings: Settings) -> str:
+    address = value or provider_url("searxng", settings)
     if not address:
         raise SearchNotEnabled(
-            f'{OFF} The search provider "searxng" has no address: use --search searxng:http://ADDRESS or set base_url in [search], {ELSE}'
+            f'{NOT_ENABLED_PREFIX} The search provider "searxng" has no address: use --search searxng:http://ADDRESS or set base_url in [search], {ALTERNATIVES}'
         )
-    return f"searxng:{_sound_address(address)}"
+    return f"searxng:{_check_url(address)}"
 
 
-def _sound_address(address: str) -> str:
+def _check_url(address: str) -> str:
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError:
         good = False
     if not good or any(char.isspace() for char in address):
-        raise UsageError(f"--search {quoted(one_line(address))} is not a valid address: write it as http://HOST:PORT")
+        raise UsageError(
+            f"--search {quote_value(redact_line(address))} is not a valid address: write it as http://HOST:PORT"
+        )
     if "@" in parts.netloc:
         raise UsageError("--search has an address with a password, which the plan would show: remove the password")
     return address.partition("?")[0].partition("#")[0].rstrip("/").removesuffix("/search").rstrip("/")
 
 
-def _files(value: str, settings: Settings, folder: Path) -> str:
+def _resolve_files(value: str, settings: Settings, folder: Path) -> str:
     said = value or str(settings.search.get("folder") or "")
     if not said:
         raise SearchNotEnabled(
-            f'{OFF} The search provider "files" has no folder: use --search files:FOLDER or set folder in [search], '
+            f'{NOT_ENABLED_PREFIX} The search provider "files" has no folder: use --search files:FOLDER or set folder in [search], '
             "or skip research with --no-search"
         )
-    there = place(said, folder)
-    if trouble := _no_folder(there):
-        raise UsageError(f"{'--search files' if value else '[search] folder'} is {quoted(one_line(said))}: {trouble}")
+    there = resolve_folder(said, folder)
+    if trouble := _folder_problem(there):
+        raise UsageError(
+            f"{'--search files' if value else '[search] folder'} is {quote_value(redact_line(said))}: {trouble}"
+        )
     inside = there.is_relative_to(folder.absolute())
     return f"files:{there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()}"
 
 
-def _no_folder(there: Path) -> str:
+def _folder_problem(there: Path) -> str:
     """Return why this folder cannot be searched, or ""."""
     try:
         if there.is_dir():

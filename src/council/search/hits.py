@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-Admit = Callable[[Path], str | None]  # returns a file's text, or None if it must not be shown
+ReadFile = Callable[[Path], str | None]  # returns a file's text, or None if it must not be shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,20 @@ class Hit:
     title: str
     url: str
     snippet: str
-    at: str = ""
+    position: str = ""
 
 
-class Trouble(Exception):
+class SearchError(Exception):
     """Failed search. `again`: a retry after `wait` seconds may succeed."""
 
-    def __init__(self, why: str, *, again: bool = False, wait: float = 0.0) -> None:
-        super().__init__(why)
-        self.why = why
-        self.again = again
-        self.wait = wait
+    def __init__(self, reason: str, *, retryable: bool = False, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
 
 
-class Finder(Protocol):
+class SearchProvider(Protocol):
     """Search provider. `remarks` lists limits of the last searches, such as skipped files."""
 
     name: str
@@ -38,6 +38,6 @@ class Finder(Protocol):
     @property
     def remarks(self) -> Sequence[str]: ...
 
-    async def find(self, query: str, most: int, freshness: str) -> list[Hit]: ...
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]: ...
 
     async def close(self) -> None: ...

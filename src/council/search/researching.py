@@ -7,100 +7,121 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from council.foreign import cut, plain
-from council.search.hits import Finder, Hit, Trouble
-from council.search.scan import scan, scan_address
+from council.foreign import strip_to_line, truncate
+from council.search.hits import Hit, SearchError, SearchProvider
+from council.search.scan import scan_text, scan_url
 from council.types import Json
 
-MOST = 10  # results of a query
-TITLE, SNIPPET = 200, 600  # characters
-NOTHING = "no results"
+MAX_RESULTS = 10  # results of a query
+MAX_TITLE_CHARS, MAX_SNIPPET_CHARS = 200, 600  # characters
+NO_RESULTS = "no results"
 # Query parameters that only track visitors.
-TRACKING = {"gclid", "dclid", "fbclid", "msclkid", "yclid", "gbraid", "wbraid", "igshid", "mc_cid", "mc_eid", "ref_src", "_ga", "_hsenc", "_hsmi", "srsltid"}  # fmt: skip
+TRACKING_PARAMS = {"gclid", "dclid", "fbclid", "msclkid", "yclid", "gbraid", "wbraid", "igshid", "mc_cid", "mc_eid", "ref_src", "_ga", "_hsenc", "_hsmi", "srsltid"}  # fmt: skip
 
-Found = list[Hit] | Trouble
+QueryResult = list[Hit] | SearchError
 
 
 async def research(
-    finder: Finder, queries: Sequence[str], *, most: int, freshness: str = "none", seconds: float = 15.0
+    provider: SearchProvider,
+    queries: Sequence[str],
+    *,
+    max_results: int,
+    freshness: str = "none",
+    seconds: float = 15.0,
 ) -> list[Json]:
     """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
 
     A provider's general remarks are rows with `remark: True`.
     """
-    most = min(max(1, most), MOST)
-    asked = [_searched(finder, query, most, freshness, seconds, turn) for turn, query in enumerate(queries, 1)]
+    max_results = min(max(1, max_results), MAX_RESULTS)
+    asked = [
+        _search_with_retry(provider, query, max_results, freshness, seconds, turn)
+        for turn, query in enumerate(queries, 1)
+    ]
     found = list(zip(queries, await asyncio.gather(*asked), strict=True))
-    remarks = [{"query": finder.name, "why": plain(one), "remark": True} for one in finder.remarks] if queries else []
-    return [*_rows(found, most), *_whys(found), *remarks]
+    remarks = (
+        [{"query": provider.name, "why": strip_to_line(one), "remark": True} for one in provider.remarks]
+        if queries
+        else []
+    )
+    return [*_result_rows(found, max_results), *_failure_rows(found), *remarks]
 
 
-async def _searched(finder: Finder, query: str, most: int, freshness: str, seconds: float, turn: int) -> Found:
+async def _search_with_retry(
+    provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float, turn: int
+) -> QueryResult:
     """Search with one retry; if nothing matches the freshness, search results of any age."""
-    found = await _tried(finder, query, most, freshness, seconds)
-    if isinstance(found, Trouble) and found.again:
-        await asyncio.sleep(found.wait * turn)  # stagger the retries of parallel queries
-        found = await _tried(finder, query, most, freshness, seconds)
+    found = await _search_once(provider, query, max_results, freshness, seconds)
+    if isinstance(found, SearchError) and found.retryable:
+        await asyncio.sleep(found.retry_after * turn)  # stagger the retries of parallel queries
+        found = await _search_once(provider, query, max_results, freshness, seconds)
     if found == [] and freshness != "none":
-        older = await _tried(finder, query, most, "none", seconds)
-        return [] if isinstance(older, Trouble) else older
+        older = await _search_once(provider, query, max_results, "none", seconds)
+        return [] if isinstance(older, SearchError) else older
     return found
 
 
-async def _tried(finder: Finder, query: str, most: int, freshness: str, seconds: float) -> Found:
+async def _search_once(
+    provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float
+) -> QueryResult:
     try:
         async with asyncio.timeout(seconds):
-            return await finder.find(query, most, freshness)
-    except Trouble as trouble:
+            return await provider.search(query, max_results, freshness)
+    except SearchError as trouble:
         return trouble
     except TimeoutError:
-        return Trouble(f"{finder.name} did not answer within {seconds:g} s", again=True)
+        return SearchError(f"{provider.name} did not answer within {seconds:g} s", retryable=True)
     except Exception as error:  # a search failure must not stop the run
-        return Trouble(f"{finder.name} failed unexpectedly ({type(error).__name__})")
+        return SearchError(f"{provider.name} failed unexpectedly ({type(error).__name__})")
 
 
-def _rows(found: Sequence[tuple[str, Found]], most: int) -> Iterator[Json]:
+def _result_rows(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[Json]:
     seen: set[tuple[str, str]] = set()
-    for query, hit in _in_turn(found, most):
-        if (place := (normalised(hit.url), hit.at)) not in seen:
+    for query, hit in _interleave(results, max_results):
+        if (place := (normalise_url(hit.url), hit.position)) not in seen:
             seen.add(place)
-            yield _row(query, hit)
+            yield _format_row(query, hit)
 
 
-def _in_turn(found: Sequence[tuple[str, Found]], most: int) -> Iterator[tuple[str, Hit]]:
+def _interleave(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[tuple[str, Hit]]:
     """Yield the first result of every query, then the second of every query, and so on."""
-    lists = [[(query, hit) for hit in hits[:most]] for query, hits in found if isinstance(hits, list)]
+    lists = [[(query, hit) for hit in hits[:max_results]] for query, hits in results if isinstance(hits, list)]
     for rank in zip_longest(*lists):
         yield from (one for one in rank if one)
 
 
-def _row(query: str, hit: Hit) -> Json:
-    title, snippet = _line(hit.title, TITLE) or _line(hit.url, TITLE), _line(hit.snippet, SNIPPET)
-    marked = [*scan(f"{title}\n{snippet}"), *scan_address(hit.url)]
+def _format_row(query: str, hit: Hit) -> Json:
+    title, snippet = (
+        _truncate_line(hit.title, MAX_TITLE_CHARS) or _truncate_line(hit.url, MAX_TITLE_CHARS),
+        _truncate_line(hit.snippet, MAX_SNIPPET_CHARS),
+    )
+    marked = [*scan_text(f"{title}\n{snippet}"), *scan_url(hit.url)]
     return {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
 
 
-def _line(text: str, most: int) -> str:
-    return cut(plain(text), most)
+def _truncate_line(text: str, max_chars: int) -> str:
+    return truncate(strip_to_line(text), max_chars)
 
 
-def _whys(found: Sequence[tuple[str, Found]]) -> Iterator[Json]:
-    for query, hits in found:
-        if isinstance(hits, Trouble) or not hits:
-            yield {"query": query, "why": hits.why if isinstance(hits, Trouble) else NOTHING}
+def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
+    for query, hits in results:
+        if isinstance(hits, SearchError) or not hits:
+            yield {"query": query, "why": hits.reason if isinstance(hits, SearchError) else NO_RESULTS}
 
 
-def normalised(url: str) -> str:
+def normalise_url(url: str) -> str:
     """Return a URL without scheme, default port and tracking parameters, to detect duplicates."""
     parts = urlsplit(url)
     if not parts.netloc:
         return url
     port = f":{parts.port}" if parts.port and parts.port not in (80, 443) else ""
     asked = [
-        (name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if not _tracks(name.lower())
+        (name, value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        if not _is_tracking_param(name.lower())
     ]
     return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(asked)}"
 
 
-def _tracks(name: str) -> bool:
-    return name.startswith("utm_") or name in TRACKING
+def _is_tracking_param(name: str) -> bool:
+    return name.startswith("utm_") or name in TRACKING_PARAMS

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-LONGEST = 4_000  # characters that are scanned
-_BOUND = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
+MAX_SCAN_CHARS = 4_000  # characters that are scanned
+_SENTENCE_START = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
 
 REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
     "tells its reader to ignore instructions": (
@@ -25,7 +25,7 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)", re.I),
         re.compile(r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b", re.I),
         re.compile(r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b", re.I),
-        re.compile(_BOUND + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I),
+        re.compile(_SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I),
         re.compile(r"<\|[a-z_]{2,30}\|>|\[/?INST\]|</?(?:system|assistant|instructions?)>", re.I),
     ),
     "asks for the prompt or the context": (
@@ -50,17 +50,17 @@ REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
     ),
 }  # fmt: skip
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
-SHORTEST_PART = 20  # average characters between slashes and dashes of encoded text; path names are shorter
+MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded text; path names are shorter
 
 
-def scan(text: str) -> list[str]:
+def scan_text(text: str) -> list[str]:
     """Return the reasons not to trust this text, each once."""
-    seen = text[:LONGEST]
+    seen = text[:MAX_SCAN_CHARS]
     found = [reason for reason, patterns in REASONS.items() if any(pattern.search(seen) for pattern in patterns)]
     return found + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(seen)))
 
 
-def scan_address(url: str) -> list[str]:
+def scan_url(url: str) -> list[str]:
     """Return the same reasons for the words of a URL, which is shown too."""
     words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
     return [reason for reason in list(REASONS)[:3] if any(pattern.search(words) for pattern in REASONS[reason])]
@@ -69,4 +69,4 @@ def scan_address(url: str) -> list[str]:
 def _is_encoded(run: str) -> bool:
     """Return whether a long run mixes upper case, lower case and digits; hex hashes and paths do not count."""
     parts = len(re.split(r"[-_/]", run))
-    return all(re.search(kind, run) for kind in ("[a-z]", "[A-Z]", r"\d")) and len(run) / parts >= SHORTEST_PART
+    return all(re.search(kind, run) for kind in ("[a-z]", "[A-Z]", r"\d")) and len(run) / parts >= MIN_PART_CHARS

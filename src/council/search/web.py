@@ -10,57 +10,64 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from council.foreign import plain, visible, without
+from council.foreign import mask_values, strip_invisible, strip_to_line
 from council.proxies import proxy_for
-from council.rules.queries import cut_at_word
-from council.search.hits import Hit, Trouble
+from council.rules.queries import truncate_at_word
+from council.search.hits import Hit, SearchError
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-LARGEST = 2 * 1024 * 1024  # bytes of an answer
-LONGEST_TEXT = 10_000  # characters of a title or snippet that are read
-LONGEST_URL = 1_000
-PAUSE = 1.1  # seconds before a retry after a rate limit: free plans allow one query per second
-LONGEST_PAUSE = 5.0
-USED_UP = (402, 432, 433)  # quota exceeded
-BUSY = (408, 429)
-TAG = re.compile(
+MAX_BODY_BYTES = 2 * 1024 * 1024  # bytes of an answer
+MAX_TEXT_CHARS = 10_000  # characters of a title or snippet that are read
+MAX_URL_CHARS = 1_000
+RETRY_WAIT_S = 1.1  # seconds before a retry after a rate limit: free plans allow one query per second
+MAX_RETRY_WAIT_S = 5.0
+QUOTA_STATUSES = (402, 432, 433)  # quota exceeded
+RATE_LIMIT_STATUSES = (408, 429)
+HTML_TAG = re.compile(
     r"<!--[^<>]*-->|<(?!/?script\b)/?[a-zA-Z][^<>]*>", re.I
 )  # scripts are kept so that the scan marks them
-INLINE = re.compile(r"</?(?:a|b|i|u|em|strong|span|mark|code|small|su[bp])\b", re.I)  # tags that do not separate words
-ODD_IN_URL = re.compile(r"[\s<>\"\\\x7f-\xa0]")
+INLINE_TAG = re.compile(
+    r"</?(?:a|b|i|u|em|strong|span|mark|code|small|su[bp])\b", re.I
+)  # tags that do not separate words
+INVALID_URL_CHARS = re.compile(r"[\s<>\"\\\x7f-\xa0]")
 
 
-class Site:
+class SearchClient:
     """HTTP client of one provider."""
 
     def __init__(
-        self, name: str, address: str, headers: Mapping[str, str], *,
-        refused: str, secret: str = "", locked: tuple[int, ...] = (401, 403),
+        self, name: str, base_url: str, headers: Mapping[str, str], *,
+        auth_hint: str, secret: str = "", auth_statuses: tuple[int, ...] = (401, 403),
     ) -> None:  # fmt: skip
         self.name = name
-        self.address = address.rstrip("/")
+        self.base_url = base_url.rstrip("/")
         self.headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
         self.secret = secret
-        self.refused = refused  # hint for the user after a status in `locked`
-        self.locked = locked
+        self.auth_hint = auth_hint  # hint for the user after a status in `locked`
+        self.auth_statuses = auth_statuses
         self._session: ClientSession | None = None
 
-    async def ask(self, method: str, path: str, **sent: Any) -> Any:
+    async def request_json(self, method: str, path: str, **request_args: Any) -> Any:
         """Send a request and return the JSON response; raise only Trouble."""
-        async with self._troubles(), self._request(method, self.address + path, sent) as response:
+        async with self._convert_errors(), self._request(method, self.base_url + path, request_args) as response:
             if not 200 <= response.status < 300:
-                raise self._refusal(response)
-            return self._read(await self._body(response), response.content_type)
+                raise self._status_error(response)
+            return self._parse_json(await self._read_body(response), response.content_type)
 
-    def hits(self, found: Any, snippet: str) -> list[Hit]:
+    def parse_hits(self, results: Any, snippet_field: str) -> list[Hit]:
         """Return the usable results; `snippet` is the provider's field name for the text."""
-        if not isinstance(found, list):
-            raise Trouble(f"{self.name} returned an unexpected response")
-        rows = [row for row in found if isinstance(row, dict)]
+        if not isinstance(results, list):
+            raise SearchError(f"{self.name} returned an unexpected response")
+        rows = [row for row in results if isinstance(row, dict)]
         made = [
-            Hit(self._text(row.get("title")), self._url(row.get("url")), self._text(row.get(snippet))) for row in rows
+            Hit(
+                self._clean_text(row.get("title")),
+                self._clean_url(row.get("url")),
+                self._clean_text(row.get(snippet_field)),
+            )
+            for row in rows
         ]
         return [hit for hit in made if hit.url]
 
@@ -69,70 +76,76 @@ class Site:
             await self._session.close()
             self._session = None
 
-    def _request(self, method: str, url: str, sent: Mapping[str, Any]) -> Any:
+    def _request(self, method: str, url: str, request_args: Mapping[str, Any]) -> Any:
         import aiohttp
 
         if self._session is None:  # the caller sets the timeout
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None), headers=self.headers)
             self._session._retry_connection = False  # the caller retries
-        return self._session.request(method, url, proxy=proxy_for(url), allow_redirects=False, **sent)
+        return self._session.request(method, url, proxy=proxy_for(url), allow_redirects=False, **request_args)
 
     @asynccontextmanager
-    async def _troubles(self) -> AsyncIterator[None]:
+    async def _convert_errors(self) -> AsyncIterator[None]:
         import aiohttp
 
         try:
             yield
         except aiohttp.ClientSSLError:
-            raise Trouble(f"{self.name} has an invalid TLS certificate") from None
+            raise SearchError(f"{self.name} has an invalid TLS certificate") from None
         except aiohttp.ClientConnectorError:
-            raise Trouble(f"{self.name} cannot be reached at {urlsplit(self.address).netloc}", again=True) from None
+            raise SearchError(
+                f"{self.name} cannot be reached at {urlsplit(self.base_url).netloc}", retryable=True
+            ) from None
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionError):
-            raise Trouble(f"{self.name} closed the connection", again=True) from None
+            raise SearchError(f"{self.name} closed the connection", retryable=True) from None
         except (aiohttp.ClientError, ValueError):
-            raise Trouble(f"{self.name} returned an invalid response") from None
+            raise SearchError(f"{self.name} returned an invalid response") from None
 
-    def _refusal(self, response: ClientResponse) -> Trouble:
+    def _status_error(self, response: ClientResponse) -> SearchError:
         status = response.status
         if status < 400:
-            return Trouble(f"{self.name} redirects ({status}), and redirects are not followed: check its address")
-        if status in self.locked:
-            return Trouble(f"{self.name} denied access ({status}): {self.refused}")
-        if status in USED_UP:
-            return Trouble(f"{self.name} quota exceeded ({status})")
-        if status in BUSY:
-            wait = _seconds(response.headers.get("Retry-After"))
-            return Trouble(f"{self.name} rate limit reached ({status})", again=wait <= LONGEST_PAUSE, wait=wait)
+            return SearchError(f"{self.name} redirects ({status}), and redirects are not followed: check its address")
+        if status in self.auth_statuses:
+            return SearchError(f"{self.name} denied access ({status}): {self.auth_hint}")
+        if status in QUOTA_STATUSES:
+            return SearchError(f"{self.name} quota exceeded ({status})")
+        if status in RATE_LIMIT_STATUSES:
+            wait = _parse_retry_after(response.headers.get("Retry-After"))
+            return SearchError(
+                f"{self.name} rate limit reached ({status})", retryable=wait <= MAX_RETRY_WAIT_S, retry_after=wait
+            )
         if status < 500:
-            return Trouble(f"{self.name} rejected the query ({status})")
-        return Trouble(f"{self.name} failed ({status})", again=True)
+            return SearchError(f"{self.name} rejected the query ({status})")
+        return SearchError(f"{self.name} failed ({status})", retryable=True)
 
-    async def _body(self, response: ClientResponse) -> bytes:
+    async def _read_body(self, response: ClientResponse) -> bytes:
         body = b""
         async for chunk in response.content.iter_any():
             body += chunk
-            if len(body) > LARGEST:
+            if len(body) > MAX_BODY_BYTES:
                 response.close()
-                raise Trouble(f"{self.name} returned more than {LARGEST // 2**20} MB")
+                raise SearchError(f"{self.name} returned more than {MAX_BODY_BYTES // 2**20} MB")
         return body
 
-    def _read(self, body: bytes, kind: str) -> Any:
+    def _parse_json(self, body: bytes, kind: str) -> Any:
         try:
             return json.loads(body)
         except (ValueError, RecursionError):
             page = kind in ("text/html", "application/xhtml+xml") or body.lstrip()[:1] == b"<"
-            raise Trouble(
+            raise SearchError(
                 f"{self.name} returned {'a web page' if page else 'invalid JSON'} instead of results"
             ) from None
 
-    def _text(self, value: Any) -> str:
+    def _clean_text(self, value: Any) -> str:
         if not isinstance(value, str):
             return ""
-        return without(plain(html.unescape(TAG.sub(_gap, value[:LONGEST_TEXT]))), [self.secret])
+        return mask_values(
+            strip_to_line(html.unescape(HTML_TAG.sub(_tag_replacement, value[:MAX_TEXT_CHARS]))), [self.secret]
+        )
 
-    def _url(self, value: Any) -> str:
+    def _clean_url(self, value: Any) -> str:
         """Return a valid http(s) URL without credentials or our key, else ""."""
-        url = visible(value)[0].strip().replace(" ", "%20") if isinstance(value, str) else ""
+        url = strip_invisible(value)[0].strip().replace(" ", "%20") if isinstance(value, str) else ""
         try:
             parts = urlsplit(url)
             good = (
@@ -144,20 +157,20 @@ class Site:
         except ValueError:
             return ""
         leaks = self.secret and self.secret in unquote(url)
-        return url if good and not leaks and len(url) <= LONGEST_URL and not ODD_IN_URL.search(url) else ""
+        return url if good and not leaks and len(url) <= MAX_URL_CHARS and not INVALID_URL_CHARS.search(url) else ""
 
 
-def _gap(tag: re.Match[str]) -> str:
-    return "" if INLINE.match(tag[0]) else " "
+def _tag_replacement(tag: re.Match[str]) -> str:
+    return "" if INLINE_TAG.match(tag[0]) else " "
 
 
-def _seconds(value: str | None) -> float:
+def _parse_retry_after(value: str | None) -> float:
     try:
-        return max(0.0, float(value)) if value else PAUSE
+        return max(0.0, float(value)) if value else RETRY_WAIT_S
     except ValueError:
-        return PAUSE  # a date, or nonsense
+        return RETRY_WAIT_S  # a date, or nonsense
 
 
-def within(query: str, characters: int, words: int = 1_000) -> str:
+def truncate_query(query: str, characters: int, words: int = 1_000) -> str:
     """Truncate a query to the provider's limits, at whole words."""
-    return cut_at_word(" ".join(query.split()[:words]), characters)
+    return truncate_at_word(" ".join(query.split()[:words]), characters)

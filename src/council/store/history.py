@@ -7,34 +7,36 @@ from collections.abc import Mapping
 
 from council.types import Json
 
-REPORT = "NULLIF(report, '')"
-SHOWN = {
+REPORT_JSON = "NULLIF(report, '')"
+HISTORY_COLUMNS = {
     "id": "id", "name": "name", "folder": "folder", "created": "created", "status": "status",
     "protocol": "json_extract(setup, '$.protocol')",
     "task": "json_extract(setup, '$.question.task')",
     "question": "json_extract(setup, '$.question.text')",
-    "verdict": f"json_extract({REPORT}, '$.verdict')",
-    "outcome": f"json_extract({REPORT}, '$.outcome')",
-    "confidence": f"json_extract({REPORT}, '$.confidence')",
-    "seconds": f"json_extract({REPORT}, '$.seconds')",
-    "cost": f"json_extract({REPORT}, '$.cost.usd')",
+    "verdict": f"json_extract({REPORT_JSON}, '$.verdict')",
+    "outcome": f"json_extract({REPORT_JSON}, '$.outcome')",
+    "confidence": f"json_extract({REPORT_JSON}, '$.confidence')",
+    "seconds": f"json_extract({REPORT_JSON}, '$.seconds')",
+    "cost": f"json_extract({REPORT_JSON}, '$.cost.usd')",
 }  # fmt: skip
-FILTERS = {
-    "task": f"{SHOWN['task']} = ?",
-    "protocol": f"{SHOWN['protocol']} = ?",
+HISTORY_FILTERS = {
+    "task": f"{HISTORY_COLUMNS['task']} = ?",
+    "protocol": f"{HISTORY_COLUMNS['protocol']} = ?",
     "status": "status = ?",
-    "verdict": f"? IN ({SHOWN['verdict']}, {SHOWN['outcome']})",
-    "q": f"instr(lower({SHOWN['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
+    "verdict": f"? IN ({HISTORY_COLUMNS['verdict']}, {HISTORY_COLUMNS['outcome']})",
+    "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
-AFTER = """(status = 'complete', -created, -rowid) >
+AFTER_CURSOR = """(status = 'complete', -created, -rowid) >
            (SELECT status = 'complete', -created, -rowid FROM runs WHERE id = ?)"""
-ORDER = "ORDER BY status = 'complete', created DESC, rowid DESC"
+HISTORY_ORDER = "ORDER BY status = 'complete', created DESC, rowid DESC"
 
 
-def page(db: sqlite3.Connection, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
+def select_history_page(
+    db: sqlite3.Connection, filters: Mapping[str, str], before: str | None, limit: int
+) -> list[Json]:
     """Return a page of runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
-    conditions = [FILTERS[name] for name in wanted] + ([AFTER] if before else [])
+    conditions = [HISTORY_FILTERS[name] for name in filters] + ([AFTER_CURSOR] if before else [])
     where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    values = [*wanted.values(), *([before] if before else []), limit]
-    rows = db.execute(f"SELECT {', '.join(SHOWN.values())} FROM runs {where} {ORDER} LIMIT ?", values)
-    return [dict(zip(SHOWN, row, strict=True)) for row in rows]
+    values = [*filters.values(), *([before] if before else []), limit]
+    rows = db.execute(f"SELECT {', '.join(HISTORY_COLUMNS.values())} FROM runs {where} {HISTORY_ORDER} LIMIT ?", values)
+    return [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in rows]

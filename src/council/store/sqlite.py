@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Attempt, Hold, Record, Refused, Row
+from council.record import Attempt, BudgetRefusal, Hold, Record, Row
 from council.store import archive, asks, history, spending
-from council.store.migrations import VERSIONS
-from council.store.owning import is_owned, owning
+from council.store.migrations import MIGRATIONS
+from council.store.owning import hold_lock, is_locked
 from council.types import Json, Outcome
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 Job = tuple[Work, Callable[[Any, BaseException | None], None]]
 
-WRITE = {
+WRITE_STATEMENTS = {
     "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
     "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
     "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
@@ -39,8 +39,8 @@ WRITE = {
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
-    **spending.WRITE,
-    **asks.WRITE,
+    **spending.SPENDING_STATEMENTS,
+    **asks.ASK_STATEMENTS,
 }
 
 
@@ -51,49 +51,49 @@ class SqliteStore:
         self.folder = folder
         self.path = folder / "council.db"
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._broken: BaseException | None = None
+        self._write_error: BaseException | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            self._db = _open(self.path)
+            self._db = _open_database(self.path)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain(error, self.path)) from error
-        self._thread = threading.Thread(target=self._work, name="council-store", daemon=True)
+            raise StoreError(_explain_error(error, self.path)) from error
+        self._thread = threading.Thread(target=self._run_writer, name="council-store", daemon=True)
         self._thread.start()
 
     # Writing
 
     def post(self, run: str, rows: Sequence[Row]) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call."""
-        self._jobs.put((_inserting(run, rows), self._note_failure))
+        self._jobs.put((_insert_rows(run, rows), self._note_failure))
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
-        if self._broken:
-            raise StoreError(_explain(self._broken, self.path)) from self._broken
-        await self._do(_inserting(run, rows))
+        if self._write_error:
+            raise StoreError(_explain_error(self._write_error, self.path)) from self._write_error
+        await self._submit(_insert_rows(run, rows))
 
-    async def reserve(self, run: str, hold: Hold) -> Refused | None:
+    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
-        return await self._do(lambda db: spending.reserve(db, run, hold))
+        return await self._submit(lambda db: spending.reserve_spending(db, run, hold))
 
     def _note_failure(self, result: Any, error: BaseException | None) -> None:
-        self._broken = self._broken or error
+        self._write_error = self._write_error or error
 
-    async def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
+    async def _submit(self, work: Callable[[sqlite3.Connection], R]) -> R:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
             with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
-                loop.call_soon_threadsafe(_resolve, future, result, error)
+                loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
         self._jobs.put((work, done))
         try:
             return await future
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain(error, self.path)) from error
+            raise StoreError(_explain_error(error, self.path)) from error
 
-    def _work(self) -> None:
+    def _run_writer(self) -> None:
         open_ = True
         while open_:
             jobs = [self._jobs.get()]
@@ -108,7 +108,7 @@ class SqliteStore:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for work, _ in jobs:
-                outcomes.append(_attempt(self._db, work))
+                outcomes.append(_run_job(self._db, work))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
@@ -120,98 +120,100 @@ class SqliteStore:
     # Reading
 
     async def load(self, run: str) -> Record:
-        return await self._do(lambda db: _load(db, run))
+        return await self._submit(lambda db: _load_record(db, run))
 
-    async def runs(self) -> list[dict[str, Any]]:
+    async def list_runs(self) -> list[dict[str, Any]]:
         """Return all runs, newest first: id, name, folder, created, status, detached, setup."""
-        return await self._do(_runs)
+        return await self._submit(_select_runs)
 
-    async def names(self, run: str) -> list[str]:
+    async def match_runs(self, run: str) -> list[str]:
         """Return the ids that start with `run`, an exact match first; none for an empty string."""
         query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
-        return [row[0] for row in await self._do(lambda db: db.execute(query, (run,)).fetchall())]
+        return [row[0] for row in await self._submit(lambda db: db.execute(query, (run,)).fetchall())]
 
-    async def standing(self, run: str) -> tuple[str, bool]:
+    async def get_status(self, run: str) -> tuple[str, bool]:
         """Return the status of a run and whether it is detached."""
-        row = await self._do(lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone())
+        row = await self._submit(
+            lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone()
+        )
         if row is None:
-            raise _unknown(run)
+            raise _unknown_run(run)
         return row[0], bool(row[1])
 
-    async def history(self, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
+    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
         """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
-        return await self._do(lambda db: history.page(db, wanted, before, limit))
+        return await self._submit(lambda db: history.select_history_page(db, filters, before, limit))
 
     async def is_cancelled(self, run: str) -> bool:
-        row = await self._do(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
+        row = await self._submit(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
         return bool(row and row[0])
 
-    async def waiting(self) -> list[str]:
+    async def list_detached(self) -> list[str]:
         """Return detached runs that are queued, or still running after their worker died, oldest first."""
         query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
-        rows = await self._do(lambda db: db.execute(query).fetchall())
+        rows = await self._submit(lambda db: db.execute(query).fetchall())
         return [row[0] for row in rows]
 
-    async def since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+    async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
         """Return the events after `seq`, the text streaming now by key, and the run's status."""
-        return await self._do(lambda db: _since(db, run, seq))
+        return await self._submit(lambda db: _load_since(db, run, seq))
 
-    async def open_asks(self, run: str | None = None) -> list[Json]:
+    async def list_open_asks(self, run: str | None = None) -> list[Json]:
         """Return the unanswered questions of one run or of all, oldest first."""
-        return await self._do(lambda db: asks.still_open(db, run))
+        return await self._submit(lambda db: asks.select_open_asks(db, run))
 
-    async def answer(self, run: str, key: str, text: str) -> bool:
+    async def save_answer(self, run: str, key: str, text: str) -> bool:
         """Save an answer and return whether the question was still open; the first answer counts."""
-        return await self._do(lambda db: asks.answer(db, run, key, text))
+        return await self._submit(lambda db: asks.save_answer(db, run, key, text))
 
-    async def answered(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._do(lambda db: asks.answered(db, run, key, prompt))
+    async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
+        return await self._submit(lambda db: asks.select_answer(db, run, key, prompt))
 
-    async def search(self, words: Sequence[str]) -> list[str]:
+    async def search_runs(self, words: Sequence[str]) -> list[str]:
         """Return the runs that contain all of these words."""
-        return await self._do(lambda db: archive.search(db, words))
+        return await self._submit(lambda db: archive.search_runs(db, words))
 
-    async def forks_of(self, run: str) -> list[str]:
+    async def list_unfinished_forks(self, run: str) -> list[str]:
         """Return the unfinished forks of this run, which still reuse its answers."""
-        return await self._do(lambda db: archive.forks_of(db, run))
+        return await self._submit(lambda db: archive.select_unfinished_forks(db, run))
 
-    async def remove(self, run: str) -> None:
+    async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
-        await self._do(lambda db: archive.remove(db, run))
-        self._lock(run).unlink(missing_ok=True)
+        await self._submit(lambda db: archive.delete_run(db, run))
+        self._lock_path(run).unlink(missing_ok=True)
 
-    async def newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
+    async def find_newest_unfinished(self, folder: str) -> str | None:
+        unfinished = [run for run in await self.list_runs() if run["folder"] == folder and run["status"] != "complete"]
         return unfinished[0]["id"] if unfinished else None
 
-    async def spending(self, day: str) -> list[Json]:
+    async def list_spending(self, day: str) -> list[Json]:
         """Return every request since that day that may cost money, oldest first."""
-        return await self._do(lambda db: spending.since(db, day))
+        return await self._submit(lambda db: spending.select_spending_since(db, day))
 
-    async def check(self) -> list[str]:
+    async def check_integrity(self) -> list[str]:
         """Return the problems that SQLite's integrity check finds."""
-        rows = await self._do(lambda db: db.execute("PRAGMA integrity_check").fetchall())
+        rows = await self._submit(lambda db: db.execute("PRAGMA integrity_check").fetchall())
         return [row[0] for row in rows if row[0] != "ok"]
 
-    def litter(self) -> list[str]:
+    def list_temp_files(self) -> list[str]:
         return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
 
     # Locking
 
     @contextmanager
-    def own(self, run: str) -> Iterator[None]:
+    def lock_run(self, run: str) -> Iterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
-        with owning(self._lock(run)) as mine:
+        with hold_lock(self._lock_path(run)) as mine:
             if not mine:
                 raise RunOwned(
                     f"run {run} is running in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
                 )
             yield
 
-    def owned(self, run: str) -> bool:
-        return is_owned(self._lock(run))
+    def is_locked(self, run: str) -> bool:
+        return is_locked(self._lock_path(run))
 
-    def _lock(self, run: str) -> Path:
+    def _lock_path(self, run: str) -> Path:
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
@@ -220,7 +222,7 @@ class SqliteStore:
         self._db.close()
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     try:
         path.chmod(0o600)
@@ -234,18 +236,18 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if _version(db) == len(VERSIONS):
+    if _version(db) == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")
     version = _version(db)
-    if version > len(VERSIONS):
+    if version > len(MIGRATIONS):
         raise StoreError(
-            f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(VERSIONS)}): '
+            f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(MIGRATIONS)}): '
             "upgrade council, or set COUNCIL_DATA to another folder"
         )
-    for migrate in VERSIONS[version:]:
+    for migrate in MIGRATIONS[version:]:
         migrate(db)
-    db.execute(f"PRAGMA user_version = {len(VERSIONS)}")
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute("COMMIT")
 
 
@@ -253,7 +255,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _explain(error: BaseException, path: Path) -> str:
+def _explain_error(error: BaseException, path: Path) -> str:
     if isinstance(error, PermissionError) or "readonly" in str(error) or "unable to open" in str(error):
         return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
     if "not a database" in str(error) or "malformed" in str(error):
@@ -261,15 +263,15 @@ def _explain(error: BaseException, path: Path) -> str:
     return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
 
 
-def _inserting(run: str, rows: Sequence[Row]) -> Work:
+def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
     def work(db: sqlite3.Connection) -> None:
         for table, values in rows:
-            db.execute(WRITE[table], (run, *values))
+            db.execute(WRITE_STATEMENTS[table], (run, *values))
 
     return work
 
 
-def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
+def _run_job(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
     db.execute("SAVEPOINT job")
     try:
         result = work(db)
@@ -283,7 +285,7 @@ def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | N
     return result, None
 
 
-def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
     if error:
@@ -292,7 +294,7 @@ def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | No
         future.set_result(result)
 
 
-def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def _select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     rows = db.execute(
         "SELECT id, name, folder, created, status, detached, setup FROM runs ORDER BY created DESC, rowid DESC"
     ).fetchall()
@@ -300,36 +302,36 @@ def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     return [dict(zip(names, (*row[:5], bool(row[5]), json.loads(row[6])), strict=True)) for row in rows]
 
 
-def _load(db: sqlite3.Connection, run: str) -> Record:
+def _load_record(db: sqlite3.Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
     if row is None:
-        raise _unknown(run)
+        raise _unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
     record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
-        record.entries.append(ev.Entry(seq, at, ev.from_payload(tag, json.loads(body))))
+        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, json.loads(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
     for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
         record.results[key] = Outcome.from_json(json.loads(body))
     record.attempts = _load_attempts(db, run)
-    record.spending = spending.load(db, run)
+    record.spending = spending.load_spending(db, run)
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
         record.phases[phase] = json.loads(absences)
     return record
 
 
-def _unknown(run: str) -> UnknownRun:
+def _unknown_run(run: str) -> UnknownRun:
     return UnknownRun(f'there is no run "{run}": `council runs` lists them')
 
 
-def _since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
     status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
     if status is None:
-        raise _unknown(run)
+        raise _unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
-    entries = [ev.Entry(n, at, ev.from_payload(tag, json.loads(body))) for n, at, tag, body in rows]
+    entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
     return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from council.convene import Convener
-from council.convene.summoning import locked
+from council.convene.summoning import worker_lock
 from council.doors.bounds import Owner
-from council.doors.web.hall import Hall, roots_from
-from council.doors.web.serving import Address, made
+from council.doors.web.hall import AppState, name_roots
+from council.doors.web.serving import Address, make_server
 from tests.acceptance.helpers import until
 
 Json = dict[str, Any]
@@ -61,10 +61,10 @@ class Site:
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
-        self.hall = Hall(roots_from([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        self.hall = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
         where = Address(port=0)
-        listening = where.bound()
-        self.server, self.url = made(self.hall, where, listening)
+        listening = where.listen()
+        self.server, self.url = make_server(self.hall, where, listening)
         self.host = urlsplit(self.url).netloc
         self.token = self.url.partition("#token=")[2]
         self.loop = asyncio.new_event_loop()
@@ -91,7 +91,7 @@ class Site:
         await convener.close()
 
     def _no_worker(self) -> bool:
-        with locked(Path(self.env["COUNCIL_DATA"])) as free:
+        with worker_lock(Path(self.env["COUNCIL_DATA"])) as free:
             return free is not None
 
     # Asking

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from council.convene import Convener
-from council.doors.cli.formats import rendered
+from council.doors.cli.formats import render_as
 from council.minutes import Minutes
-from council.render.report import report
+from council.render.report import build_report
 from tests.doors.web.conftest import laid
 from tests.doors.web.site import Json, Site, environment
 
@@ -103,7 +103,7 @@ def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[Site, dict[str
     site, named = runs
     told = site.get(f"/api/runs/{named['tabs'][:5]}")
     minutes = _minutes(site, named["tabs"])
-    assert told["report"] == report(minutes)
+    assert told["report"] == build_report(minutes)
     assert told["plan"] == minutes.plan
     assert (told["run"], told["status"], told["running"], told["cap"]) == (named["tabs"], "complete", False, None)
     assert told["cost"] == told["report"]["cost"]
@@ -143,7 +143,7 @@ def test_a_report_comes_in_the_formats_of_the_command_and_as_no_page(
     told = site.ask("GET", f"/api/runs/{named['review']}/report?format={form}")
     assert (told.status, told.headers["content-type"]) == (200, kind)
     assert told.headers["x-content-type-options"] == "nosniff"
-    assert told.body.decode() == rendered(_minutes(site, named["review"]), form)
+    assert told.body.decode() == render_as(_minutes(site, named["review"]), form)
     if form in ("json", "sarif"):
         assert json.loads(told.body)
     if form == "junit":

@@ -105,7 +105,7 @@ def waiting(folder: Path, place: Path) -> Iterator[str]:
 
     convener = Convener(folder, environment(place))
     run = asyncio.run(queued(convener))
-    with convener.store.own(run):
+    with convener.store.lock_run(run):
         yield run
     asyncio.run(convener.close())
 

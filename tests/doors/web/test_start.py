@@ -41,7 +41,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.mark.behaviour("50-web-protocols")
 def test_every_protocol_is_described_by_its_own_options_and_a_plan(house: Site) -> None:
     rows = {row["name"]: row for row in house.get("/api/protocols")}
-    assert tuple(rows) == protocols.known()
+    assert tuple(rows) == protocols.protocol_names()
     for name, model in OPTIONS.items():
         assert rows[name]["options"] == model.model_json_schema()
         assert rows[name]["summary"]

@@ -16,9 +16,9 @@ import pytest
 from council import events as ev
 from council.convene import Convener
 from council.doors.web import sse
-from council.doors.web.sse import Feed, Feeds, Place, Reading
+from council.doors.web.sse import RunFeed, RunFeeds, StreamCursor, StreamReader
 from council.events import Entry
-from council.members.base import Hear
+from council.members.base import OnDelta
 from council.types import Answer
 from tests.acceptance.helpers import until
 from tests.doors.web.site import QUESTION, Json, Site, events
@@ -105,7 +105,7 @@ class Speaking(Double):
         self.pieces: dict[str, list[str]] = {}
         self.go = threading.Event()
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, hear: OnDelta) -> Answer:
         key = json.loads(body)["key"]
         if key != "draft/alpha":
             return Answer(f"Said in {key}.")
@@ -284,7 +284,7 @@ def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(site: Si
 def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "PATIENCE", 0.2)
+    monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.2)
     run = site.convened()
     many = 400
 
@@ -293,7 +293,7 @@ def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
             yield Entry(seq, 0.0, ev.Noted("x" * 100_000, ""))
         await asyncio.Event().wait()
 
-    site.hall.feeds = Feeds(endless)
+    site.hall.feeds = RunFeeds(endless)
     with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
@@ -324,15 +324,15 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
         yield Entry(1, 1001, ev.Faulted("draft/beta", "beta", 1, "m", "net", "gone"))
         yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "anew"))
 
-    feed = Feed("r", entries())
-    reading = Reading([Place(feed, 0)], several=False)
+    feed = RunFeed("r", entries())
+    reading = StreamReader([StreamCursor(feed, 0)], several=False)
     await asyncio.sleep(0)
-    first = list(events(line.encode() + b"\n" for line in reading.news().split("\n")))
+    first = list(events(line.encode() + b"\n" for line in reading.read_new().split("\n")))
     whole = "".join(f"{n} " for n in range(1000))
     assert [(event["data"]["seat"], event["data"]["from"], event["data"]["text"]) for event in first] == [("alpha", 0, whole), ("beta", 0, whole)]  # fmt: skip
     more.set()
     await feed._task
-    second = list(events(line.encode() + b"\n" for line in reading.news().split("\n")))
+    second = list(events(line.encode() + b"\n" for line in reading.read_new().split("\n")))
     assert [(event["event"], event["data"].get("from"), event["data"].get("text")) for event in second] == [
         ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "anew"), ("end", None, None),
     ]  # fmt: skip
@@ -363,14 +363,14 @@ def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(site: Site)
 
 @pytest.mark.behaviour("50-web-events")
 def test_a_stream_on_which_nothing_happens_says_that_it_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "BEAT", 0.01)
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:
         await asyncio.Event().wait()
         yield Entry(1, 0.0, ev.Noted("", ""))
 
     run = site.convened()
-    site.hall.feeds = Feeds(silent)
+    site.hall.feeds = RunFeeds(silent)
     with site.asked("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
     assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from council.doors.cli.given import OneOf, Whole, Wish, piped
-from council.doors.cli.words import BUILT, COMMON, owned_flags
+from council.doors.cli.given import ChoiceParam, IntegerParam, RunRequest, read_stdin
+from council.doors.cli.words import COMMAND_HELP, COMMON_FLAGS, protocol_flags
 
-KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
-USAGE = """Ask several language models one question and get one answer that says how far to trust it.
+PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
+HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
 
 \b
 council "Should we …?"                     deliberate and answer
@@ -22,21 +22,30 @@ council models · doctor · config           available models and settings
 """
 
 
-def convening() -> click.Command:
+def ask_command() -> click.Command:
     version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_version,
+        help="Print the version.",
     )
-    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags())), version]
-    return Convening(
+    parameters = [
+        click.Argument(["words"], nargs=-1),
+        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
+        version,
+    ]
+    return AskCommand(
         "council",
         params=parameters,
         callback=convene,
-        help=USAGE,
+        help=HELP_TEXT,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
-class Convening(click.Command):
+class AskCommand(click.Command):
     """Command whose help lists common flags, protocol flags and management commands."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -49,18 +58,18 @@ class Convening(click.Command):
                 [
                     row
                     for name, row in rows.items()
-                    if row and name in {flag["name"] for flag in COMMON} | {"help", "version"}
+                    if row and name in {flag["name"] for flag in COMMON_FLAGS} | {"help", "version"}
                 ]
             )
-        for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
+        for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
             with formatter.section(f"Flags of {protocol}"):
-                own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
+                own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):
-            formatter.write_dl([(f"council {word}", text) for word, text in BUILT.items()])
+            formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
 
 
-def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         from importlib.metadata import version
 
@@ -68,21 +77,21 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
         context.exit()
 
 
-def _option(flag: dict[str, Any]) -> click.Option:
+def _make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
         return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
-    kind = OneOf(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else KINDS[flag["kind"]]
+    kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
     return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
 
 
 def convene(words: tuple[str, ...], **params: Any) -> int:
-    from council.doors.cli.drive import Drive
+    from council.doors.cli.drive import Runner
 
-    wish = wish_from(words, params)
-    drive = Drive.from_flags(params, profile=wish.owned.get("profile"))
+    wish = build_request(words, params)
+    drive = Runner.from_flags(params, profile=wish.options.get("profile"))
     if params["detach"] and not params["dry_run"]:
         from council.doors.cli.detached import detach
 
@@ -91,27 +100,30 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
 
 
 def show_packet(words: tuple[str, ...], **params: Any) -> int:
-    from council.doors.cli.drive import Drive
+    from council.doors.cli.drive import Runner
 
-    wish = wish_from(words, params)
-    return Drive.from_flags(params, profile=wish.owned.get("profile")).packet(wish)
+    wish = build_request(words, params)
+    return Runner.from_flags(params, profile=wish.options.get("profile")).show_packet(wish)
 
 
 def packet_command() -> click.Command:
     """Build `council packet`, which takes the same arguments as asking a question."""
-    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
-    return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
+    parameters = [
+        click.Argument(["words"], nargs=-1),
+        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
+    ]
+    return click.Command("packet", params=parameters, callback=show_packet, help=COMMAND_HELP["packet"])
 
 
-def wish_from(words: tuple[str, ...], params: dict[str, Any]) -> Wish:
-    values = ((flag["name"], params[flag["name"]]) for flag in owned_flags())
+def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
+    values = ((flag["name"], params[flag["name"]]) for flag in protocol_flags())
     owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
         "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": piped(words),
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words),
     }  # fmt: skip
-    protocol = _one_protocol(params["protocol"], params["mode"])
-    return Wish(
+    protocol = _choose_protocol(params["protocol"], params["mode"])
+    return RunRequest(
         list(words),
         owned,
         protocol,
@@ -123,7 +135,7 @@ def wish_from(words: tuple[str, ...], params: dict[str, Any]) -> Wish:
     )
 
 
-def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
+def _choose_protocol(protocol: str | None, mode: str | None) -> str | None:
     if protocol and mode and protocol != mode:
         raise click.UsageError(
             f'--protocol "{protocol}" and --mode "{mode}" conflict: --mode is an alias of --protocol, give one of them'

@@ -6,21 +6,23 @@ from typing import Any
 
 import click
 
-from council.doors.cli.words import BUILT
+from council.doors.cli.words import COMMAND_HELP
 
-JSON = click.Option(["--json"], is_flag=True, help="Print JSON.")
-CONFIG = click.Option(
+JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
+CONFIG_OPTION = click.Option(
     ["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."
 )
 
 
-def command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
+def make_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
     """Create a management command with the common options."""
-    return click.Command(name, callback=callback, params=[*params, JSON, CONFIG], help=help or BUILT.get(name, ""))
+    return click.Command(
+        name, callback=callback, params=[*params, JSON_OPTION, CONFIG_OPTION], help=help or COMMAND_HELP.get(name, "")
+    )
 
 
-def drive_from(params: dict[str, Any]) -> Any:
+def make_runner(params: dict[str, Any]) -> Any:
     """Create a Drive. The import is local so that light commands start fast."""
-    from council.doors.cli.drive import Drive
+    from council.doors.cli.drive import Runner
 
-    return Drive.from_flags(params)
+    return Runner.from_flags(params)

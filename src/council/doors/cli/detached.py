@@ -12,117 +12,121 @@ import click
 
 from council import events as ev
 from council.convene import Convener
-from council.convene.records import OPEN
-from council.convene.summoning import call
-from council.doors.cli.asking import agreed
-from council.doors.cli.drive import Drive, planned
-from council.doors.cli.given import Wish, print_json
-from council.doors.cli.people import peopled
+from council.convene.records import OPEN_STATUSES
+from council.convene.summoning import request_worker
+from council.doors.cli.asking import confirm_cost
+from council.doors.cli.drive import Runner, make_plan
+from council.doors.cli.given import RunRequest, print_json
+from council.doors.cli.people import human_seats
 from council.doors.cli.views import View
-from council.endings import Stop
+from council.endings import StopEvent
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.minutes import Minutes
 from council.render import terminal
-from council.rules.exits import INTERRUPTED
+from council.rules.exits import EXIT_INTERRUPTED
 from council.types import Json
 
-TEND = 1.0  # how often watching checks that a worker owns the run
-STOPPING = 10.0  # how long `council cancel` waits for the run to stop
+WORKER_CHECK_INTERVAL_S = 1.0  # how often watching checks that a worker owns the run
+CANCEL_TIMEOUT_S = 10.0  # how long `council cancel` waits for the run to stop
 
 
-def detach(drive: Drive, wish: Wish) -> int:
+def detach(runner: Runner, request: RunRequest) -> int:
     """Plan a run, queue it and start the worker."""
-    _refuse_early(drive)
+    _refuse_result_flags(runner)
 
     async def job(convener: Convener) -> int:
-        plan = await planned(convener, wish)
-        plan.ready()
-        lines = terminal.before(plan.as_json())
-        if not agreed(plan.as_json(), convener.settings.budget, ask=drive.ask):
+        plan = await make_plan(convener, request)
+        plan.check_runnable()
+        lines = terminal.format_plan(plan.as_json())
+        if not confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
             click.echo("council: not started, nothing was spent", err=True)
-            return INTERRUPTED
+            return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)
-        await _handed_over(drive, convener, run, lines)
-        if names := peopled(plan.as_json()):
-            drive.say([f"{', '.join(names)} is a person: answer at a terminal with `council watch {run}`"])
+        await _hand_to_worker(runner, convener, run, lines)
+        if names := human_seats(plan.as_json()):
+            runner.print_status([f"{', '.join(names)} is a person: answer at a terminal with `council watch {run}`"])
         return 0
 
-    return drive.with_convener(job)
+    return runner.with_convener(job)
 
 
-def _refuse_early(drive: Drive) -> None:
+def _refuse_result_flags(runner: Runner) -> None:
     """Raise UsageError for flags that need a finished run. Ignoring --fail-on would make a gate that always passes."""
-    if drive.output:
+    if runner.output:
         raise UsageError("-o cannot be combined with --detach, nothing was started: use `council watch RUN -o FILE`")
-    if drive.fail_on:
+    if runner.fail_on:
         raise UsageError(
             "--fail-on cannot be combined with --detach, nothing was started: "
-            f"use `council gate RUN --fail-on {drive.fail_on}` after the run"
+            f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
         )
-    if drive.form not in ("", "json"):
+    if runner.format not in ("", "json"):
         raise UsageError(
-            f"--format {drive.form} cannot be combined with --detach, nothing was started: "
-            f"use `council report RUN --format {drive.form}` after the run"
+            f"--format {runner.format} cannot be combined with --detach, nothing was started: "
+            f"use `council report RUN --format {runner.format}` after the run"
         )
 
 
-def requeue(drive: Drive, run: str | None) -> int:
+def requeue(runner: Runner, run: str | None) -> int:
     """Queue an unfinished run and start the worker."""
 
     async def job(convener: Convener) -> int:
-        name = await convener.named(run or await convener.newest_unfinished())
-        _refuse_without(await convener.lacking(name), name)
+        name = await convener.resolve_run(run or await convener.newest_unfinished_run())
+        _require_keys(await convener.find_missing_keys(name), name)
         await convener.requeue(name)
-        if (await convener.standing(name))["status"] == "complete":
+        if (await convener.run_state(name))["status"] == "complete":
             raise UsageError(f"run {name} is complete, nothing to resume: use `council report {name}`")
-        await _handed_over(drive, convener, name, [])
+        await _hand_to_worker(runner, convener, name, [])
         return 0
 
-    return drive.with_convener(job)
+    return runner.with_convener(job)
 
 
-async def _handed_over(drive: Drive, convener: Convener, run: str, lines: Sequence[str]) -> None:
-    await call(run, convener.env)
-    if drive.form == "json":
+async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: Sequence[str]) -> None:
+    await request_worker(run, convener.env)
+    if runner.format == "json":
         print_json({"run": run})
     else:
         click.echo("\n".join([*lines, f"run {run}"]))
-    drive.say([f"watch: council watch {run} · stop: council cancel {run}"])
+    runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
 
 
-def watch(drive: Drive, run: str | None) -> int:
+def watch(runner: Runner, run: str | None) -> int:
     """Show a run of another process, with the same view, output and exit code."""
 
     async def job(convener: Convener) -> int:
-        name = await convener.named(run or await convener.newest())
-        drive.verbose |= await convener.is_verbose(name)
+        name = await convener.resolve_run(run or await convener.newest_run())
+        runner.verbose |= await convener.is_verbose(name)
 
-        async def work(view: View, stop: Stop) -> Minutes | None:
-            return await _until_left(_followed(convener, name, view, at_once=drive.is_live), convener, name, stop)
+        async def work(view: View, stop: StopEvent) -> Minutes | None:
+            return await _follow_until_done(
+                _follow_events(convener, name, view, at_once=runner.is_live), convener, name, stop
+            )
 
-        code = await drive.watched(convener, work)
-        if code == INTERRUPTED and (await convener.standing(name))["status"] in OPEN:
-            drive.say(
+        code = await runner.run_with_view(convener, work)
+        if code == EXIT_INTERRUPTED and (await convener.run_state(name))["status"] in OPEN_STATUSES:
+            runner.print_status(
                 [
                     f"run {name} continues in the background: `council watch {name}` shows it, `council cancel {name}` stops it"
                 ]
             )
         return code
 
-    return drive.with_convener(job)
+    return runner.with_convener(job)
 
 
-async def _until_left(following: AsyncIterator[Entry], convener: Convener, run: str, stop: Stop) -> Minutes | None:
+async def _follow_until_done(
+    following: AsyncIterator[Entry], convener: Convener, run: str, stop: StopEvent
+) -> Minutes | None:
     """Return the minutes of the run, or None if watching was interrupted first."""
 
-    async def heard() -> Minutes:
+    async def read_to_end() -> Minutes:
         async for _ in following:
             pass
         return await convener.minutes(run)
 
-    async with _tended(convener, run) as tending:
-        reading, stopping = asyncio.ensure_future(heard()), asyncio.ensure_future(stop.wait())
+    async with _keep_worker_running(convener, run) as tending:
+        reading, stopping = asyncio.ensure_future(read_to_end()), asyncio.ensure_future(stop.wait())
         tasks: set[asyncio.Future[Any]] = {reading, stopping, tending}
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +139,7 @@ async def _until_left(following: AsyncIterator[Entry], convener: Convener, run: 
             await asyncio.gather(reading, stopping, return_exceptions=True)
 
 
-async def _followed(convener: Convener, run: str, view: View, *, at_once: bool) -> AsyncIterator[Entry]:
+async def _follow_events(convener: Convener, run: str, view: View, *, at_once: bool) -> AsyncIterator[Entry]:
     """Yield past and new events until the run has ended."""
     past, seq = await convener.entries(run), 0
     if at_once and any(isinstance(entry.event, ev.Stated) for entry in past):
@@ -144,19 +148,19 @@ async def _followed(convener: Convener, run: str, view: View, *, at_once: bool) 
     while True:
         async for entry in convener.follow(run, seq):
             seq = max(seq, entry.seq)
-            view.hear(entry)
+            view.on_event(entry)
             yield entry
-        standing = await convener.standing(run)
-        if standing["status"] not in OPEN:
+        standing = await convener.run_state(run)
+        if standing["status"] not in OPEN_STATUSES:
             return
         if not (standing["detached"] or standing["owned"]):
             raise CouncilError(f"run {run} was interrupted: continue it with `council resume {run}`")
 
 
 @asynccontextmanager
-async def _tended(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[None]]:
+async def _keep_worker_running(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[None]]:
     """Keep a worker running for a detached run while it is watched."""
-    tending = asyncio.ensure_future(_tend(convener, run))
+    tending = asyncio.ensure_future(_restart_worker_loop(convener, run))
     try:
         yield tending
     finally:
@@ -164,56 +168,56 @@ async def _tended(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[
         await asyncio.gather(tending, return_exceptions=True)
 
 
-def _refuse_without(keys: list[str], run: str) -> None:
+def _require_keys(keys: list[str], run: str) -> None:
     """Raise UsageError if keys are missing. The worker would wait for them without an error."""
     if keys:
         raise UsageError(f"run {run} needs {', '.join(keys)}: set it and try again")
 
 
-async def _lacking(convener: Convener, run: str) -> list[str]:
+async def _missing_keys(convener: Convener, run: str) -> list[str]:
     try:
-        return await convener.lacking(run)
+        return await convener.find_missing_keys(run)
     except UsageError:  # folder or settings are gone: the worker fails the run with that reason
         return []
 
 
-async def _tend(convener: Convener, run: str) -> None:
+async def _restart_worker_loop(convener: Convener, run: str) -> None:
     while True:
-        standing = await convener.standing(run)
-        if standing["detached"] and standing["status"] in OPEN and not standing["owned"]:
-            _refuse_without(await _lacking(convener, run), run)
-            await call(run, convener.env)
-        await asyncio.sleep(TEND)
+        standing = await convener.run_state(run)
+        if standing["detached"] and standing["status"] in OPEN_STATUSES and not standing["owned"]:
+            _require_keys(await _missing_keys(convener, run), run)
+            await request_worker(run, convener.env)
+        await asyncio.sleep(WORKER_CHECK_INTERVAL_S)
 
 
-def cancel(drive: Drive, run: str) -> int:
+def cancel(runner: Runner, run: str) -> int:
     async def job(convener: Convener) -> int:
         stopped = await convener.cancel(run)
-        standing = await _settled(convener, run)
-        if drive.form == "json":
+        standing = await _wait_until_stopped(convener, run)
+        if runner.format == "json":
             print_json({"run": standing["run"], "status": standing["status"], "cancelled": stopped})
         else:
-            click.echo(_told(standing, stopped))
+            click.echo(_format_cancelled(standing, stopped))
         return 0
 
-    return drive.with_convener(job)
+    return runner.with_convener(job)
 
 
-async def _settled(convener: Convener, run: str) -> Json:
+async def _wait_until_stopped(convener: Convener, run: str) -> Json:
     """Return the status of the run once it has stopped or the timeout has passed."""
-    end = time.monotonic() + STOPPING
+    end = time.monotonic() + CANCEL_TIMEOUT_S
     while True:
-        standing = await convener.standing(run)
-        if standing["status"] not in OPEN or time.monotonic() > end:
+        standing = await convener.run_state(run)
+        if standing["status"] not in OPEN_STATUSES or time.monotonic() > end:
             return standing
         await asyncio.sleep(0.1)
 
 
-def _told(standing: Json, stopped: bool) -> str:
+def _format_cancelled(standing: Json, stopped: bool) -> str:
     run, status = standing["run"], standing["status"]
     if not stopped:
         return f"run {run} has already ended ({status}): nothing to cancel"
-    if status in OPEN:
+    if status in OPEN_STATUSES:
         return f"run {run} is still stopping: check with `council watch {run}`"
     if status == "complete":
         return f"run {run} completed before it could be cancelled: use `council report {run}`"

@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 FORMATS = ("md", "json", "sarif", "junit", "github", "html")
 
 
-def rendered(minutes: Minutes, form: str, entries: Sequence[Entry] = ()) -> str:
+def render_as(minutes: Minutes, format_name: str, entries: Sequence[Entry] = ()) -> str:
     """Render a run in a format. HTML needs the events, all others need only the minutes."""
-    from council.render.markdown import document
-    from council.render.report import dump, report
+    from council.render.markdown import render_document
+    from council.render.report import build_report, dump_report
 
-    if form == "md":
-        return document(minutes)
-    if form == "json":
-        return dump(report(minutes)).decode()
-    if form == "html":
-        from council.render.html import html
+    if format_name == "md":
+        return render_document(minutes)
+    if format_name == "json":
+        return dump_report(build_report(minutes)).decode()
+    if format_name == "html":
+        from council.render.html import render_html
 
-        return html(minutes, entries)
-    return str(import_module(f"council.render.{form}").render(report(minutes)))
+        return render_html(minutes, entries)
+    return str(import_module(f"council.render.{format_name}").render(build_report(minutes)))
 
 
-def one_format(form: str | None, json: bool, jsonl: bool) -> str:
+def choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
     """Return the output format of a finished run ("" is the answer). Raise UsageError if two flags conflict."""
-    if form and (jsonl or (json and form != "json")):
+    if format_name and (jsonl or (json and format_name != "json")):
         other = "--jsonl" if jsonl else "--json"
-        raise UsageError(f'--format "{form}" and {other} conflict, nothing was spent: give one of them')
-    return "json" if json else form or ""
+        raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
+    return "json" if json else format_name or ""

@@ -15,22 +15,24 @@ import click
 from council.doors.cli.words import VERBS
 from council.errors import UsageError
 
-MOST_PIPED = 4_000_000  # the packet gate has smaller limits
+MAX_STDIN_BYTES = 4_000_000  # the packet gate has smaller limits
 
 
-class OneOf(click.Choice):  # type: ignore[type-arg]  # older releases are not generic
+class ChoiceParam(click.Choice):  # type: ignore[type-arg]  # older releases are not generic
     """Case-insensitive choice whose error suggests the nearest value."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
             return str(super().convert(value, param, ctx))
         except click.BadParameter:
-            from council.protocols.options import unknown_choice  # only needed for the error
+            from council.protocols.options import format_unknown_choice  # only needed for the error
 
-            raise UsageError(unknown_choice(str(param.name if param else "word"), str(value), self.choices)) from None
+            raise UsageError(
+                format_unknown_choice(str(param.name if param else "word"), str(value), self.choices)
+            ) from None
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg]
+class IntegerParam(click.ParamType):  # type: ignore[type-arg]
     """Integer option. The protocol checks its range."""
 
     name = "integer"
@@ -46,20 +48,20 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RunRequest:
     """A question and its flags as given on the command line, before planning."""
 
     words: list[str]
-    owned: dict[str, Any]  # flags of single protocols
+    options: dict[str, Any]  # flags of single protocols
     protocol: str | None
     verbose: bool
     strict: bool
     fail_on: str | None
     material: dict[str, Any]  # packet flags
-    continued: str | None = None  # the run to continue
+    continue_from: str | None = None  # the run to continue
 
 
-def piped(words: tuple[str, ...]) -> str | None:
+def read_stdin(words: tuple[str, ...]) -> str | None:
     """Return standard input if the words include a `-` at an edge, else None."""
     tokens = " ".join(words).split()
     text = tokens[1:] if tokens and tokens[0].lower() in VERBS else tokens
@@ -69,10 +71,12 @@ def piped(words: tuple[str, ...]) -> str | None:
         raise click.UsageError(
             '"-" reads standard input, but nothing is piped in: use for example council validate - < FILE'
         )
-    return sys.stdin.buffer.read(MOST_PIPED).decode("utf-8", "surrogateescape")  # the packet gate detects the encoding
+    return sys.stdin.buffer.read(MAX_STDIN_BYTES).decode(
+        "utf-8", "surrogateescape"
+    )  # the packet gate detects the encoding
 
 
-def seats_from(values: tuple[str, ...]) -> dict[str, str]:
+def parse_seats(values: tuple[str, ...]) -> dict[str, str]:
     seats = {}
     for seat in values:
         name, equals, member = seat.partition("=")
@@ -82,7 +86,7 @@ def seats_from(values: tuple[str, ...]) -> dict[str, str]:
     return seats
 
 
-def patience(seconds: float | None) -> float | None:
+def check_grace(seconds: float | None) -> float | None:
     if seconds is not None and not 0 <= seconds < math.inf:
         raise click.UsageError(f'--grace "{seconds:g}" is out of range: use 0 or more seconds')
     return seconds
@@ -92,7 +96,7 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def writable(path: str | None) -> Path | None:
+def check_output_path(path: str | None) -> Path | None:
     """Return the output path. Raise an error before anything is spent if it is not writable."""
     if path is None:
         return None

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from council.doors.cli.commands import command, drive_from
-from council.doors.cli.given import seats_from
+from council.doors.cli.commands import make_command, make_runner
+from council.doors.cli.given import parse_seats
 
-RUN = click.Argument(["run"], required=False)
-THIS_RUN = click.Argument(["run"])
+OPTIONAL_RUN = click.Argument(["run"], required=False)
+REQUIRED_RUN = click.Argument(["run"])
 
 
-def _shown() -> list[click.Option]:
+def _view_options() -> list[click.Option]:
     """Return the options for output and progress."""
     return [
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
@@ -26,7 +26,7 @@ def _shown() -> list[click.Option]:
     ]
 
 
-def _allowed() -> list[click.Option]:
+def _limit_options() -> list[click.Option]:
     """Return the options that limit time and cost."""
     return [
         click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit per seat and phase."),
@@ -45,12 +45,12 @@ def resume_command() -> click.Command:
 
     def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
         if not detach:
-            return int(drive_from(params).resume(run, resend=not no_resend))
+            return int(make_runner(params).resume(run, resend=not no_resend))
         from council.doors.cli.detached import requeue
 
-        return requeue(drive_from(params | {"no_resend": no_resend}), run)
+        return requeue(make_runner(params | {"no_resend": no_resend}), run)
 
-    return command("resume", resume, RUN, *flags, *_allowed(), *_shown())
+    return make_command("resume", resume, OPTIONAL_RUN, *flags, *_limit_options(), *_view_options())
 
 
 def watch_command() -> click.Command:
@@ -62,18 +62,18 @@ def watch_command() -> click.Command:
     def watch_(run: str | None, **params: Any) -> int:
         from council.doors.cli.detached import watch
 
-        return watch(drive_from(params), run)
+        return watch(make_runner(params), run)
 
-    return command("watch", watch_, RUN, level, *_shown())
+    return make_command("watch", watch_, OPTIONAL_RUN, level, *_view_options())
 
 
 def cancel_command() -> click.Command:
     def cancel_(run: str, **params: Any) -> int:
         from council.doors.cli.detached import cancel
 
-        return cancel(drive_from(params), run)
+        return cancel(make_runner(params), run)
 
-    return command("cancel", cancel_, THIS_RUN)
+    return make_command("cancel", cancel_, REQUIRED_RUN)
 
 
 def fork_command() -> click.Command:
@@ -83,6 +83,6 @@ def fork_command() -> click.Command:
     ]  # fmt: skip
 
     def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
-        return int(drive_from(params).fork(run, phase, seats_from(seat)))
+        return int(make_runner(params).fork(run, phase, parse_seats(seat)))
 
-    return command("fork", fork_, THIS_RUN, *flags, *_allowed(), *_shown())
+    return make_command("fork", fork_, REQUIRED_RUN, *flags, *_limit_options(), *_view_options())

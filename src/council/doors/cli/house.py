@@ -8,23 +8,27 @@ from typing import Any
 
 import click
 
-from council.doors.cli.commands import CONFIG, JSON, command, drive_from
+from council.doors.cli.commands import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.doors.cli.given import print_json
-from council.doors.cli.words import BUILT
-from council.rules.perspectives import Preset, preset, presets
+from council.doors.cli.words import COMMAND_HELP
+from council.rules.perspectives import Preset, list_presets, load_preset
 from council.settings import config_folder
 from council.types import Json
 
 
 def presets_command() -> click.Group:
     group = click.Group(
-        "presets", invoke_without_command=True, params=[JSON], help=BUILT["presets"], callback=_presets_default
+        "presets",
+        invoke_without_command=True,
+        params=[JSON_OPTION],
+        help=COMMAND_HELP["presets"],
+        callback=_presets_default,
     )
     group.add_command(
         click.Command(
             "show",
             callback=show_preset,
-            params=[click.Argument(["name"]), JSON],
+            params=[click.Argument(["name"]), JSON_OPTION],
             help="Show the perspectives of a preset.",
         )
     )
@@ -35,7 +39,7 @@ def presets_command() -> click.Group:
 def _presets_default(context: click.Context, /, json: bool) -> int | None:
     if context.invoked_subcommand is not None:
         return None
-    found = [preset(name, _own_presets()) for name in presets(_own_presets())]
+    found = [load_preset(name, _user_presets_folder()) for name in list_presets(_user_presets_folder())]
     if json:
         print_json([_preset_json(item) for item in found])
     else:
@@ -44,7 +48,7 @@ def _presets_default(context: click.Context, /, json: bool) -> int | None:
 
 
 def show_preset(name: str, json: bool) -> int:
-    item = preset(name, _own_presets())
+    item = load_preset(name, _user_presets_folder())
     if json:
         print_json(_preset_json(item))
     else:
@@ -59,21 +63,25 @@ def show_preset(name: str, json: bool) -> int:
     return 0
 
 
-def _own_presets() -> Path:
+def _user_presets_folder() -> Path:
     return config_folder(dict(os.environ)) / "presets"
 
 
 def _preset_json(item: Preset) -> Json:
     lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in item.perspectives]
-    return {"name": item.name, "about": item.about, "own": item.own, "perspectives": lenses}
+    return {"name": item.name, "about": item.about, "own": item.is_user_defined, "perspectives": lenses}
 
 
 def rosters_command() -> click.Group:
     group = click.Group(
-        "rosters", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["rosters"], callback=_rosters_default
+        "rosters",
+        invoke_without_command=True,
+        params=[JSON_OPTION, CONFIG_OPTION],
+        help=COMMAND_HELP["rosters"],
+        callback=_rosters_default,
     )
     name = click.Argument(["name"], metavar="NAME|FILE")
-    group.add_command(command("show", show_roster, name, help="Show the seats of a roster."))
+    group.add_command(make_command("show", show_roster, name, help="Show the seats of a roster."))
     return group
 
 
@@ -87,10 +95,14 @@ def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
         if params["json"]:
             print_json(rows)
         else:
-            click.echo("\n".join(f"{row['name']:<14} {row['error'] or _names(row)}  ({row['origin']})" for row in rows))
+            click.echo(
+                "\n".join(
+                    f"{row['name']:<14} {row['error'] or _format_seat_names(row)}  ({row['origin']})" for row in rows
+                )
+            )
         return 0
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
 def show_roster(name: str, **params: Any) -> int:
@@ -99,23 +111,23 @@ def show_roster(name: str, **params: Any) -> int:
         if params["json"]:
             print_json(row)
         else:
-            click.echo("\n".join(_roster_lines(row)))
+            click.echo("\n".join(_format_roster(row)))
         return 0
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
-def _names(row: Json) -> str:
+def _format_seat_names(row: Json) -> str:
     return ", ".join(seat["name"] for seat in row["seats"])
 
 
-def _roster_lines(row: Json) -> list[str]:
+def _format_roster(row: Json) -> list[str]:
     chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
     head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
-    return [head, *map(_seat_line, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
+    return [head, *map(_format_seat, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
 
 
-def _seat_line(seat: Json) -> str:
+def _format_seat(seat: Json) -> str:
     parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
     member = f" [{seat['model']}]" if seat["model"] else ""
     return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
@@ -124,31 +136,31 @@ def _seat_line(seat: Json) -> str:
 def models_command() -> click.Command:
     def models(price: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
-            from council.doctor import members
+            from council.doctor import list_members
 
-            rows = members(convener, prices=price)
+            rows = list_members(convener, prices=price)
             if params["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(_model_line(row) for row in rows))
+                click.echo("\n".join(_format_model(row) for row in rows))
             return 0
 
-        return int(drive_from(params).with_convener(job))
+        return int(make_runner(params).with_convener(job))
 
-    return command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
+    return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
-def _model_line(row: Json) -> str:
+def _format_model(row: Json) -> str:
     ready = "available" if row["available"] else f"needs {row['needs']}"
-    charge = f"  {_charge(row['price']):<44}" if "price" in row else ""
-    return f"{row['member']:<32} {row['vendor']:<10} {_tokens(row['context']):>6}{charge}  {ready}"
+    charge = f"  {_format_price(row['price']):<44}" if "price" in row else ""
+    return f"{row['member']:<32} {row['vendor']:<10} {_format_tokens(row['context']):>6}{charge}  {ready}"
 
 
-def _tokens(context: int | None) -> str:
+def _format_tokens(context: int | None) -> str:
     return "" if context is None else f"{context / 1e6:g}M" if context >= 1_000_000 else f"{context // 1000}k"
 
 
-def _charge(price: Json | None) -> str:
+def _format_price(price: Json | None) -> str:
     """Format prices in dollars per million tokens. Only the JSON output has the tiers."""
     if price is None:
         return "price unknown"
@@ -167,43 +179,51 @@ def doctor_command() -> click.Command:
 
     def doctor(deep: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
-            from council.doctor import examine, seating, warnings
+            from council.doctor import diagnose, list_warnings, preview_seating
 
-            rows, seats, warned = await examine(convener, deep=deep), seating(convener), warnings(convener)
+            rows, seats, warned = (
+                await diagnose(convener, deep=deep),
+                preview_seating(convener),
+                list_warnings(convener),
+            )
             if params["json"]:
                 print_json({"members": rows, **seats, "warnings": warned})
             else:
-                click.echo("\n".join([*_examined(rows), "", *_seated(seats), *(f"! {line}" for line in warned)]))
+                click.echo(
+                    "\n".join(
+                        [*_format_doctor_rows(rows), "", *_format_seating(seats), *(f"! {line}" for line in warned)]
+                    )
+                )
             return 1 if any(row["answered"] is False for row in rows) else 0
 
-        return int(drive_from(params).with_convener(job))
+        return int(make_runner(params).with_convener(job))
 
-    return command("doctor", doctor, deep_)
-
-
-STEPS = ("configured", "installed", "key", "answered")
+    return make_command("doctor", doctor, deep_)
 
 
-def _examined(rows: list[Json]) -> list[str]:
+DOCTOR_STEPS = ("configured", "installed", "key", "answered")
+
+
+def _format_doctor_rows(rows: list[Json]) -> list[str]:
     """Format a table of the four checks per member, with details and the next step."""
-    from council.render.clean import one_line
+    from council.render.clean import single_line
 
     width = max(len(row["member"]) for row in rows)
     head = f"{'':<{width}}  configured  installed  key  answered  context"
-    return [head, *(f"{_steps(row, width)}  {one_line(_rest(row), 300)}".rstrip() for row in rows)]
+    return [head, *(f"{_format_steps(row, width)}  {single_line(_format_detail(row), 300)}".rstrip() for row in rows)]
 
 
-def _steps(row: Json, width: int) -> str:
-    marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in STEPS)
-    columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, STEPS, strict=True))
-    return f"{row['member']:<{width}}  {columns} {_tokens(row['context']):>7}"
+def _format_steps(row: Json, width: int) -> str:
+    marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in DOCTOR_STEPS)
+    columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, DOCTOR_STEPS, strict=True))
+    return f"{row['member']:<{width}}  {columns} {_format_tokens(row['context']):>7}"
 
 
-def _rest(row: Json) -> str:
+def _format_detail(row: Json) -> str:
     return " · ".join(part for part in (row["detail"], row["next"]) if part)
 
 
-def _seated(seats: Json) -> list[str]:
+def _format_seating(seats: Json) -> list[str]:
     lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
     return [
         "seats of a run now:",
@@ -227,6 +247,8 @@ def config_command() -> click.Command:
                 )
             return 0
 
-        return int(drive_from(params).with_convener(job))
+        return int(make_runner(params).with_convener(job))
 
-    return command("config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from."))
+    return make_command(
+        "config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from.")
+    )

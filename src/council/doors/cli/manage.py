@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from council.doors.cli.ask import packet_command
-from council.doors.cli.commands import command, drive_from
+from council.doors.cli.commands import make_command, make_runner
 from council.doors.cli.completion import completion_command
-from council.doors.cli.formats import FORMATS, rendered
+from council.doors.cli.formats import FORMATS, render_as
 from council.doors.cli.given import print_json
 from council.doors.cli.going import cancel_command, fork_command, resume_command, watch_command
 from council.doors.cli.house import config_command, doctor_command, models_command, presets_command, rosters_command
@@ -19,13 +19,13 @@ from council.doors.cli.runs import runs_command
 from council.doors.cli.serve import serve_command
 from council.doors.cli.skill import skill_command
 from council.doors.cli.spend import spend_command
-from council.doors.cli.words import BUILT, PLANNED
+from council.doors.cli.words import COMMAND_HELP, RESERVED_COMMANDS
 from council.errors import UsageError
 
-RUN = click.Argument(["run"], required=False)
+PAST_RUN = click.Argument(["run"], required=False)
 
 
-def management() -> click.Group:
+def management_group() -> click.Group:
     group = click.Group("council", context_settings={"help_option_names": ["-h", "--help"]})
     built = (
         runs_command(),
@@ -33,9 +33,9 @@ def management() -> click.Group:
         watch_command(),
         cancel_command(),
         fork_command(),
-        _replay(),
-        _report(),
-        _gate(),
+        _replay_command(),
+        _report_command(),
+        _gate_command(),
         packet_command(),
         presets_command(),
         rosters_command(),
@@ -47,27 +47,27 @@ def management() -> click.Group:
         skill_command(),
         completion_command(),
         serve_command(),
-        _worker(),
+        _worker_command(),
         mcp_command(),
     )
-    for entry in (*built, *map(_planned, PLANNED)):
+    for entry in (*built, *map(_reserved_command, RESERVED_COMMANDS)):
         group.add_command(entry)
     return group
 
 
-def _worker() -> click.Command:
+def _worker_command() -> click.Command:
     def worker(**params: Any) -> int:
-        from council.doors.worker import work
+        from council.doors.worker import run_worker
 
-        return work()
+        return run_worker()
 
-    return click.Command("worker", callback=worker, help=BUILT["worker"])
+    return click.Command("worker", callback=worker, help=COMMAND_HELP["worker"])
 
 
 # replay, report
 
 
-def _replay() -> click.Command:
+def _replay_command() -> click.Command:
     flags = [
         click.Option(
             ["--speed"],
@@ -82,12 +82,12 @@ def _replay() -> click.Command:
     ]
 
     def replay(run: str | None, speed: float, **params: Any) -> int:
-        return int(drive_from(params).replay(run, speed))
+        return int(make_runner(params).replay(run, speed))
 
-    return command("replay", replay, RUN, *flags)
+    return make_command("replay", replay, PAST_RUN, *flags)
 
 
-def _report() -> click.Command:
+def _report_command() -> click.Command:
     form = click.Option(
         ["--format", "form"],
         type=click.Choice(FORMATS),
@@ -101,15 +101,15 @@ def _report() -> click.Command:
             from council.minutes import Minutes
 
             entries = await convener.entries(run or await convener.newest())
-            click.echo(rendered(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
+            click.echo(render_as(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
             return 0
 
-        return int(drive_from(params).with_convener(job))
+        return int(make_runner(params).with_convener(job))
 
-    return command("report", report_, RUN, form)
+    return make_command("report", report_, PAST_RUN, form)
 
 
-def _gate() -> click.Command:
+def _gate_command() -> click.Command:
     levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
     level = click.Option(
         ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
@@ -117,23 +117,23 @@ def _gate() -> click.Command:
 
     def gate_(run: str | None, fail_on: str, **params: Any) -> int:
         async def job(convener: Any) -> int:
-            from council.render.report import report
-            from council.rules.gate import gate
+            from council.render.report import build_report
+            from council.rules.gate import evaluate_gate
 
-            value = report(await convener.minutes(run or await convener.newest()))
-            code, why = gate(value, fail_on)
+            value = build_report(await convener.minutes(run or await convener.newest()))
+            code, why = evaluate_gate(value, fail_on)
             if params["json"]:
                 print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
             else:
                 click.echo(why)
             return code
 
-        return int(drive_from(params).with_convener(job))
+        return int(make_runner(params).with_convener(job))
 
-    return command("gate", gate_, RUN, level)
+    return make_command("gate", gate_, PAST_RUN, level)
 
 
-def _planned(word: str) -> click.Command:
+def _reserved_command(word: str) -> click.Command:
     """Create a hidden command for a reserved word. It never starts a run and reports that it is not available yet."""
 
     def refuse(**params: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.words import BUILT
+from council.doors.cli.words import COMMAND_HELP
 
 
 def mcp_command() -> click.Command:
@@ -24,4 +24,4 @@ def mcp_command() -> click.Command:
 
         return serve(**params)
 
-    return click.Command("mcp", callback=mcp, params=flags, help=BUILT["mcp"])
+    return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])

@@ -9,22 +9,33 @@ from typing import Any
 
 import click
 
-from council.doors.cli.commands import CONFIG, JSON, command, drive_from
-from council.doors.cli.given import print_json, writable
-from council.doors.cli.words import BUILT
-from council.doors.listing import row, status_of
+from council.doors.cli.commands import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.given import check_output_path, print_json
+from council.doors.cli.words import COMMAND_HELP
+from council.doors.listing import effective_status, run_summary
 from council.errors import CouncilError, UsageError
 from council.types import Json
 
-RUN = click.Argument(["run"], required=False)
-UNDER_WAY = ("queued", "running")
+RUN_ARGUMENT = click.Argument(["run"], required=False)
+ACTIVE_STATES = ("queued", "running")
 
 
 def runs_command() -> click.Group:
     group = click.Group(
-        "runs", invoke_without_command=True, params=[JSON, CONFIG], help=BUILT["runs"], callback=_runs_default
+        "runs",
+        invoke_without_command=True,
+        params=[JSON_OPTION, CONFIG_OPTION],
+        help=COMMAND_HELP["runs"],
+        callback=_runs_default,
     )
-    for one in (_list(), _show(), _search(), _export(), _rm(), _fsck()):
+    for one in (
+        _list_command(),
+        _show_command(),
+        _search_command(),
+        _export_command(),
+        _remove_command(),
+        _fsck_command(),
+    ):
         group.add_command(one)
     return group
 
@@ -37,99 +48,107 @@ def _runs_default(context: click.Context, /, **params: Any) -> int | None:
 # List and search
 
 
-def _list() -> click.Command:
-    return command("list", list_runs, help="List all runs, unfinished ones first.")
+def _list_command() -> click.Command:
+    return make_command("list", list_runs, help="List all runs, unfinished ones first.")
 
 
 def list_runs(**params: Any) -> int:
     async def job(convener: Any) -> int:
-        return _listed(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
+        return _print_runs(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
-def _search() -> click.Command:
+def _search_command() -> click.Command:
     words = click.Argument(["words"], nargs=-1, required=True)
-    return command("search", search_runs, words, help="Search questions, statements and answers; all words must match.")
+    return make_command(
+        "search", search_runs, words, help="Search questions, statements and answers; all words must match."
+    )
 
 
 def search_runs(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Any) -> int:
         terms = " ".join(words).split()
-        return _listed(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
+        return _print_runs(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
-def _listed(rows: list[Json], as_json: bool, none: str) -> int:
+def _print_runs(rows: list[Json], as_json: bool, none: str) -> int:
     if as_json:
-        print_json([row(run) | {"detached": run["detached"]} for run in rows])
+        print_json([run_summary(run) | {"detached": run["detached"]} for run in rows])
     else:
-        click.echo("\n".join(map(_line, rows)) or none)
+        click.echo("\n".join(map(_format_run, rows)) or none)
     return 0
 
 
-def _line(run: Json) -> str:
-    from council.render.clean import one_line
+def _format_run(run: Json) -> str:
+    from council.render.clean import single_line
 
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
-    question = one_line(run["setup"]["question"]["text"], 60)
+    question = single_line(run["setup"]["question"]["text"], 60)
     elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
-    apart = "  (detached)" if run["detached"] and status_of(run) in UNDER_WAY else ""
-    return f"{run['id']}  {when}  {status_of(run):<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
+    apart = "  (detached)" if run["detached"] and effective_status(run) in ACTIVE_STATES else ""
+    return f"{run['id']}  {when}  {effective_status(run):<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
 
 
 # Show and export
 
 
-def _show() -> click.Command:
+def _show_command() -> click.Command:
     flags = [
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
     ]
-    return command("show", show_run, RUN, *flags, help="Show the seats, status and answer of a run.")
+    return make_command("show", show_run, RUN_ARGUMENT, *flags, help="Show the seats, status and answer of a run.")
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
-        from council.render.report import report
+        from council.render.report import build_report
 
         minutes = await convener.minutes(run or await convener.newest())
         if params["json"]:
-            print_json(report(minutes))
+            print_json(build_report(minutes))
             return 0
         rows = {row["id"]: row for row in await convener.runs()}
         click.echo(
-            "\n".join(_shown(minutes, status_of(rows[minutes.run]), verbose=bool(verbose or show), show=show or ""))
+            "\n".join(
+                _format_run_details(
+                    minutes, effective_status(rows[minutes.run]), verbose=bool(verbose or show), show=show or ""
+                )
+            )
         )
         return 0
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
-def _shown(minutes: Any, status: str, **how: Any) -> list[str]:
-    from council.doors.cli.drive import shown
+def _format_run_details(minutes: Any, status: str, **how: Any) -> list[str]:
+    from council.doors.cli.drive import format_answer
     from council.render import terminal
-    from council.render.report import report
+    from council.render.report import build_report
 
     text = (
-        "queued: no worker has started it yet" if status == "queued" and not minutes.phases else shown(minutes, **how)
+        "queued: no worker has started it yet"
+        if status == "queued" and not minutes.phases
+        else format_answer(minutes, **how)
     )
-    after = terminal.after(report(minutes))
-    if status in UNDER_WAY:
+    after = terminal.format_summary(build_report(minutes))
+    if status in ACTIVE_STATES:
         after[-1] = f"watch: council watch {minutes.run}"
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
-    return [head, *terminal.before(minutes.plan), "", text, "", *after]
+    return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]
 
 
-def _export() -> click.Command:
+def _export_command() -> click.Command:
     out = click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write to this file.")
-    return command(
+    return make_command(
         "export",
         export_run,
-        RUN,
+        RUN_ARGUMENT,
         out,
         help="Export everything stored about a run as one JSON object; requests are base64.",
     )
@@ -139,7 +158,7 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
     async def job(convener: Any) -> int:
         import json
 
-        path = writable(output)
+        path = check_output_path(output)
         whole = json.dumps(await convener.exported(run or await convener.newest()), ensure_ascii=False, indent=1) + "\n"
         if path is None:
             click.echo(whole, nl=False)
@@ -151,18 +170,20 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
                 file.write(whole)
         return 0
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
 # Remove
 
 
-def _rm() -> click.Command:
+def _remove_command() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...")
     before = click.Option(
         ["--before"], type=click.DateTime(["%Y-%m-%d"]), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
     )  # fmt: skip
-    return command("rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept.")
+    return make_command(
+        "rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept."
+    )
 
 
 def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
@@ -188,14 +209,14 @@ def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
             )
         return 2 if runs and kept else 0  # fmt: skip
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))
 
 
 # Check
 
 
-def _fsck() -> click.Command:
-    return command("fsck", check_runs, RUN, help="Check the stored data of one run, or of all.")
+def _fsck_command() -> click.Command:
+    return make_command("fsck", check_runs, RUN_ARGUMENT, help="Check the stored data of one run, or of all.")
 
 
 def check_runs(run: str | None, **params: Any) -> int:
@@ -215,4 +236,4 @@ def check_runs(run: str | None, **params: Any) -> int:
             )
         return 1 if found else 0
 
-    return int(drive_from(params).with_convener(job))
+    return int(make_runner(params).with_convener(job))

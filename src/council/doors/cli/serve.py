@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from council.doors.cli.commands import CONFIG
-from council.doors.cli.words import BUILT
+from council.doors.cli.commands import CONFIG_OPTION
+from council.doors.cli.words import COMMAND_HELP
 from council.errors import UsageError
 
-NEEDED = ("fastapi", "uvicorn")
-FLAGS = (
+REQUIRED_PACKAGES = ("fastapi", "uvicorn")
+SERVE_OPTIONS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
     click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
     click.Option(
@@ -26,15 +26,15 @@ FLAGS = (
         metavar="ADDRESS",
         help="Listen on this address. Anyone who can reach it needs only the token.",
     ),
-    CONFIG,
+    CONFIG_OPTION,
 )
 
 
 def serve_command() -> click.Command:
-    return click.Command("serve", callback=_serve, params=list(FLAGS), help=BUILT["serve"])
+    return click.Command("serve", callback=_run_server, params=list(SERVE_OPTIONS), help=COMMAND_HELP["serve"])
 
 
-def _serve(
+def _run_server(
     open_page: bool,
     port: int | None,
     root: tuple[str, ...],
@@ -42,14 +42,14 @@ def _serve(
     unsafe_host: str | None,
     **params: Any,
 ) -> int:
-    if missing := next((name for name in NEEDED if find_spec(name) is None), None):
+    if missing := next((name for name in REQUIRED_PACKAGES if find_spec(name) is None), None):
         raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
     from council.doors.bounds import Owner
-    from council.doors.web.hall import Hall, roots_from
-    from council.doors.web.serving import address, serve
+    from council.doors.web.hall import AppState, name_roots
+    from council.doors.web.serving import parse_address, serve
 
-    where = address(unsafe_host, port)
+    where = parse_address(unsafe_host, port)
     config = Path(params["config"]).absolute() if params.get("config") else None
-    roots = roots_from([Path.cwd(), *map(Path, root)])
-    hall = Hall(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
-    return serve(hall, where, open_page=open_page, say=click.echo)
+    roots = name_roots([Path.cwd(), *map(Path, root)])
+    hall = AppState(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
+    return serve(hall, where, open_page=open_page, print_url=click.echo)

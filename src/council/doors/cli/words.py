@@ -12,7 +12,7 @@ from typing import Any
 from council.doors.cli.formats import FORMATS
 from council.errors import UsageError
 
-BUILT = {
+COMMAND_HELP = {
     "runs": "List, show, search, export, remove or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
@@ -35,16 +35,16 @@ BUILT = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and run, and the rest of today's budget.",
 }
-PLANNED = (
+RESERVED_COMMANDS = (
     "outcome", "eval", "batch",
 )  # fmt: skip
-MANAGEMENT = (*BUILT, *PLANNED)
+MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_WITH_VALUE = ("-o",)
+SHORT_FLAGS_WITH_VALUE = ("-o",)
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
-COMMON: list[dict[str, Any]] = [
+COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
     {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
@@ -81,31 +81,33 @@ COMMON: list[dict[str, Any]] = [
 
 
 @cache
-def owned_flags() -> list[dict[str, Any]]:
+def protocol_flags() -> list[dict[str, Any]]:
     path = Path(__file__).parents[2] / "data" / "flags.json"
     flags: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return flags
 
 
-RUN = re.compile(r"r[2-9a-z]{5}")  # a run id
+RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
 
 
-def split(arguments: list[str]) -> tuple[str, list[str]]:
+def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     """Return the deciding word, and the arguments in the order its command takes them."""
     place = _first_word(arguments)
     if place is None:
         return "", arguments
     word = arguments[place]
-    if word in MANAGEMENT:
+    if word in MANAGEMENT_COMMANDS:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
-    _refuse_misspelt(
+    _reject_misspelled_command(
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
     return word, arguments
 
 
 def _first_word(arguments: list[str]) -> int | None:
-    valued = {flag["flag"] for flag in (*COMMON, *owned_flags()) if flag["kind"] != "bool"} | set(SHORT_WITH_VALUE)
+    valued = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
+        SHORT_FLAGS_WITH_VALUE
+    )
     skip = False
     for place, argument in enumerate(arguments):
         if skip:
@@ -119,15 +121,15 @@ def _first_word(arguments: list[str]) -> int | None:
     return None
 
 
-def _refuse_misspelt(word: str, words: list[str]) -> None:
+def _reject_misspelled_command(word: str, words: list[str]) -> None:
     """Raise UsageError for a misspelled command. A longer sentence is a question unless it continues like a command."""
     is_continued = len(words) > 1 and (
-        words[1] in SUBCOMMANDS or (len(words) == 2 and RUN.fullmatch(words[1]) is not None)
+        words[1] in SUBCOMMANDS or (len(words) == 2 and RUN_ID.fullmatch(words[1]) is not None)
     )
     cutoff = (
         0.8 if len(words) == 2 and not is_continued else 0.75 if len(word) > 3 else 0.66
     )  # two words may be a short question
-    near = get_close_matches(word.lower(), MANAGEMENT, n=1, cutoff=cutoff)
+    near = get_close_matches(word.lower(), MANAGEMENT_COMMANDS, n=1, cutoff=cutoff)
     plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
     command = plain and (len(words) <= 2 or is_continued)
     if near and command and word not in VERBS and not Path(word).exists():

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from council.errors import UsageError
-from council.settings import quoted
+from council.settings import quote_value
 
 if TYPE_CHECKING:
-    from council.doors.mcp.desk import Desk
+    from council.doors.mcp.desk import CouncilTools
 
 
 def serve(
@@ -25,21 +25,23 @@ def serve(
     if find_spec("mcp") is None:
         raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
     from council.doors.bounds import Owner
-    from council.doors.mcp.desk import Desk
+    from council.doors.mcp.desk import CouncilTools
 
     if port and not http:
         raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
-        raise UsageError(f"--folder {quoted(folder)} does not exist or is not a folder: pass an existing folder")
-    desk = Desk(Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced))
+        raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
+    desk = CouncilTools(
+        Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
+    )
     if not http:
-        _expect_a_client()
-    asyncio.run(_served(desk, http, port))
+        _prepare_stdio()
+    asyncio.run(_run_server(desk, http, port))
     return 0
 
 
-def _expect_a_client() -> None:
+def _prepare_stdio() -> None:
     """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.stdin.isatty():
@@ -49,14 +51,14 @@ def _expect_a_client() -> None:
         )
 
 
-async def _served(desk: Desk, http: bool, port: int) -> None:
-    from council.doors.mcp.speaking import over_stdio
+async def _run_server(council_tools: CouncilTools, http: bool, port: int) -> None:
+    from council.doors.mcp.speaking import run_stdio
 
     try:
         if not http:
-            return await over_stdio(desk)
-        from council.doors.mcp.http import over_http
+            return await run_stdio(council_tools)
+        from council.doors.mcp.http import run_http
 
-        await over_http(desk, port)
+        await run_http(council_tools, port)
     finally:
-        await desk.close()
+        await council_tools.close()

@@ -12,16 +12,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from council.doors.mcp.desk import Desk
-from council.doors.mcp.speaking import server_of
+from council.doors.mcp.desk import CouncilTools
+from council.doors.mcp.speaking import make_server
 from council.errors import UsageError
 
 LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
-PATH = "/mcp"
-GOODBYE = 2  # seconds for open calls when the server stops
+HTTP_PATH = "/mcp"
+SHUTDOWN_TIMEOUT_S = 2  # seconds for open calls when the server stops
 
 
-class Guard:
+class HttpGuard:
     """Middleware that refuses a wrong Host, a foreign Origin, or a missing token."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
@@ -30,53 +30,56 @@ class Guard:
         self.origins = {f"http://{host}" for host in self.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope["headers"]) if scope["type"] == "http" else None
+        refusal = self._check_headers(scope["headers"]) if scope["type"] == "http" else None
         await (refusal or self.app)(scope, receive, send)
 
-    def _refusal(self, raw: Iterable[tuple[bytes, bytes]]) -> JSONResponse | None:
+    def _check_headers(self, raw: Iterable[tuple[bytes, bytes]]) -> JSONResponse | None:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
 
-        def said(name: str) -> list[str]:
+        def header_values(name: str) -> list[str]:
             return [value for key, value in headers if key == name]
 
-        if len(said("host")) != 1 or said("host")[0] not in self.hosts:
-            return _refused(400, f"unknown Host: use {LOOPBACK} or localhost with the port of this server")
-        if not set(said("origin")) <= self.origins or not set(said("sec-fetch-site")) <= {"same-origin", "none"}:
-            return _refused(403, "requests from pages of another origin are not allowed")
-        if not self._knows(said("authorization")):
-            return _refused(
+        if len(header_values("host")) != 1 or header_values("host")[0] not in self.hosts:
+            return _error_response(400, f"unknown Host: use {LOOPBACK} or localhost with the port of this server")
+        if not set(header_values("origin")) <= self.origins or not set(header_values("sec-fetch-site")) <= {
+            "same-origin",
+            "none",
+        }:
+            return _error_response(403, "requests from pages of another origin are not allowed")
+        if not self._is_token_valid(header_values("authorization")):
+            return _error_response(
                 401,
                 "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
             )
         return None
 
-    def _knows(self, said: list[str]) -> bool:
-        kind, _, token = said[0].partition(" ") if len(said) == 1 else ("", "", "")
+    def _is_token_valid(self, values: list[str]) -> bool:
+        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
         return kind.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode())
 
 
-def _refused(status: int, error: str) -> JSONResponse:
+def _error_response(status: int, error: str) -> JSONResponse:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse({"schema": "council.error/1", "error": error, "exit": 2}, status, headers)
 
 
-async def over_http(desk: Desk, port: int) -> None:
+async def run_http(council_tools: CouncilTools, port: int) -> None:
     """Serve until stopped. Print the address and the token once, on standard error."""
-    listening = _bound(port)
+    listening = _listen(port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(32)
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
-    app = server_of(desk).streamable_http_app(streamable_http_path=PATH, transport_security=unchecked)
+    app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
     config = uvicorn.Config(
-        Guard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
-        timeout_graceful_shutdown=GOODBYE,
+        HttpGuard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )  # fmt: skip
-    print(f"council mcp: http://{LOOPBACK}:{port}{PATH}", file=sys.stderr)
+    print(f"council mcp: http://{LOOPBACK}:{port}{HTTP_PATH}", file=sys.stderr)
     print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def _bound(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

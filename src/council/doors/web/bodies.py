@@ -7,40 +7,40 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.doors.web.hall import Hall
+from council.doors.web.hall import AppState
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
 
 
-def _with(example: Json) -> ConfigDict:
+def _model_config(example: Json) -> ConfigDict:
     return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [example]})
 
 
-def _hall(request: Request) -> Hall:
-    app_state: Hall = request.app.state.app_state
+def _get_app_state(request: Request) -> AppState:
+    app_state: AppState = request.app.state.app_state
     return app_state
 
 
-InHall = Annotated[Hall, Depends(_hall)]
+AppStateDep = Annotated[AppState, Depends(_get_app_state)]
 
 
-class Token(BaseModel):
-    model_config = _with({"token": "the value after #token="})
+class SessionRequest(BaseModel):
+    model_config = _model_config({"token": "the value after #token="})
 
     token: str
 
 
-class Nothing(BaseModel):
+class EmptyRequest(BaseModel):
     """Empty object; a POST must be JSON."""
 
-    model_config = _with({})
+    model_config = _model_config({})
 
 
-class Wish(BaseModel):
+class RunRequest(BaseModel):
     """Council to plan or start."""
 
-    model_config = _with(
+    model_config = _model_config(
         {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"}
     )
 
@@ -61,14 +61,14 @@ class Wish(BaseModel):
     )
 
 
-class Fork(BaseModel):
-    model_config = _with({"from": "improve", "seats": {"beta": "openai:gpt-5.2"}})
+class ForkRequest(BaseModel):
+    model_config = _model_config({"from": "improve", "seats": {"beta": "openai:gpt-5.2"}})
 
     from_: str | None = Field(default=None, alias="from", description="First phase to run again.")
     seats: dict[str, str] = Field(default_factory=dict, description="Other members for some seats.")
 
 
-class Reply(BaseModel):
-    model_config = _with({"answer": "Cold storage, if it can be read within a day."})
+class AskAnswer(BaseModel):
+    model_config = _model_config({"answer": "Cold storage, if it can be read within a day."})
 
     answer: str

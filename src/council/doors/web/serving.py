@@ -17,14 +17,14 @@ from typing import Any
 
 import uvicorn
 
-from council.doors.web.app import application
-from council.doors.web.hall import Hall
+from council.doors.web.app import create_app
+from council.doors.web.hall import AppState
 from council.errors import UsageError
-from council.settings import quoted
+from council.settings import quote_value
 
 LOOPBACK = "127.0.0.1"
-USUAL_PORT = 8377
-GRACE = 2  # seconds for open requests when the server stops
+DEFAULT_PORT = 8377
+SHUTDOWN_TIMEOUT_S = 2  # seconds for open requests when the server stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +35,36 @@ class Address:
     port: int | None = None  # None: the default, or any free port; 0: any free port
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def host_names(self) -> tuple[str, ...]:
         name = f"[{self.host}]" if ":" in self.host else self.host
         return (name, "localhost") if self.host == LOOPBACK else (name,)
 
-    def bound(self) -> socket.socket:
+    def listen(self) -> socket.socket:
         if self.port is not None:
-            return _bound(self.host, self.port)
+            return _listen(self.host, self.port)
         try:
-            return _bound(self.host, USUAL_PORT)
+            return _listen(self.host, DEFAULT_PORT)
         except UsageError:
-            return _bound(self.host, 0)
+            return _listen(self.host, 0)
 
 
-def address(unsafe_host: str | None, port: int | None) -> Address:
+def parse_address(unsafe_host: str | None, port: int | None) -> Address:
     if unsafe_host is None:
         return Address(LOOPBACK, port)
     try:
         host = ipaddress.ip_address(unsafe_host)
     except ValueError:
         raise UsageError(
-            f"--unsafe-host {quoted(unsafe_host)} is not an IP address: pass one of this machine, such as 192.168.1.20"
+            f"--unsafe-host {quote_value(unsafe_host)} is not an IP address: pass one of this machine, such as 192.168.1.20"
         ) from None
     if host.is_unspecified:
         raise UsageError(
-            f"--unsafe-host {quoted(unsafe_host)} would listen on every address: pass one address of this machine"
+            f"--unsafe-host {quote_value(unsafe_host)} would listen on every address: pass one address of this machine"
         )
     return Address(str(host), port)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -72,11 +72,11 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.listen()  # clients may connect as soon as the line is printed
     except OSError as error:
         listening.close()
-        raise UsageError(_why(error, host, port)) from None
+        raise UsageError(_format_bind_error(error, host, port)) from None
     return listening
 
 
-def _why(error: OSError, host: str, port: int) -> str:
+def _format_bind_error(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f'port "{port}" is already in use: pass another --port, or --port 0 for any free port'
     return f'{host} port "{port}" cannot be used ({error.strerror}): pass another --port or --unsafe-host'
@@ -85,33 +85,33 @@ def _why(error: OSError, host: str, port: int) -> str:
 class Server(uvicorn.Server):
     """Server that ends the event streams before it waits for open requests."""
 
-    def __init__(self, config: uvicorn.Config, hall: Hall) -> None:
+    def __init__(self, config: uvicorn.Config, app_state: AppState) -> None:
         super().__init__(config)
-        self.hall = hall
+        self.app_state = app_state
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.hall.feeds.close()
+        self.app_state.feeds.close()
         await super().shutdown(sockets)
 
 
-def made(hall: Hall, where: Address, listening: socket.socket) -> tuple[Server, str]:
+def make_server(app_state: AppState, address: Address, listening: socket.socket) -> tuple[Server, str]:
     """Return the server and its URL with the token."""
     token, port = secrets.token_urlsafe(32), listening.getsockname()[1]
-    app: Any = application(hall, token, where.names, port)
+    app: Any = create_app(app_state, token, address.host_names, port)
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False,
-        ws="none", workers=1, timeout_graceful_shutdown=GRACE, lifespan="on",
+        ws="none", workers=1, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S, lifespan="on",
     )  # fmt: skip
-    return Server(config, hall), f"http://{where.names[0]}:{port}/#token={token}"
+    return Server(config, app_state), f"http://{address.host_names[0]}:{port}/#token={token}"
 
 
-def serve(hall: Hall, where: Address, *, open_page: bool, say: Callable[[str], None]) -> int:
+def serve(app_state: AppState, address: Address, *, open_page: bool, print_url: Callable[[str], None]) -> int:
     """Serve until interrupted. Print one line: the URL."""
-    listening = where.bound()
-    server, url = made(hall, where, listening)
-    if where.host != LOOPBACK:
-        print(_warning(where), file=sys.stderr)
-    say(url)
+    listening = address.listen()
+    server, url = make_server(app_state, address, listening)
+    if address.host != LOOPBACK:
+        print(_format_public_warning(address), file=sys.stderr)
+    print_url(url)
     if open_page:
         threading.Thread(
             target=webbrowser.open, args=(url,), daemon=True
@@ -121,8 +121,8 @@ def serve(hall: Hall, where: Address, *, open_page: bool, say: Callable[[str], N
     return 0
 
 
-def _warning(where: Address) -> str:
+def _format_public_warning(address: Address) -> str:
     return (
-        f"council: warning: listening on {where.host}, which other machines can reach without encryption: anyone with the token "
+        f"council: warning: listening on {address.host}, which other machines can reach without encryption: anyone with the token "
         "can read the files in the roots and spend your money"
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 from council.convene import Convener
 from council.doors import bounds
-from council.doors.bounds import Caps
-from council.doors.web.bodies import Wish
-from council.doors.web.hall import Hall
+from council.doors.bounds import BudgetCaps
+from council.doors.web.bodies import RunRequest
+from council.doors.web.hall import AppState
 from council.planning import Material, Plan
 from council.types import Json
 
@@ -18,47 +18,52 @@ VERBS = ("validate", "brainstorm", "research")
 
 
 @asynccontextmanager
-async def planned(wish: Wish, hall: Hall) -> AsyncIterator[tuple[Convener, Plan]]:
+async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterator[tuple[Convener, Plan]]:
     """Yield the convener and the plan."""
-    folder, roots = hall.root(wish.root), list(hall.roots.values())
-    options = {name: value for name, value in wish.options.items() if _was_said(value)}
-    settings = hall.owner.settings(folder)
-    bounds.refuse_owners(wish.options)
+    folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
+    options = {name: value for name, value in request.options.items() if _is_filled(value)}
+    settings = app_state.owner.settings(folder)
+    bounds.refuse_owner_options(request.options)
     bounds.check_files(options, folder, roots)
-    bounds.check_members([*wish.seats.values(), *_texts(options.get("explorer_model"))], settings)
-    cap = hall.caps.cap(Caps.of(settings), wish.max_cost)
-    async with hall.convener(folder, **_flags(wish, options, cap)) as convener:
-        plan = await convener.plan(_words(wish), options, protocol=wish.protocol, material=_material(wish))
-        bounds.check_members(plan.roster.everybody, settings)
+    bounds.check_members([*request.seats.values(), *_as_list(options.get("explorer_model"))], settings)
+    cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
+    async with app_state.open_convener(folder, **_make_flags(request, options, cap)) as convener:
+        plan = await convener.plan(
+            _question_words(request), options, protocol=request.protocol, material=_make_material(request)
+        )
+        bounds.check_members(plan.roster.member_names, settings)
         bounds.check_search(plan.options.get("search"), options.get("search"), folder, roots, settings)
         yield convener, plan
 
 
-def _words(wish: Wish) -> list[str]:
+def _question_words(request: RunRequest) -> list[str]:
     """Return the question; add the targets if it is empty or only a task."""
-    question = wish.question.strip()
+    question = request.question.strip()
     if question and question not in VERBS:
         return [question]
-    return [*([question] if question else []), *wish.targets]
+    return [*([question] if question else []), *request.targets]
 
 
-def _material(wish: Wish) -> Material:
+def _make_material(request: RunRequest) -> Material:
     return Material(
-        decisions=tuple(wish.decisions), redact=wish.redact, skip_secrets=wish.skip_secrets, targets=tuple(wish.targets)
+        decisions=tuple(request.decisions),
+        redact=request.redact,
+        skip_secrets=request.skip_secrets,
+        targets=tuple(request.targets),
     )
 
 
-def _flags(wish: Wish, options: Json, cap: float | None) -> Json:
+def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
     profile = options.get("profile")
-    flags: Json = {"max_cost": cap, "effort": wish.effort, "seats": dict(wish.seats) or None}
+    flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
     flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
     return {name: value for name, value in flags.items() if value is not None}
 
 
-def _was_said(value: Any) -> bool:
+def _is_filled(value: Any) -> bool:
     """Whether a form field has a value: null, false and empty mean unset, 0 does not."""
     return bool(value) or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _texts(value: Any) -> list[str]:
+def _as_list(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []

@@ -20,76 +20,80 @@ from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from council.errors import Fault
-from council.foreign import one_line
-from council.members.base import sendable
-from council.members.wires.faults import Complaint, complaint, kind_of, retry_after
+from council.foreign import redact_line
+from council.members.base import check_key
+from council.members.wires.faults import ErrorResponse, classify_error, parse_error_body, parse_retry_after
 from council.proxies import is_loopback, proxy_for
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-STALE = 0.5  # a reused connection that fails within this time was already closed by the server
-ENOUGH = 64 * 1024  # maximum size of an error body
-LONGEST = 16 * 1024 * 1024  # maximum size of one line
-SOON = 0.05  # retry delay for a refused connection to this machine: the server may be starting
-LOG_IN_AT_PROXY = 407
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # OpenSSL reasons for a plain HTTP endpoint
+STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
+MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MAX_LINE_BYTES = 16 * 1024 * 1024  # maximum size of one line
+LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
+PROXY_AUTH_REQUIRED = 407
+PLAIN_HTTP_REASONS = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+)  # OpenSSL reasons for a plain HTTP endpoint
 # Configuration advice: fault kind → (text required in the message, advice).
-HINTS = {
+CONFIG_HINTS = {
     "endpoint": ("", ": base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?"),
     "parameter": ("max_completion_tokens", ' (token_field = "max_completion_tokens" in its [providers] table)'),
 }
-PAGES = ("text/html", "application/xhtml+xml")
-PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+WIRE_PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
 
 
-class Line:
+class ConnectionPool:
     """Connections to one provider in one event loop."""
 
     def __init__(self, limit: int, reuse: bool) -> None:
         import aiohttp
 
         # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
-        self.turn = asyncio.Semaphore(limit)
+        self.semaphore = asyncio.Semaphore(limit)
         trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_note_reuse)
+        trace.on_connection_reuseconn.append(_record_reuse)
         connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
         self.session: ClientSession = aiohttp.ClientSession(connector=connector, trace_configs=[trace])
         self.users: set[int] = set()
-        self.clocks: set[asyncio.Timeout] = set()  # of the calls in flight
+        self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     @asynccontextmanager
-    async def clock(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+    async def timeout(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
         async with asyncio.timeout(seconds) as clock:
-            self.clocks.add(clock)
+            self.timeouts.add(clock)
             try:
                 yield clock
             finally:
-                self.clocks.discard(clock)
+                self.timeouts.discard(clock)
 
     async def close(self) -> None:
-        for clock in self.clocks:  # aiohttp does not cancel a call that waits for its first byte
+        for clock in self.timeouts:  # aiohttp does not cancel a call that waits for its first byte
             clock.reschedule(0.0)
         await self.session.close()
 
 
 @dataclass(slots=True)
-class Call:
+class RequestState:
     """State of one request."""
 
     reused: float = -math.inf  # when it was sent on a reused connection
-    answered: bool = False
+    has_response: bool = False
 
-    def was_stale(self) -> bool:
+    def is_stale(self) -> bool:
         """Return whether the server had closed the reused connection, so it did not process the request."""
-        return not self.answered and time.monotonic() - self.reused < STALE
+        return not self.has_response and time.monotonic() - self.reused < STALE_CONNECTION_S
 
 
-async def _note_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
+async def _record_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
     context.trace_request_ctx.reused = time.monotonic()
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Line]] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConnectionPool]] = WeakKeyDictionary()
 
 
 class Endpoint:
@@ -111,98 +115,102 @@ class Endpoint:
         self.connect = connect
         self.limit, self.reuse = limit, reuse
 
-    def line(self) -> Line:
-        lines = _lines.setdefault(asyncio.get_running_loop(), {})
+    def join_pool(self) -> ConnectionPool:
+        lines = _pools.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in lines:
-            lines[self.base_url] = Line(self.limit, self.reuse)
+            lines[self.base_url] = ConnectionPool(self.limit, self.reuse)
         lines[self.base_url].users.add(id(self))
         return lines[self.base_url]
 
     @asynccontextmanager
     async def post(
-        self, path: str, body: bytes, first_byte: float, said: Callable[[], str]
+        self, path: str, body: bytes, first_byte: float, partial_text: Callable[[], str]
     ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
         """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it."""
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
-        line, call = self.line(), Call()
+        line, call = self.join_pool(), RequestState()
         async with (
-            self.faults(call, said),
-            line.turn,
-            line.clock(first_byte) as clock,
+            self.map_errors(call, partial_text),
+            line.semaphore,
+            line.timeout(first_byte) as clock,
             self._request(line, call, "POST", path, data) as response,
         ):
-            call.answered = True
+            call.has_response = True
             yield response, clock
 
     async def get(self, path: str, within: float) -> bytes:
-        line, call = self.line(), Call()
-        async with self.faults(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
-            await self.check(response)
+        line, call = self.join_pool(), RequestState()
+        async with self.map_errors(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
+            await self.check_status(response)
             body: bytes = await response.read()
             return body
 
-    def _request(self, line: Line, call: Call, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
+    def _request(
+        self, pool: ConnectionPool, state: RequestState, method: str, path: str, data: bytes | io.BytesIO | None = None
+    ) -> Any:
         import aiohttp
 
-        sendable(self.secrets[0])
+        check_key(self.secrets[0])
         # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
-        return line.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=call)  # fmt: skip
+        return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
+                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=state)  # fmt: skip
 
     @asynccontextmanager
-    async def faults(self, call: Call, said: Callable[[], str] = str) -> AsyncIterator[None]:
+    async def map_errors(self, state: RequestState, partial_text: Callable[[], str] = str) -> AsyncIterator[None]:
         """Convert network errors to Faults."""
         import aiohttp
 
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            delay = SOON if self.is_here() and refused(error) else None
-            detail = self.detail(f"no connection to {self.base_url}: {unconnected(error)}")
+            delay = LOOPBACK_RETRY_S if self.is_local() and is_connection_refused(error) else None
+            detail = self.format_detail(f"no connection to {self.base_url}: {describe_connection_error(error)}")
             raise Fault("net", detail, retry_after=delay) from None
         except aiohttp.ClientHttpProxyError as error:
-            kind = "auth" if error.status == LOG_IN_AT_PROXY else "net"
-            detail = self.detail(f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}")
+            kind = "auth" if error.status == PROXY_AUTH_REQUIRED else "net"
+            detail = self.format_detail(
+                f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"
+            )
             raise Fault(kind, detail) from None
         except TimeoutError:
-            raise Fault("stall", "timed out waiting for data", said=said()) from None
+            raise Fault("stall", "timed out waiting for data", said=partial_text()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if call.was_stale():
+            if state.is_stale():
                 raise Fault("net", "the provider had closed the idle connection") from None
-            raise Fault("cut", self.detail(f"the connection was lost: {error}"), said=said()) from None
+            raise Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text()) from None
         except aiohttp.ClientPayloadError:
-            raise Fault("cut", "the connection closed before the answer was complete", said=said()) from None
+            raise Fault("cut", "the connection closed before the answer was complete", said=partial_text()) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            detail = self.detail(f"the answer ended early: {error or type(error).__name__}")
-            raise Fault("cut", detail, said=said()) from None
+            detail = self.format_detail(f"the answer ended early: {error or type(error).__name__}")
+            raise Fault("cut", detail, said=partial_text()) from None
 
-    async def check(self, response: ClientResponse) -> None:
+    async def check_status(self, response: ClientResponse) -> None:
         if not 200 <= response.status < 300:
-            raise self.fault(response, await self.complaint(response))
+            raise self.make_fault(response, await self.read_error(response))
 
-    async def complaint(self, response: ClientResponse) -> Complaint:
-        return complaint(await opening(response, self.connect), response.reason or "")
+    async def read_error(self, response: ClientResponse) -> ErrorResponse:
+        return parse_error_body(await read_error_body(response, self.connect), response.reason or "")
 
-    def fault(self, response: ClientResponse, said: Complaint) -> Fault:
-        after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
-        after = said.waits if after is None else after
-        status, kind = response.status, kind_of(response.status, said, after)
-        message = elsewhere(response) if status < 400 else said.message.removeprefix(f"{status}: ")
-        hint = HINTS.get(kind, ("", ""))
+    def make_fault(self, response: ClientResponse, error: ErrorResponse) -> Fault:
+        after = parse_retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
+        after = error.retry_after if after is None else after
+        status, kind = response.status, classify_error(response.status, error, after)
+        message = describe_redirect(response) if status < 400 else error.message.removeprefix(f"{status}: ")
+        hint = CONFIG_HINTS.get(kind, ("", ""))
         advice = hint[1] if status >= 400 and hint[0] in message else ""
-        return Fault(kind, self.detail(f"{status}: {message}{advice}"), retry_after=after)
+        return Fault(kind, self.format_detail(f"{status}: {message}{advice}"), retry_after=after)
 
-    def detail(self, message: str) -> str:
-        return one_line(message, self.secrets)
+    def format_detail(self, message: str) -> str:
+        return redact_line(message, self.secrets)
 
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     async def close(self) -> None:
-        lines = _lines.get(asyncio.get_running_loop(), {})
+        lines = _pools.get(asyncio.get_running_loop(), {})
         line = lines.get(self.base_url)
         if line is None:
             return
@@ -212,65 +220,65 @@ class Endpoint:
             await line.close()
 
 
-def refused(error: Exception) -> bool:
+def is_connection_refused(error: Exception) -> bool:
     """Return whether the connection was refused, also when several addresses were tried."""
     cause = getattr(error, "os_error", None)
     return isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == ECONNREFUSED
 
 
-def unconnected(error: Exception) -> str:
+def describe_connection_error(error: Exception) -> str:
     """Describe why the connection failed."""
     import aiohttp
 
     cause = getattr(error, "os_error", None)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"the proxy {error.host}:{error.port} cannot be reached"
-    if refused(error):
+    if is_connection_refused(error):
         return "connection refused"
-    if getattr(cause, "reason", "") in NO_TLS:
+    if getattr(cause, "reason", "") in PLAIN_HTTP_REASONS:
         return "the server does not use TLS: start base_url with http://"
     return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
-async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
+async def iter_lines(response: ClientResponse) -> AsyncIterator[list[bytes]]:
     """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LONGEST:
-            raise ValueError(f"a line is longer than {LONGEST // 2**20} MiB")
+        if len(rest) > MAX_LINE_BYTES:
+            raise ValueError(f"a line is longer than {MAX_LINE_BYTES // 2**20} MiB")
         if lines:
             yield lines
 
 
-def framed(response: ClientResponse) -> bool:
+def is_framed(response: ClientResponse) -> bool:
     """Return whether HTTP can distinguish the end of this body from a lost connection."""
     return response.content_length is not None or "Transfer-Encoding" in response.headers
 
 
-def elsewhere(response: ClientResponse) -> str:
+def describe_redirect(response: ClientResponse) -> str:
     """Describe a redirect and the base_url it suggests. Redirects are not followed, to keep the key at its address."""
     target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
     if not response.headers.get("Location") or not target.hostname:
         return "the endpoint redirects without a location: check base_url"
     address = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
-    address = PATHS.sub("", address)
+    address = WIRE_PATHS.sub("", address)
     return f"the endpoint redirects to {address}: set base_url to it"
 
 
-def no_model(response: ClientResponse, body: bytes = b"") -> str:
+def describe_non_model_response(response: ClientResponse, body: bytes = b"") -> str:
     """Describe a body without events that is not from a model. Return an empty string if it may be cut off."""
-    is_whole = framed(response) or response.status == 204
+    is_whole = is_framed(response) or response.status == 204
     if is_whole and not response.content.total_bytes:
         return "the endpoint returned an empty response, not a model's answer: check base_url"
-    if response.content_type in PAGES or body.lstrip()[:1] == b"<":
+    if response.content_type in HTML_TYPES or body.lstrip()[:1] == b"<":
         return "the endpoint returned a web page, not a model's answer: check base_url"
     if is_whole and response.content_type not in ("text/event-stream", "application/json"):
         return f"the endpoint returned {response.content_type}, not a model's answer: check base_url"
     return ""
 
 
-async def opening(response: ClientResponse, within: float) -> bytes:
+async def read_error_body(response: ClientResponse, within: float) -> bytes:
     """Read the start of an error body. Ignore read errors, because the status is already known."""
     import aiohttp
 
@@ -279,8 +287,8 @@ async def opening(response: ClientResponse, within: float) -> bytes:
         async with asyncio.timeout(within):
             async for chunk in response.content.iter_any():
                 body += chunk
-                if len(body) >= ENOUGH:
+                if len(body) >= MAX_ERROR_BODY_BYTES:
                     break
     except (TimeoutError, OSError, aiohttp.ClientError):
         pass
-    return body[:ENOUGH]
+    return body[:MAX_ERROR_BODY_BYTES]

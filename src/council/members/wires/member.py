@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from council.errors import Fault
-from council.members.base import Hear, Progress
-from council.members.wires.faults import REFUSING_CODES
-from council.members.wires.hearing import Hearing
+from council.members.base import OnDelta, Progress
+from council.members.wires.faults import REFUSAL_CODES
+from council.members.wires.hearing import StreamParser
 from council.members.wires.http import Endpoint
 from council.types import Answer, Ask, Json, Message
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 EFFORTS = ("low", "medium", "high")
 # Every vendor counts thinking as output, so add this to the cap on the answer.
-ROOM = {"low": 4096, "medium": 8192, "high": 16384}
+THINKING_TOKENS = {"low": 4096, "medium": 8192, "high": 16384}
 
 
-class OnWire:
+class WireMember:
     """Member behind an HTTP endpoint."""
 
-    hears: ClassVar[type[Hearing]]
+    parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
 
     def __init__(
@@ -70,20 +70,20 @@ class OnWire:
     async def ready(self, progress: Progress) -> None:
         """Do nothing: an endpoint needs no download."""
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
-        parser = self.hears(hear)
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        parser = self.parser(on_delta)
         async with self.endpoint.post(self.path, body, self.first_byte, parser.text) as (response, clock):
             if response.status >= 300:
-                return await self._turned_down(response)
+                return await self._handle_error_status(response)
             await parser.read(response, clock, self.idle)
-        return parser.answer(self.endpoint.detail)
+        return parser.build_answer(self.endpoint.format_detail)
 
-    async def _turned_down(self, response: ClientResponse) -> Answer:
+    async def _handle_error_status(self, response: ClientResponse) -> Answer:
         """Return a refusal if a content filter caused the status, else raise the Fault."""
-        error = await self.endpoint.complaint(response)
-        if error.codes & REFUSING_CODES:
-            return Answer(self.endpoint.detail(error.message), "refused")
-        raise self.endpoint.fault(response, error)
+        error = await self.endpoint.read_error(response)
+        if error.codes & REFUSAL_CODES:
+            return Answer(self.endpoint.format_detail(error.message), "refused")
+        raise self.endpoint.make_fault(response, error)
 
     async def probe(self) -> str:
         body = await self.endpoint.get("/models", self.endpoint.connect + min(self.first_byte, 20.0))
@@ -95,10 +95,10 @@ class OnWire:
         if not isinstance(models, list):
             return "answered"
         more = isinstance(listed, dict) and (listed.get("has_more") or listed.get("nextPageToken"))
-        missing = "" if more or self._is_among(models) else f", {self.model} not listed"
+        missing = "" if more or self._is_listed(models) else f", {self.model} not listed"
         return f"answered, {len(models)} models{missing}"
 
-    def _is_among(self, models: list[Any]) -> bool:
+    def _is_listed(self, models: list[Any]) -> bool:
         """Return whether the list contains this model, ignoring a `models/` prefix and a `:latest` tag."""
         named = {str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)}
         short = {name.removeprefix("models/").removesuffix(":latest") for name in named}
@@ -109,34 +109,34 @@ class OnWire:
 
     # Request parameters
 
-    def way(self, ask: Ask) -> str:
+    def structured_mode(self, ask: Ask) -> str:
         """Return how to request a typed reply: json_schema, json_object or prompt; empty for free text."""
         if ask.schema is None:
             return ""
         return "prompt" if ask.bare else self.structured
 
-    def spoken(self, ask: Ask) -> list[Message]:
+    def build_messages(self, ask: Ask) -> list[Message]:
         """Return the messages, with the schema appended unless it is sent as a parameter."""
-        if ask.schema is None or self.way(ask) == "json_schema":
+        if ask.schema is None or self.structured_mode(ask) == "json_schema":
             return list(ask.messages)
-        return with_schema(ask.messages, ask.schema)
+        return append_schema(ask.messages, ask.schema)
 
-    def effort(self, ask: Ask) -> str | None:
+    def resolve_effort(self, ask: Ask) -> str | None:
         """Return the requested effort, or the next higher one the model supports, or None."""
         if ask.effort is None or ask.bare:
             return None
         requested = EFFORTS[EFFORTS.index(ask.effort) :]
         return next((level for level in (*requested, *reversed(EFFORTS)) if level in self.efforts), None)
 
-    def most(self, ask: Ask, otherwise: int | None = None) -> int | None:
+    def max_output_tokens(self, ask: Ask, default: int | None = None) -> int | None:
         """Return the cap on output tokens: the answer's cap plus an allowance for thinking."""
-        cap = ask.max_tokens or otherwise
-        effort = self.effort(ask)
-        room = ROOM[effort or "medium"] if effort or self.thinks else 0
+        cap = ask.max_tokens or default
+        effort = self.resolve_effort(ask)
+        room = THINKING_TOKENS[effort or "medium"] if effort or self.thinks else 0
         return cap and cap + room
 
 
-def with_schema(messages: tuple[Message, ...], schema: Json) -> list[Message]:
+def append_schema(messages: tuple[Message, ...], schema: Json) -> list[Message]:
     """Return the messages with the schema appended to the last user message."""
     schema_json = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     instruction = f"Reply with only one JSON object that matches this JSON Schema: {schema_json}"

@@ -5,61 +5,61 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from council.members.base import Hear
-from council.members.wires.hearing import Hearing
-from council.members.wires.member import OnWire
-from council.members.wires.schemas import OPENAI, fitted
-from council.members.wires.thinking import Thinking
+from council.members.base import OnDelta
+from council.members.wires.hearing import StreamParser
+from council.members.wires.member import WireMember
+from council.members.wires.schemas import OPENAI, convert_schema
+from council.members.wires.thinking import ThinkingFilter
 from council.types import Ask, Json, Usage
 
 
-class Completion(Hearing):
+class ChatCompletionParser(StreamParser):
     """Parser for chunks with choices, ended by [DONE]."""
 
-    finishes: ClassVar[Mapping[str, str]] = {
+    finish_reasons: ClassVar[Mapping[str, str]] = {
         "length": "length", "max_tokens": "length", "model_length": "length",
         "content_filter": "refused", "refusal": "refused", "safety": "refused", "error": "broken",
     }  # fmt: skip
 
-    def __init__(self, hear: Hear) -> None:
-        super().__init__(hear)
-        self.thinking = Thinking()  # some servers leave thinking in the content
+    def __init__(self, on_delta: OnDelta) -> None:
+        super().__init__(on_delta)
+        self.thinking_filter = ThinkingFilter()  # some servers leave thinking in the content
 
-    def let(self, piece: str) -> str:
-        return self.thinking.let(piece)
+    def filter_thinking(self, piece: str) -> str:
+        return self.thinking_filter.feed(piece)
 
-    def rest(self) -> str:
-        return self.thinking.rest()
+    def flush(self) -> str:
+        return self.thinking_filter.flush()
 
-    def event(self, event: Json) -> str:
-        return self._read(event, "delta")
+    def parse_event(self, event: Json) -> str:
+        return self._parse_choices(event, "delta")
 
-    def whole(self, body: Json) -> str:
-        return self._read(body, "message")
+    def parse_body(self, body: Json) -> str:
+        return self._parse_choices(body, "message")
 
-    def _read(self, event: Json, part: str) -> str:
+    def _parse_choices(self, event: Json, part: str) -> str:
         piece = ""
         for choice in event.get("choices") or ():
-            piece += self._said(choice.get(part) or {})
+            piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
         if usage := event.get("usage"):
-            self.count(usage)
-            self.count(usage.get("prompt_tokens_details") or {})
+            self.update_counts(usage)
+            self.update_counts(usage.get("prompt_tokens_details") or {})
         if not self.model:
             self.model, self.id = str(event.get("model") or ""), str(event.get("id") or "")
         if error := event.get("error"):
             self.error = error
         return piece
 
-    def _said(self, said: Json) -> str:
-        content = said.get("content")
+    def _parse_content(self, message: Json) -> str:
+        content = message.get("content")
         if content:
-            return content if isinstance(content, str) else joined(content)
-        if refusal := said.get("refusal"):
+            return content if isinstance(content, str) else join_text_parts(content)
+        if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
             self.thought = True
-        elif said.get("reasoning_content") or said.get("reasoning"):
+        elif message.get("reasoning_content") or message.get("reasoning"):
             self.thought = True  # reasoning is activity, unlike a keep-alive
         return ""
 
@@ -75,10 +75,10 @@ class Completion(Hearing):
         )
 
 
-class OpenAIMember(OnWire):
+class OpenAIMember(WireMember):
     """Member behind a chat-completions endpoint."""
 
-    hears = Completion
+    parser = ChatCompletionParser
     path = "/chat/completions"
 
     def __init__(
@@ -91,29 +91,29 @@ class OpenAIMember(OnWire):
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def body(self, ask: Ask) -> Json:
-        body: Json = {"model": self.model, "messages": self.spoken(ask), "stream": True}
+        body: Json = {"model": self.model, "messages": self.build_messages(ask), "stream": True}
         if not ask.bare:
             body["stream_options"] = {"include_usage": True}
         if ask.temperature is not None and self.takes_temperature:
             body["temperature"] = ask.temperature
-        if effort := self.effort(ask):
+        if effort := self.resolve_effort(ask):
             body["reasoning_effort"] = effort
-        if (most := self.most(ask)) is not None:
+        if (most := self.max_output_tokens(ask)) is not None:
             body[self.token_field] = most
-        return body | self._format(ask)
+        return body | self._response_format(ask)
 
-    def _format(self, ask: Ask) -> Json:
-        mode = self.way(ask)
+    def _response_format(self, ask: Ask) -> Json:
+        mode = self.structured_mode(ask)
         if mode == "json_object":
             return {"response_format": {"type": "json_object"}}
         if mode != "json_schema":
             return {}
         # The grammar of a small local model supports every keyword and needs the limits to terminate.
-        schema = ask.schema if self.small else fitted(ask.schema, OPENAI)
+        schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
         json_schema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
         return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
 
-def joined(parts: list[Json]) -> str:
+def join_text_parts(parts: list[Json]) -> str:
     """Join the text parts of content that is sent as a list."""
     return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")

@@ -8,69 +8,75 @@ from typing import Any
 
 from council.types import Json
 
-EVERYWHERE = frozenset(
+COMMON_KEYWORDS = frozenset(
     ["type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "$ref", "$defs", "description"]
 )
-FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
-MUTE = frozenset(["title", "default", "examples", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"])
-LISTS, NAMED = ("anyOf", "allOf", "prefixItems"), ("properties", "$defs")
+STRING_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
+IGNORED_KEYWORDS = frozenset(
+    ["title", "default", "examples", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"]
+)
+LIST_KEYWORDS, MAP_KEYWORDS = ("anyOf", "allOf", "prefixItems"), ("properties", "$defs")
 
 
 @dataclass(frozen=True, slots=True)
-class Grammar:
+class SchemaDialect:
     """Keywords that one vendor's strict mode supports."""
 
-    more: frozenset[str]  # in addition to the common keywords
-    formats: frozenset[str] = FORMATS  # string formats
-    few: bool = False  # minItems can only be 0 or 1
-    bare_enums: bool = False  # an enum must not have a type
+    extra_keywords: frozenset[str]  # in addition to the common keywords
+    formats: frozenset[str] = STRING_FORMATS  # string formats
+    limits_min_items: bool = False  # minItems can only be 0 or 1
+    drops_enum_types: bool = False  # an enum must not have a type
 
-    def knows(self, key: str, value: Any) -> bool:
+    def supports(self, key: str, value: Any) -> bool:
         if key == "format":
             return value in self.formats
-        if key == "minItems" and self.few:
+        if key == "minItems" and self.limits_min_items:
             return value in (0, 1)
-        return key in EVERYWHERE or key in self.more
+        return key in COMMON_KEYWORDS or key in self.extra_keywords
 
 
-NUMBERS = ("minimum", "maximum")
-OPENAI = Grammar(frozenset(["const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", *NUMBERS, "minItems", "maxItems"]))  # fmt: skip
-ANTHROPIC = Grammar(frozenset(["const", "allOf"]), FORMATS | {"uri"}, few=True, bare_enums=True)
-GOOGLE = Grammar(frozenset([*NUMBERS, "minItems", "maxItems", "prefixItems"]))
+RANGE_KEYWORDS = ("minimum", "maximum")
+OPENAI = SchemaDialect(frozenset(["const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", *RANGE_KEYWORDS, "minItems", "maxItems"]))  # fmt: skip
+ANTHROPIC = SchemaDialect(
+    frozenset(["const", "allOf"]), STRING_FORMATS | {"uri"}, limits_min_items=True, drops_enum_types=True
+)
+GOOGLE = SchemaDialect(frozenset([*RANGE_KEYWORDS, "minItems", "maxItems", "prefixItems"]))
 
 
-def fitted(schema: Any, grammar: Grammar) -> Any:
+def convert_schema(schema: Any, dialect: SchemaDialect) -> Any:
     """Convert a schema to a vendor's dialect."""
     if not isinstance(schema, dict):
         return schema
     supported: Json = {}
     unsupported: Json = {}
-    for key, value in _plain(schema, grammar).items():
-        if key in NAMED:
-            supported[key] = {name: fitted(part, grammar) for name, part in value.items()}
-        elif key in LISTS and grammar.knows(key, value):
-            supported[key] = [fitted(part, grammar) for part in value]
+    for key, value in _simplify_keywords(schema, dialect).items():
+        if key in MAP_KEYWORDS:
+            supported[key] = {name: convert_schema(part, dialect) for name, part in value.items()}
+        elif key in LIST_KEYWORDS and dialect.supports(key, value):
+            supported[key] = [convert_schema(part, dialect) for part in value]
         elif key == "items":
-            supported[key] = fitted(value, grammar)
-        elif grammar.knows(key, value):
+            supported[key] = convert_schema(value, dialect)
+        elif dialect.supports(key, value):
             supported[key] = value
-        elif key not in MUTE:
+        elif key not in IGNORED_KEYWORDS:
             unsupported[key] = value
-    return _described(supported, unsupported)
+    return _append_description(supported, unsupported)
 
 
-def _plain(schema: Json, grammar: Grammar) -> Json:
+def _simplify_keywords(schema: Json, dialect: SchemaDialect) -> Json:
     """Replace oneOf, const and typed enums where the dialect does not support them."""
     plain = {"anyOf" if key == "oneOf" else key: value for key, value in schema.items()}
-    if "const" in plain and not grammar.knows("const", None):
+    if "const" in plain and not dialect.supports("const", None):
         plain["enum"] = [plain.pop("const")]
-    if grammar.bare_enums and ("enum" in plain or "const" in plain):
+    if dialect.drops_enum_types and ("enum" in plain or "const" in plain):
         plain.pop("type", None)
     return plain
 
 
-def _described(kept: Json, told: Json) -> Json:
-    if not told:
-        return kept
-    words = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
-    return kept | {"description": f"{kept['description']} ({words})" if "description" in kept else f"({words})"}
+def _append_description(supported: Json, unsupported: Json) -> Json:
+    if not unsupported:
+        return supported
+    words = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in unsupported.items())
+    return supported | {
+        "description": f"{supported['description']} ({words})" if "description" in supported else f"({words})"
+    }

@@ -4,51 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TAGS = ("<think>", "<thinking>")
+THINKING_TAGS = ("<think>", "<thinking>")
 
 
-class Thinking:
+class ThinkingFilter:
     """Passes the answer through and drops a leading <think> block, also when a tag is split between pieces."""
 
     def __init__(self) -> None:
-        self.held = ""  # text that may be part of a tag
-        self.end = ""  # closing tag of the current block
-        self._take: Callable[[], str] = self._before
+        self.buffer = ""  # text that may be part of a tag
+        self.end_tag = ""  # closing tag of the current block
+        self._state: Callable[[], str] = self._before_thinking
 
-    def let(self, piece: str) -> str:
+    def feed(self, piece: str) -> str:
         """Add text and return the part that is certainly answer."""
-        self.held += piece
-        return self._take()
+        self.buffer += piece
+        return self._state()
 
-    def rest(self) -> str:
+    def flush(self) -> str:
         """Return the buffered text at the end of the stream. An unclosed block is dropped."""
-        return "" if self.end else self._answer()
+        return "" if self.end_tag else self._flush_answer()
 
-    def _before(self) -> str:
-        start = self.held.lstrip()
-        tag = next((tag for tag in TAGS if start[: len(tag)].lower() == tag), "")
+    def _before_thinking(self) -> str:
+        start = self.buffer.lstrip()
+        tag = next((tag for tag in THINKING_TAGS if start[: len(tag)].lower() == tag), "")
         if tag:
-            self.held, self.end, self._take = start[len(tag) :], f"</{tag[1:]}", self._inside
-        elif any(tag.startswith(start.lower()) for tag in TAGS):
+            self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
+        elif any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
             return ""
         else:
-            self._take = self._answer
-        return self._take()
+            self._state = self._flush_answer
+        return self._state()
 
-    def _inside(self) -> str:
-        at = self.held.lower().find(self.end)
+    def _inside_thinking(self) -> str:
+        at = self.buffer.lower().find(self.end_tag)
         if at < 0:
-            self.held = self.held[-len(self.end) :]  # keep only what may be the start of the closing tag
+            self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
             return ""
-        self.held, self.end, self._take = self.held[at + len(self.end) :], "", self._after
-        return self._take()
+        self.buffer, self.end_tag, self._state = self.buffer[at + len(self.end_tag) :], "", self._after_thinking
+        return self._state()
 
-    def _after(self) -> str:
-        self.held = self.held.lstrip()
-        if self.held:
-            self._take = self._answer
-        return self._answer()
+    def _after_thinking(self) -> str:
+        self.buffer = self.buffer.lstrip()
+        if self.buffer:
+            self._state = self._flush_answer
+        return self._flush_answer()
 
-    def _answer(self) -> str:
-        text, self.held = self.held, ""
+    def _flush_answer(self) -> str:
+        text, self.buffer = self.buffer, ""
         return text

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from council.convene import Convener
-from council.members.scripted import instance
+from council.members.scripted import example_value
 from council.types import Answer, Ask, Usage
 from tests.doors.web.conftest import laid
 from tests.doors.web.page.conftest import aside
@@ -45,7 +45,7 @@ class Flood:
 
     async def send(self, body: bytes, hear: Callable[[str], None]) -> Answer:
         asked = json.loads(body)
-        text = json.dumps(instance(asked["schema"], False)) if asked["schema"] else self.book
+        text = json.dumps(example_value(asked["schema"], False)) if asked["schema"] else self.book
         for at in range(0, len(text), PIECE):
             hear(text[at : at + PIECE])
             await asyncio.sleep(PAUSE)

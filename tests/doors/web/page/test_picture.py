@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from council.minutes import Minutes
-from council.render.report import report
+from council.render.report import build_report
 
 ROOT = Path(__file__).parents[4]
 
@@ -42,7 +42,7 @@ def test_the_picture_is_there_and_small() -> None:
 
 @pytest.mark.behaviour("issue-7-picture")
 def test_the_cast_of_the_picture_holds_a_real_run(script: Any, tmp_path: Path) -> None:
-    told = report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
+    told = build_report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
     assert (told["status"], told["verdict"]) == ("complete", "FAIL")
     assert [one["state"] for one in told["degraded"]] == ["failed(overload)"]
     assert [shift["seat"] for shift in told["shifts"] if shift["changed"]] == ["judge-defender"]

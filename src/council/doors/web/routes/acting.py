@@ -9,83 +9,87 @@ from fastapi import APIRouter
 
 from council.convene import Convener
 from council.doors import bounds
-from council.doors.web.answers import Answer
-from council.doors.web.bodies import EXAMPLE_RUN, Fork, InHall, Nothing, Reply
-from council.doors.web.examples import shown
-from council.doors.web.hall import Hall
+from council.doors.web.answers import ApiResponse
+from council.doors.web.bodies import EXAMPLE_RUN, AppStateDep, AskAnswer, EmptyRequest, ForkRequest
+from council.doors.web.examples import example_responses
+from council.doors.web.hall import AppState
 from council.errors import RunOwned
 from council.record import Record
 from council.types import Json
 
 router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
-LOOKS, LOOK = 30, 0.1  # attempts and seconds between them
-STANDS = {"run": EXAMPLE_RUN, "status": "queued"}
-ASK: Json = {
+MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
+EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "status": "queued"}
+EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
 }  # fmt: skip
 
 
-@router.post("/cancel", status_code=202, responses=shown(STANDS, 404, 415, status=202))
-async def cancel(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
+@router.post("/cancel", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 415, status=202))
+async def cancel_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
     """Stop a run. Its answers are kept, and it can be resumed."""
-    run = await hall.known(run)
-    async with hall.convener() as convener:
+    run = await app_state.resolve_run(run)
+    async with app_state.open_convener() as convener:
         await convener.cancel(run)
-    return await _stands(run, hall)
+    return await _status_response(run, app_state)
 
 
-@router.post("/resume", status_code=202, responses=shown(STANDS, 404, 409, 415, status=202))
-async def resume(run: str, hall: InHall, body: Nothing | None = None) -> Answer:
+@router.post("/resume", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202))
+async def resume_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
     """Queue an unfinished run for the local worker, which continues where it stopped."""
-    record = await hall.main.store.load(await hall.known(run))
-    async with hall.convener(max_cost=_cap(record, hall)) as convener:
-        await _requeued(record.run, convener, hall)
-    await hall.see_to(record.run)
-    return await _stands(record.run, hall)
+    record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
+    async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
+        await _requeue(record.run, convener, app_state)
+    await app_state.ensure_worker(record.run)
+    return await _status_response(record.run, app_state)
 
 
-@router.post("/fork", status_code=202, responses=shown({"run": EXAMPLE_RUN}, 404, 409, 415, status=202))
-async def fork(run: str, wish: Fork, hall: InHall) -> Answer:
+@router.post("/fork", status_code=202, responses=example_responses({"run": EXAMPLE_RUN}, 404, 409, 415, status=202))
+async def fork_run(run: str, body: ForkRequest, app_state: AppStateDep) -> ApiResponse:
     """Start a new run that reuses everything before a phase, optionally with other members."""
-    record = await hall.main.store.load(await hall.known(run))
-    bounds.check_members(wish.seats.values(), hall.owner.settings(Path(record.folder)))
-    async with hall.convener(max_cost=_cap(record, hall)) as convener:
-        forked = await convener.enqueue_fork(record.run, phase=wish.from_, seats=wish.seats)
-    hall.call_worker(forked)
-    return Answer({"run": forked}, 202)
+    record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
+    bounds.check_members(body.seats.values(), app_state.owner.settings(Path(record.folder)))
+    async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
+        forked = await convener.enqueue_fork(record.run, phase=body.from_, seats=body.seats)
+    app_state.call_worker(forked)
+    return ApiResponse({"run": forked}, 202)
 
 
-@router.get("/asks", responses=shown([ASK], 404))
-async def asks(run: str, hall: InHall) -> Answer:
+@router.get("/asks", responses=example_responses([EXAMPLE_ASK], 404))
+async def get_asks(run: str, app_state: AppStateDep) -> ApiResponse:
     """List the open questions to people, with their form fields."""
-    return Answer(await hall.main.open_asks(await hall.known(run)))
+    return ApiResponse(await app_state.shared_convener.open_asks(await app_state.resolve_run(run)))
 
 
-@router.post("/asks/{key:path}", responses=shown({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415))
-async def answer(run: str, key: str, reply: Reply, hall: InHall) -> Answer:
+@router.post(
+    "/asks/{key:path}", responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415)
+)
+async def answer_ask(run: str, key: str, reply: AskAnswer, app_state: AppStateDep) -> ApiResponse:
     """Answer a question to a person: text, or JSON where fields are asked for. The first answer counts."""
-    run = await hall.known(run)
-    return Answer({"run": run, "key": key, "taken": await hall.main.answer(run, key, reply.answer)})
+    run = await app_state.resolve_run(run)
+    return ApiResponse(
+        {"run": run, "key": key, "taken": await app_state.shared_convener.answer(run, key, reply.answer)}
+    )
 
 
-async def _requeued(run: str, convener: Convener, hall: Hall) -> None:
+async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
     """Requeue the run, retrying while the process that closed it still writes the report."""
-    for left in range(LOOKS, -1, -1):
+    for left in range(MAX_REQUEUE_ATTEMPTS, -1, -1):
         try:
             await convener.requeue(run)
         except RunOwned:
-            if left == 0 or (await hall.main.standing(run))["status"] in ("queued", "running"):
+            if left == 0 or (await app_state.shared_convener.run_state(run))["status"] in ("queued", "running"):
                 raise
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(REQUEUE_INTERVAL_S)
         else:
             return
 
 
-def _cap(record: Record, hall: Hall) -> float | None:
+def _effective_cap(record: Record, app_state: AppState) -> float | None:
     """Return the lower of the run's cap and this server's cap."""
-    caps = [cap for cap in (record.setup.get("max_cost"), hall.owner.max_cost) if cap is not None]
+    caps = [cap for cap in (record.setup.get("max_cost"), app_state.owner.max_cost) if cap is not None]
     return min(caps, default=None)
 
 
-async def _stands(run: str, hall: Hall) -> Answer:
-    return Answer({"run": run, "status": (await hall.standing(run))["status"]}, 202)
+async def _status_response(run: str, app_state: AppState) -> ApiResponse:
+    return ApiResponse({"run": run, "status": (await app_state.run_state(run))["status"]}, 202)

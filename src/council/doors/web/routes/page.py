@@ -8,18 +8,18 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from council.doors.web.answers import Answer, error
-from council.doors.web.bodies import Token
-from council.doors.web.examples import shown
+from council.doors.web.answers import ApiResponse, error_response
+from council.doors.web.bodies import SessionRequest
+from council.doors.web.examples import example_responses
 from council.doors.web.guard import Guard
 
-FOLDER = Path(__file__).parents[1] / "page"
+PAGE_FOLDER = Path(__file__).parents[1] / "page"
 router = APIRouter()
 
 
 @router.get("/", include_in_schema=False)
-async def page() -> Response:
-    index = FOLDER / "index.html"
+async def get_page() -> Response:
+    index = PAGE_FOLDER / "index.html"
     return (
         FileResponse(index)
         if index.is_file()
@@ -27,12 +27,12 @@ async def page() -> Response:
     )
 
 
-@router.post("/api/session", tags=["session"], responses=shown({"session": "open"}, 415))
-async def session(told: Token, request: Request) -> Answer:
+@router.post("/api/session", tags=["session"], responses=example_responses({"session": "open"}, 415))
+async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
     """Exchange the token for an HttpOnly cookie."""
     guard: Guard = request.app.state.guard
-    if not guard.knows(told.token):
-        return error(401, "wrong token: open the address that `council serve` printed")
-    answer = Answer({"session": "open"})
+    if not guard.is_token_valid(body.token):
+        return error_response(401, "wrong token: open the address that `council serve` printed")
+    answer = ApiResponse({"session": "open"})
     answer.set_cookie(guard.cookie, guard.token, path="/", httponly=True, samesite="strict")
     return answer

@@ -9,44 +9,46 @@ from fastapi import APIRouter, Query
 
 from council import protocols
 from council.convene import Convener
-from council.convene.browsing import listed
-from council.doctor import members, seating, warnings
+from council.convene.browsing import list_folder
+from council.doctor import list_members, list_warnings, preview_seating
 from council.doors.web import examples
-from council.doors.web.answers import Answer
-from council.doors.web.bodies import EXAMPLE_RUN, InHall, Wish
-from council.doors.web.examples import shown
-from council.doors.web.wishes import planned
+from council.doors.web.answers import ApiResponse
+from council.doors.web.bodies import EXAMPLE_RUN, AppStateDep, RunRequest
+from council.doors.web.examples import example_responses
+from council.doors.web.wishes import plan_request
 from council.errors import CouncilError
 from council.planning import Material, Plan
 from council.protocols import Protocol
-from council.protocols.options import OPTIONS, DualOptions
+from council.protocols.options import OPTIONS, NoOptions
 from council.types import Json
 
 router = APIRouter(prefix="/api", tags=["starting"])
-SPOKEN_OF = "Which way should it be done?"  # names no file, to get a plan of each protocol
-FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
-PROTOCOL = {
+SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
+EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
+EXAMPLE_PROTOCOL = {
     "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
     "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
 }  # fmt: skip
-MEMBERS = {
+EXAMPLE_MEMBERS = {
     "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
     "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
     "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
 }  # fmt: skip
 
 
-@router.get("/protocols", responses=shown([PROTOCOL]))
-async def known_protocols(hall: InHall) -> Answer:
+@router.get("/protocols", responses=example_responses([EXAMPLE_PROTOCOL]))
+async def get_protocols(app_state: AppStateDep) -> ApiResponse:
     """List the protocols with their seats, options and phases."""
-    async with hall.convener() as convener:
-        return Answer([await _described(protocols.find(name), convener) for name in protocols.known()])
+    async with app_state.open_convener() as convener:
+        return ApiResponse(
+            [await _describe_protocol(protocols.get_protocol(name), convener) for name in protocols.protocol_names()]
+        )
 
 
-async def _described(protocol: Protocol, convener: Convener) -> Json:
-    options = (protocol.options or OPTIONS.get(protocol.name, DualOptions)).model_json_schema()
+async def _describe_protocol(protocol: Protocol, convener: Convener) -> Json:
+    options = (protocol.options or OPTIONS.get(protocol.name, NoOptions)).model_json_schema()
     row: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
-    plan, note = await _example(protocol, convener)
+    plan, note = await _plan_sample(protocol, convener)
     if plan is None:
         return row | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
     return row | {
@@ -56,24 +58,26 @@ async def _described(protocol: Protocol, convener: Convener) -> Json:
     }
 
 
-async def _example(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
+async def _plan_sample(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
     """Plan the protocol with a sample question, or return why it cannot run."""
     try:
-        return await convener.plan([SPOKEN_OF], protocol=protocol.name, material=Material(match=False)), ""
+        return await convener.plan([SAMPLE_QUESTION], protocol=protocol.name, material=Material(match=False)), ""
     except CouncilError as error:
         return None, str(error)
 
 
-@router.get("/members", responses=shown(MEMBERS))
-async def who_can_sit(hall: InHall) -> Answer:
+@router.get("/members", responses=example_responses(EXAMPLE_MEMBERS))
+async def get_members(app_state: AppStateDep) -> ApiResponse:
     """List the members with prices, the current seating, and the named rosters."""
-    async with hall.convener() as convener:
-        rows = members(convener, prices=True)
-        rosters = [_roster(row) for row in convener.rosters()]
-        return Answer({"members": rows, **seating(convener), "warnings": warnings(convener), "rosters": rosters})
+    async with app_state.open_convener() as convener:
+        rows = list_members(convener, prices=True)
+        rosters = [_describe_roster(row) for row in convener.rosters()]
+        return ApiResponse(
+            {"members": rows, **preview_seating(convener), "warnings": list_warnings(convener), "rosters": rosters}
+        )
 
 
-def _roster(row: Json) -> Json:
+def _describe_roster(row: Json) -> Json:
     return {
         "name": row["name"],
         "about": row["about"],
@@ -82,29 +86,35 @@ def _roster(row: Json) -> Json:
     }
 
 
-@router.get("/roots", responses=shown([{"name": "shop", "path": "/srv/shop"}]))
-async def roots(hall: InHall) -> Answer:
+@router.get("/roots", responses=example_responses([{"name": "shop", "path": "/srv/shop"}]))
+async def get_roots(app_state: AppStateDep) -> ApiResponse:
     """List the folders whose files may be named; the first is the default."""
-    return Answer([{"name": name, "path": str(path)} for name, path in hall.roots.items()])
+    return ApiResponse([{"name": name, "path": str(path)} for name, path in app_state.roots.items()])
 
 
-@router.get("/files", responses=shown([FILE]))
-async def files(hall: InHall, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = "") -> Answer:
+@router.get("/files", responses=example_responses([EXAMPLE_FILE]))
+async def get_files(
+    app_state: AppStateDep, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = ""
+) -> ApiResponse:
     """List a folder of a root, without files that hold secrets."""
-    return Answer(await asyncio.to_thread(listed, hall.root(root), path))
+    return ApiResponse(await asyncio.to_thread(list_folder, app_state.find_root(root), path))
 
 
-@router.post("/estimate", responses=shown(examples.PLAN, 415))
-async def estimate(wish: Wish, hall: InHall) -> Answer:
+@router.post("/estimate", responses=example_responses(examples.EXAMPLE_PLAN, 415))
+async def estimate_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
     """Return the plan with its cost estimate. Spends nothing."""
-    async with planned(wish, hall) as (_, plan):
-        return Answer(plan.as_json())
+    async with plan_request(body, app_state) as (_, plan):
+        return ApiResponse(plan.as_json())
 
 
-@router.post("/runs", status_code=201, responses=shown({"run": EXAMPLE_RUN, "plan": examples.PLAN}, 415, status=201))
-async def start(wish: Wish, hall: InHall) -> Answer:
+@router.post(
+    "/runs",
+    status_code=201,
+    responses=example_responses({"run": EXAMPLE_RUN, "plan": examples.EXAMPLE_PLAN}, 415, status=201),
+)
+async def start_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
     """Start a run. It is queued at once and runs in the local worker."""
-    async with planned(wish, hall) as (convener, plan):
+    async with plan_request(body, app_state) as (convener, plan):
         run = await convener.enqueue(plan)
-    hall.call_worker(run)
-    return Answer({"run": run, "plan": plan.as_json()}, 201)
+    app_state.call_worker(run)
+    return ApiResponse({"run": run, "plan": plan.as_json()}, 201)
