@@ -13,7 +13,7 @@ import aiohttp
 from endpoint import Endpoint, endpoint
 from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
 
-from council.convene import Convener
+from council.runs.service import Convener
 
 MODEL = "sim-50ms"
 WAVES = (3, 3, 1)  # a collaborative council

@@ -15,9 +15,9 @@ import aiohttp
 from endpoint import Endpoint, endpoint
 from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
 
-from council.calling.repeating import LoopDetector
-from council.convene import Convener
+from council.calling.answer_check import LoopDetector
 from council.members.wires.openai import OpenAIMember
+from council.runs.service import Convener
 from council.types import Ask
 
 ASK = Ask("draft/alpha", ({"role": "user", "content": "Which way should we go?"},))

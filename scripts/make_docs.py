@@ -22,21 +22,20 @@ import click
 
 from council import events as ev
 from council import protocols
-from council.calling.changes import REQUEST_CHANGES
-from council.calling.limits import DECREASE_FACTOR, START_SLOTS
-from council.calling.table import CHAIR_RETRIES, FAULT_TABLE
-from council.convene import Convener
+from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
+from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors.cli.ask import ask_command
-from council.doors.cli.manage import management_group
-from council.doors.cli.words import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.management import management_group
+from council.engine.layout import describe_state
+from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.members.scripted import Scripted
-from council.minutes import Minutes
 from council.money import UNBILLED_FAULTS
-from council.planning import Plan
+from council.planning.plan import Plan
 from council.render.mermaid import render_mermaid
-from council.render.states import describe_state
-from council.rules import exits
+from council.runs import outcome
+from council.runs.service import Convener
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]
@@ -47,15 +46,15 @@ TREE = ("<!-- tree -->", "<!-- /tree -->")
 # Command line
 
 EXITS = {
-    exits.EXIT_COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
-    exits.EXIT_FAILED: "no answer at all, or an internal error",
-    exits.EXIT_USAGE: "invalid words, flags or files; nothing was spent",
-    exits.EXIT_PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
+    outcome.EXIT_COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
+    outcome.EXIT_FAILED: "no answer at all, or an internal error",
+    outcome.EXIT_USAGE: "invalid words, flags or files; nothing was spent",
+    outcome.EXIT_PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
     "a review had a coverage hole, or a gate is inconclusive",
-    exits.EXIT_NO_ACCESS: "no member available: keys, logins or quota are missing",
-    exits.EXIT_BUDGET: "stopped by the budget; statements are kept; continue with `council resume --max-cost`",
-    exits.EXIT_GATED: "complete, and the result meets `--fail-on`",
-    exits.EXIT_INTERRUPTED: "interrupted or cancelled; continue with `council resume`",
+    outcome.EXIT_NO_ACCESS: "no member available: keys, logins or quota are missing",
+    outcome.EXIT_BUDGET: "stopped by the budget; statements are kept; continue with `council resume --max-cost`",
+    outcome.EXIT_GATED: "complete, and the result meets `--fail-on`",
+    outcome.EXIT_INTERRUPTED: "interrupted or cancelled; continue with `council resume`",
 }
 
 

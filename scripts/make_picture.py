@@ -20,10 +20,10 @@ from typing import Any
 
 from aiohttp import web
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.events import Entry
-from council.minutes import Minutes
 from council.render.html import render_html
+from council.runs.service import Convener
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"

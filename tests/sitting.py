@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from council import events as ev
-from council.calling.loop import Caller
-from council.council import Council, Effect
-from council.ledger import Ledger
+from council.calling.retry import Caller
+from council.engine.council import Council, Effect
+from council.engine.ledger import Ledger
+from council.engine.prompting import Prompts
 from council.members.base import Member, OnDelta
 from council.members.scripted import Scripted
-from council.prompting import Prompts
-from council.record import Record
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Question, Roster, Seat
 

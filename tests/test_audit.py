@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
-from council.audit import audit_record
-from council.convene import Convener
 from council.events import Entry
 from council.members.scripted import Scripted
-from council.record import Attempt, Record
+from council.runs.audit import audit_record
+from council.runs.service import Convener
+from council.store.interface import Attempt, Record
 from council.types import Outcome
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")

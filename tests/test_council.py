@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.council import Council
+from council.engine.council import Council
+from council.engine.reply import Reply
 from council.errors import ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
 from council.members.scripted import Scripted
-from council.replies import Reply
 from council.store.sqlite import SqliteStore
 from council.types import Json, Roster, Seat
 from tests.sitting import ALPHA, BETA, CHAIR, GAMMA, ROSTER, Double, Sitting, sit

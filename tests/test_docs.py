@@ -16,10 +16,10 @@ import pytest
 from scripts import make_docs
 
 from council import events as ev
-from council.council import Council
 from council.doors.cli.ask import ask_command
-from council.doors.cli.manage import management_group
-from council.doors.cli.words import COMMAND_HELP, RESERVED_COMMANDS
+from council.doors.cli.grammar import COMMAND_HELP, RESERVED_COMMANDS
+from council.doors.cli.management import management_group
+from council.engine.council import Council
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.doctor import diagnose, list_members, list_warnings, preview_seating
 from council.doors.cli import run
+from council.runs.doctor import diagnose, list_members, list_warnings, preview_seating
+from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.commands import Bench
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from council.calling.purse import MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
-from council.estimate import ESTIMATED_THINKING_TOKENS, RehearsedCall, build_call, estimate_cost
+from council.calling.budget import MIN_ANSWER_TOKENS, TOKENS_PER_WORD, max_answer_tokens
 from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.members.scripted import Scripted
 from council.money import FREE, Price, Rates
+from council.planning.estimate import ESTIMATED_THINKING_TOKENS, RehearsedCall, build_call, estimate_cost
 from council.types import Ask, Json, Step, estimate_tokens
 
 IN, OUT = 2, 10  # dollars per million tokens

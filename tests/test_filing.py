@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import StoreError
-from council.filing import (
+from council.runs.report_files import (
     MAX_SLUG_CHARS,
     is_unwritten,
     open_report_folder,

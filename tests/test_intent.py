@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.intent import Intent, focus_line, parse_intent
+from council.planning.intent import Intent, focus_line, parse_intent
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.doctor import list_warnings
 from council.doors.cli import run
+from council.runs.doctor import list_warnings
+from council.runs.service import Convener
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'council[keys]'")
 KEY = "sk-ant-kept-0123456789abcdef"

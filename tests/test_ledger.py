@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
+from council.engine.ledger import Ledger, compute_fingerprint
 from council.errors import DuplicateKey, LedgerMismatch
-from council.ledger import Ledger, compute_fingerprint
-from council.record import Record
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Outcome
 from tests.sitting import an_ask

@@ -17,9 +17,9 @@ import pytest
 import council
 from council import events as ev
 from council import protocols
-from council.convene import Convener
 from council.errors import UsageError
 from council.members.scripted import Scripted
+from council.runs.service import Convener
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
 HEAVY = ("pydantic", "aiohttp", "jinja2", "click", "rich", "platformdirs", "sqlite3", "asyncio")
@@ -61,7 +61,7 @@ def test_an_unknown_name_error_lists_the_public_names() -> None:
 
 
 def test_convene_is_the_function_even_after_importing_the_module() -> None:
-    importlib.reload(importlib.import_module("council.filing"))
+    importlib.reload(importlib.import_module("council.runs.report_files"))
     assert "council.convene" in sys.modules
     assert council.convene is vars(importlib.import_module("council.doors.library"))["convene"]
     assert callable(council.convene)

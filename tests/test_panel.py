@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.errors import UsageError
-from council.planning import Plan, preview_packet
-from council.rules.perspectives import list_presets, load_preset
+from council.planning.plan import Plan, preview_packet
+from council.protocols.judges.perspectives import list_presets, load_preset
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 ONE = '[models]\ndefault = "scripted:"\n'

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.planning import Plan
+from council.planning.plan import Plan
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 TIERS = """

@@ -14,12 +14,12 @@ import pytest
 
 from council import events as ev
 from council import protocols
-from council.convene import Convener
-from council.council import Council
+from council.engine.council import Council
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
-from council.planning import Plan, question_from, rehearse, roster_from
+from council.planning.plan import Plan, question_from, rehearse, roster_from
 from council.protocols import Protocol
+from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,10 @@ import pytest
 
 from council import events as ev
 from council import protocols
+from council.engine.prompting import SHIPPED_PROMPTS, Prompts, load_prompt, strip_invisible
 from council.errors import PromptError
-from council.planning import rehearse
-from council.prompting import SHIPPED_PROMPTS, Prompts, load_prompt, strip_invisible
-from council.settings import catalogue
+from council.planning.plan import rehearse
+from council.settings.catalogue import catalogue
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.sitting import ALPHA, BETA, QUESTION
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from council.prompting import Prompts
+from council.engine.prompting import Prompts
 from council.types import Packet, PacketFile, Question, Seat
 
 PACKET = Packet(files=(PacketFile("a.py", "x = {\n  }\n" * 20),), diff="+  }\n", target="a.py")

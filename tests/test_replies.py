@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.engine.reply import SMALL_LIST, SMALL_STRING, Reply, build_schema, parse_reply, strip_code_fence
 from council.errors import Fault
-from council.replies import (
-    SMALL_LIST,
-    SMALL_STRING,
-    Attack,
-    Reply,
-    Ruling,
-    Triage,
-    build_schema,
-    parse_reply,
-    strip_code_fence,
-)
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 
 ALL = (Triage, Attack, Ruling)
 TRIAGE: dict[str, Any] = {

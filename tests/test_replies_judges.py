@@ -9,20 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.engine.reply import Reply, build_schema, parse_reply
 from council.errors import Fault
 from council.members.scripted import example_value
-from council.replies import (
+from council.protocols.judges.replies import (
     Consolidation,
     Exploration,
     Facets,
     Lookups,
     Opinion,
     Options,
-    Reply,
     SecondOpinion,
     SubQuestions,
-    build_schema,
-    parse_reply,
 )
 
 ALL = (Opinion, SecondOpinion, Options, Facets, SubQuestions, Lookups, Exploration, Consolidation)
@@ -161,7 +159,7 @@ def test_revised_from_is_a_verdict_or_nothing(value: Any, read_as: str | None) -
 
 @pytest.mark.behaviour("20-debate-reply")
 def test_only_texts_from_the_debate_count_as_reasons_for_a_change() -> None:
-    assert said(SecondOpinion, SECOND).cited == (
+    assert said(SecondOpinion, SECOND).revision_reasons == (
         "src/auth.py:12 returns early.",
         "No test covers it.",
         "I looked again.",

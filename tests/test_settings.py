@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 
 from council.errors import ConfigError
-from council.settings import (
-    BUILT_IN,
-    Settings,
-    cache_folder,
-    config_folder,
-    data_folder,
-    flatten,
-    load_settings,
-    model_id,
-)
-from council.settings_keys import PROVIDER_KEYS
+from council.settings import BUILT_IN, Settings, flatten, load_settings
+from council.settings.catalogue import model_id
+from council.settings.config_files import cache_folder, config_folder, data_folder
+from council.settings.schema import PROVIDER_KEYS
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 

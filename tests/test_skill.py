@@ -19,12 +19,12 @@ import yaml
 
 from council.doors.cli import run as command
 from council.doors.cli.ask import ask_command
-from council.doors.cli.manage import management_group
-from council.doors.cli.words import COMMAND_HELP
-from council.doors.skills import skill_source
-from council.render.states import STATE_DESCRIPTIONS
-from council.rules import exits
-from council.rules.perspectives import list_presets
+from council.doors.cli.grammar import COMMAND_HELP
+from council.doors.cli.management import management_group
+from council.doors.cli.service_commands import skill_source
+from council.engine.layout import STATE_DESCRIPTIONS
+from council.protocols.judges.perspectives import list_presets
+from council.runs import outcome
 from council.types import OK_STATES
 from tests.acceptance.judges.project import FILES
 from tests.packet.conftest import commit, git, write
@@ -120,7 +120,7 @@ def test_it_forbids_hiding_degradation_and_breaking_ties() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     line = text("SKILL.md").partition("Exit codes:")[2].partition("\n")[0]
-    codes = {code for name, code in vars(exits).items() if name.isupper() and isinstance(code, int)}
+    codes = {code for name, code in vars(outcome).items() if name.isupper() and isinstance(code, int)}
     assert {int(part.split()[0]) for part in line.split("·")} == codes
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from council.engine.gather import Grace, gather_or_cancel
 from council.types import Absence, Seat, SeatWatch, Statement
-from council.waiting import Grace, gather_or_cancel
 from tests.clock import CLOCKED, settle, skip
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("40-grace")]

@@ -14,16 +14,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from council.convene import Convener
-    from council.council import Council
     from council.doors.library import convene, convene_sync, stream
+    from council.engine.council import Council
+    from council.engine.minutes import Minutes
+    from council.engine.reply import Reply
     from council.errors import CouncilError, Fault, UsageError
     from council.events import Entry, Event
     from council.members.base import Member
-    from council.minutes import Minutes
     from council.protocols import Protocol, register
-    from council.replies import Reply
+    from council.runs.service import Convener
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
+
 
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
@@ -38,7 +39,7 @@ _EXPORTS = {
     "council.errors": ("CouncilError", "Fault", "UsageError"),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),
-    "council.minutes": ("Minutes",),
+    "council.engine.minutes": ("Minutes",),
     "council.protocols": ("Protocol", "register"),
     "council.replies": ("Reply",),
     "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from council import events as ev
-from council.convene import Convener
 from council.doors.cli import run as command
+from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 
 Json = dict[str, Any]

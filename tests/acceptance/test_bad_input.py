@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.council import Council
-from council.doors.cli.words import RESERVED_COMMANDS
+from council.doors.cli.grammar import RESERVED_COMMANDS
+from council.engine.council import Council
 from council.errors import EngineError, PromptError
 from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.runs.service import Convener
 from council.types import Verdict
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
 

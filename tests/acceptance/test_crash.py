@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from council import filing
+from council.runs import report_files
 from tests.acceptance.helpers import PHASES, QUESTION, Done, Json, Table, Terminal, ended, kill, mark, settled, until
 from tests.fake_provider import FakeProvider, Reply
 
@@ -193,7 +193,7 @@ def test_resume_writes_a_report_that_a_crash_left_unwritten(table: Table, counci
     if left == "an empty file":
         path.touch()
     elif left == "a held place":
-        assert filing.reserve_report_path(path.parent, "collaborative", QUESTION, time.time(), run) == path
+        assert report_files.reserve_report_path(path.parent, "collaborative", QUESTION, time.time(), run) == path
     assert council("resume", run).code == 0
     assert path.read_text() == text
 

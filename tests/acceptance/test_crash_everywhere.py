@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.errors import UnknownRun
-from council.minutes import Minutes
 from council.render.report import build_report
+from council.runs.service import Convener
 from tests.acceptance.helpers import PHASES, Json, Table, die_at, settled
 from tests.fake_provider import Reply, Seen
 

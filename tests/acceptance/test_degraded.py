@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from council.convene import Convener
-from council.council import Council
+from council.engine.council import Council
 from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.runs.service import Convener
 from council.types import Seat, Verdict
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark
 from tests.fake_provider import Reply

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
 from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
 from tests.fake_provider import Gate, Reply

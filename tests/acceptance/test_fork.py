@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.general.conftest import parley
 from tests.acceptance.general.parley import Parley, answer, claim, position
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark, settled

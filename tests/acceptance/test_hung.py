@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, SEATS, Table
 from tests.clock import CLOCKED, settle, skip
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.errors import UsageError
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, die_at, mark, until
 from tests.acceptance.test_crash_everywhere import processes
 from tests.acceptance.test_worker import check_store, queue_run, status

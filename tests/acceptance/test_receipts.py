@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
-from council.endings import StopEvent
 from council.render.report import build_report
+from council.runs.outcome import StopEvent
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, SEATS, Json, Table, Terminal, mark
 from tests.acceptance.judges.bench import Court, opinion
 from tests.acceptance.judges.conftest import court, project

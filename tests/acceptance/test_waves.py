@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.runs.service import Convener
 from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, Cast, Table, mark
 from tests.fake_provider import FakeProvider
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.convene.summoning import request_worker
-from council.convene.working import Worker
+from council.runs.service import Convener
+from council.runs.worker import Worker
+from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.ledger import Ledger
-from council.record import Record
+from council.engine.ledger import Ledger
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from tests.calling.helpers import RUN
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from council.calling.families import FallbackPolicy
-from council.calling.limits import ConcurrencyLimit, no_limit
-from council.calling.loop import Caller
-from council.calling.purse import CallBudget, NoBudget
+from council.calling.budget import CallBudget, NoBudget
+from council.calling.concurrency import ConcurrencyLimit, no_limit
+from council.calling.fallback import FallbackPolicy
+from council.calling.retry import Caller
+from council.engine.ledger import Ledger
 from council.errors import Fault
-from council.ledger import Ledger
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step

@@ -8,13 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from council.calling.budget import Budget, Caps
-from council.calling.loop import Caller
-from council.ledger import Ledger
+from council.calling.retry import Caller
+from council.engine.ledger import Ledger
 from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price, Rates
-from council.record import Record
 from council.settings import load_settings
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
 from tests.sitting import an_ask

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.table import FAULT_TABLE
-from council.ledger import Ledger
+from council.calling.fault_table import FAULT_TABLE
+from council.engine.ledger import Ledger
 from council.members.base import DEFAULT_MAX_TOKENS
 from council.money import FREE, UNBILLED_FAULTS, Price, Rates
 from council.store.sqlite import SqliteStore

@@ -7,9 +7,15 @@ from dataclasses import replace
 import pytest
 
 from council import events as ev
-from council.calling.changes import FailedAttempt, find_missing_parameters, next_attempt, parse_share
-from council.calling.table import FAULT_TABLE, max_retries
-from council.ledger import Ledger
+from council.calling.fault_table import (
+    FAULT_TABLE,
+    FailedAttempt,
+    find_missing_parameters,
+    max_retries,
+    next_attempt,
+    parse_share,
+)
+from council.engine.ledger import Ledger
 from council.types import Answer, Usage
 from tests.calling.helpers import KEY, answering, call, events_of, fault, step
 from tests.sitting import Double, an_ask

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.calling.families import FallbackPolicy
-from council.calling.loop import Caller
-from council.ledger import Ledger
+from council.calling.fallback import FallbackPolicy
+from council.calling.retry import Caller
+from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
 from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step

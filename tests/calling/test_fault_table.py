@@ -15,13 +15,13 @@ import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.keeping import result_from_json
-from council.calling.table import FAULT_TABLE
+from council.calling.fault_table import FAULT_TABLE
+from council.calling.retry import result_from_json
+from council.engine.reply import Reply as Form
 from council.errors import BudgetSpent, QuorumLost
-from council.members.wires.member import WireMember
+from council.members.wires.wire import WireMember
 from council.money import Price, Rates
 from council.render.plain import PlainView
-from council.replies import Reply as Form
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Packet, PacketFile, Roster, Seat
 from tests.fake_provider import FakeProvider, Reply
@@ -60,9 +60,12 @@ class Heard:
         return round(sum(row.amount for row in self.sitting.record.spending.values()) / 1e9)
 
 
+NO_CAPS = Caps()
+
+
 async def ask(
-    member: WireMember, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = Caps()
-) -> Heard:  # noqa: B008
+    member: WireMember, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = NO_CAPS
+) -> Heard:
     """Ask one seat in a council with a ledger, a budget and a view."""
     seat = Seat("alpha", member=member.name)
     sitting = await sit(

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.calling.judging import is_stub
+from council.calling.answer_check import is_stub
+from council.engine.ledger import Ledger
 from council.errors import Fault
-from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Outcome, Usage
 from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step

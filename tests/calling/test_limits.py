@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from council.calling.limits import SILENT_AFTER_S, START_SLOTS, ConcurrencyLimit, Slot, get_limit, no_limit
-from council.calling.table import FAULT_TABLE
-from council.ledger import Ledger
+from council.calling.concurrency import SILENT_AFTER_S, START_SLOTS, ConcurrencyLimit, Slot, get_limit, no_limit
+from council.calling.fault_table import FAULT_TABLE
+from council.engine.ledger import Ledger
 from tests.calling.helpers import Hanging, answering, call, fault, step
 from tests.clock import CLOCKED, settle, skip
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.calling.table import FAULT_TABLE
+from council.calling.fault_table import FAULT_TABLE
+from council.engine.ledger import Ledger
 from council.errors import Fault
-from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step

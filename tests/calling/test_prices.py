@@ -13,10 +13,11 @@ from genai_prices import calc_price
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.calling.prices import find_price
+from council.calling.pricing import find_price
 from council.errors import ConfigError
 from council.money import FREE, Price, cost, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
-from council.settings import Settings, flatten, load_settings, model_id, split_member
+from council.settings import Settings, flatten, load_settings
+from council.settings.catalogue import model_id, split_member
 from council.types import Usage
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n'

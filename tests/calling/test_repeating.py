@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.calling.repeating import MIN_LOOP_CHARS, TAIL_CHARS, LoopDetector, find_loop
+from council.calling.answer_check import MIN_LOOP_CHARS, TAIL_CHARS, LoopDetector, find_loop
 
 PROSE = "The archive is read twice a year, and its files are older than a decade. Moving it costs a weekend. "
 PARAGRAPH = " ".join(f"Point {n} of the case is the price, and the price is what it was." for n in range(20))

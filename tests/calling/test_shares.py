@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.ledger import Ledger
+from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer
 from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from council import events as ev
+from council.engine.ledger import Ledger
 from council.errors import Fault
-from council.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
 from tests.calling.helpers import answering, call, fault, reload_ledger, step

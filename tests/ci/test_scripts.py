@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from council.doors.cli.completion import script
-from council.doors.cli.manage import management_group
+from council.doors.cli.management import management_group
 from tests.acceptance.judges.bench import Court, finding, opinion
 from tests.ci.runner import COMMANDS, ROOT
 from tests.packet.conftest import commit, git

@@ -12,7 +12,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from council.members.wires.member import THINKING_TOKENS
+from council.members.wires.wire import THINKING_TOKENS
 from council.types import Ask, Usage
 from tests.fake_provider import FakeProvider
 

@@ -16,8 +16,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import BaseModel, TypeAdapter
 
 from council import replies
-from council.members.wires.schemas import ANTHROPIC, convert_schema
-from council.replies import Reply, build_schema
+from council.engine.reply import Reply, build_schema
+from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.types import Ask
 from tests.conformance.alike import alike, plain
 from tests.conformance.sdks import SDKS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from council.doors.cli.asking import confirmation_reason
+from council.doors.cli.terminal_input import confirmation_reason
 from tests.acceptance.helpers import QUESTION, Table
 from tests.doors.terminal import AtTerminal
 from tests.fake_provider import FakeProvider

@@ -14,10 +14,10 @@ import pytest
 
 from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import SHELLS, script
-from council.doors.cli.formats import FORMATS
-from council.doors.cli.manage import management_group
-from council.doors.cli.words import COMMAND_HELP, VERBS
-from council.rules.perspectives import list_presets
+from council.doors.cli.grammar import COMMAND_HELP, VERBS
+from council.doors.cli.management import management_group
+from council.protocols.judges.perspectives import list_presets
+from council.render.formats import FORMATS
 from tests.doors.terminal import AtTerminal
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

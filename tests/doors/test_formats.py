@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from council.doors.cli import run as command
-from council.doors.cli.formats import FORMATS
+from council.render.formats import FORMATS
 
 Council = Callable[..., tuple[int, str, str]]
 

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from council.convene import Convener
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
+from council.runs.service import Convener
 from tests.acceptance.helpers import until
 from tests.doors.clients import ENVELOPE, QUESTION, SCRIPTED, Lines, called, connected, finished, processes, refused
 

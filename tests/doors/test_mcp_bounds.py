@@ -12,11 +12,11 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from council.convene import Convener
-from council.doors.bounds import BudgetCaps, Owner, default_root, parse_roots, resolve_folder
-from council.doors.mcp.desk import CouncilTools
-from council.doors.mcp.speaking import make_server
+from council.doors.limits import BudgetCaps, Owner, default_root, parse_roots, resolve_folder
+from council.doors.mcp.server import make_server
+from council.doors.mcp.tools_impl import CouncilTools
 from council.errors import UsageError
+from council.runs.service import Convener
 from tests.doors.clients import QUESTION, SCRIPTED, called, naming, refused
 
 pytestmark = pytest.mark.anyio

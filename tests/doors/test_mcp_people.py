@@ -13,12 +13,12 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from council.convene import Convener
-from council.doors.bounds import Owner
-from council.doors.mcp.desk import CouncilTools
-from council.doors.mcp.people import format_answer, make_question
-from council.doors.mcp.speaking import make_server
-from council.rules.forms import form_fields
+from council.doors.limits import Owner
+from council.doors.mcp.elicitation import format_answer, make_question
+from council.doors.mcp.server import make_server
+from council.doors.mcp.tools_impl import CouncilTools
+from council.runs.people import form_fields
+from council.runs.service import Convener
 from tests.acceptance.helpers import until
 from tests.doors.clients import IDLE, QUESTION, SCRIPTED, called, connected, finished, naming, processes
 

@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from council.doors.cli.given import read_stdin
+from council.doors.cli.params import read_stdin
 
 
 class Terminal(io.StringIO):

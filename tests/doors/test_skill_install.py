@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from council.doors.cli import run as command
-from council.doors.skills import AGENT_FOLDERS, RECEIPT_FILE, skill_source
+from council.doors.cli.service_commands import AGENT_FOLDERS, RECEIPT_FILE, skill_source
 from tests.acceptance.helpers import Done, Terminal
 
 FILES = sorted(path.relative_to(skill_source()).as_posix() for path in skill_source().rglob("*") if path.is_file())

@@ -9,8 +9,8 @@ import pytest
 from council.errors import Fault
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
-from council.members.wires.member import WireMember
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.wire import WireMember
 from council.types import Answer, Ask
 from tests.fake_provider import FakeProvider
 

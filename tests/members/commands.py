@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from council.members.command import CliAgentMember
+from council.members.cli_agent import CliAgentMember
 
 SCRIPTS = Path(__file__).with_name("executables")
 WITHIN = 5.0  # seconds until no process of an agent may be left

@@ -13,12 +13,12 @@ from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.sitting import an_ask
 
-from council.convene import Convener
+from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
-from council.ledger import Ledger
 from council.members.bridge import BridgeMember, make_pai_member, make_provider_member
-from council.record import Record
+from council.runs.service import Convener
 from council.settings import Provider
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
 

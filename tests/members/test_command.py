@@ -15,12 +15,12 @@ from tests.members.commands import KEY, OTHERS, SCRIPTS, Bench, eventually
 from tests.sitting import an_ask
 
 from council import events as ev
-from council.convene import Convener
+from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
-from council.ledger import Ledger
-from council.members.command import CliAgentMember
-from council.record import Record
+from council.members.cli_agent import CliAgentMember
 from council.render.report import build_report
+from council.runs.service import Convener
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 

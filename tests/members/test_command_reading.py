@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.members.command_reading import READERS, AgentOutput, OutputParser
+from council.members.cli_output import READERS, AgentOutput, OutputParser
 from council.types import Usage
 
 CLAUDE = [

@@ -23,8 +23,9 @@ from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
-from council.members.wires.faults import ErrorResponse, classify_error, redact_line
+from council.members.wires.error_responses import ErrorResponse, classify_error
 from council.members.wires.openai import ChatCompletionParser, OpenAIMember
+from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ from tests.fakes.members import ASK
 from council.members.registry import MemberRegistry
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
-from council.members.wires.member import WireMember
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.wire import WireMember
 from council.settings import load_settings
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}

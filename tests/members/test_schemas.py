@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes.members import member_at
 
-from council.members.wires.schemas import ANTHROPIC, GOOGLE, OPENAI, SchemaDialect, convert_schema
+from council.members.wires.schema_dialects import ANTHROPIC, GOOGLE, OPENAI, SchemaDialect, convert_schema
 from council.types import Ask
 
 WIDE: Any = {

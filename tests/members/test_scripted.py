@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from tests.sitting import an_ask
 
+from council.engine.reply import build_schema, parse_reply
 from council.errors import ConfigError, Fault
 from council.members.scripted import Scripted, example_value
-from council.replies import Attack, Ruling, Triage, build_schema, parse_reply
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.types import Answer, Usage
 
 pytestmark = pytest.mark.anyio

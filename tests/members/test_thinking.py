@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.test_openai_wire import asked
 
-from council.members.wires.thinking import ThinkingFilter
+from council.members.wires.stream_parser import ThinkingFilter
 from council.types import Answer, Usage
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import LocalModelError
-from council.members.weights import SMOLLM2, FetchCancelled, Weights, check_user_file, fetch_weights, find_cached
+from council.members.local_weights import SMOLLM2, FetchCancelled, Weights, check_user_file, fetch_weights, find_cached
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
 Told = list[tuple[str, int, int]]

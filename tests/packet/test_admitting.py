@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.packet.admitting import make_document_reader
 from council.packet.gate import MAX_FILE_BYTES
+from council.packet.lookups import make_document_reader
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS
 from tests.search.test_files import pdf

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import PacketRefused, UsageError
-from council.packet import build, gate, reading, trees, truncate_packet
+from council.packet import build, files, gate
 from council.packet.changes import Selection, WantedFile
+from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
 from tests.packet.planted import SECRETS
@@ -137,7 +138,7 @@ def test_files_beyond_the_limit_are_counted_in_one_line(repo: Path, monkeypatch:
 
 @pytest.mark.behaviour("packet-limits")
 def test_folder_with_too_many_files_is_a_one_line_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "MAX_WALKED_FILES", 20)
+    monkeypatch.setattr(files, "MAX_WALKED_FILES", 20)
     write(root, {f"many/f{n}.py": "x\n" for n in range(30)})
     with pytest.raises(UsageError, match='"many" contains more than 20 files: name a smaller folder'):
         build("many/", root, task="validate")
@@ -215,9 +216,9 @@ def test_a_file_that_cannot_be_read_is_a_hole(root: Path) -> None:
 
 @given(st.binary(max_size=500))
 def test_decoded_text_can_always_be_sent(content: bytes) -> None:
-    text, _ = reading.decode_visible(content)
+    text, _ = files.decode_visible(content)
     assert text.encode() is not None
-    assert reading.strip_invisible(text) == (text, 0)
+    assert files.strip_invisible(text) == (text, 0)
 
 
 def test_a_spec_and_decisions_fill_the_packet(repo: Path) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.packet import build, has_changes, look
+from council.packet import build
 from council.packet import git as packet_git
+from council.packet.lookups import look
+from council.packet.targets import has_changes
 from tests.packet.conftest import commit, git, write
 
 

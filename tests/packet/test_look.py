@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from council.packet import look, looking
+from council.packet import lookups
+from council.packet.lookups import look
 from tests.packet.conftest import write
 
 
@@ -53,7 +54,7 @@ def test_refused_look_up_has_a_reason(path: object, why: str, repo: Path) -> Non
 
 @pytest.mark.behaviour("packet-look-pattern-time")
 def test_pattern_that_never_finishes_is_stopped(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "GREP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(lookups, "GREP_TIMEOUT_S", 0.5)
     write(repo, {"src/a.txt": "a" * 60 + "\n"})
     started = time.monotonic()
     [row] = look(repo, {"patterns": ["(a+)+b$"]})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.packet.secrets import find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
 from tests.packet.planted import HEX, SECRETS, WORDY, pem, some
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.packet import build, has_changes, select
-from council.packet.trees import match_glob
+from council.packet import build
+from council.packet.files import match_glob
+from council.packet.targets import has_changes, select
 from council.types import Packet, Skipped
 from tests.packet.conftest import commit, git, write
 

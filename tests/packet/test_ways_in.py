@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council.errors import PacketRefused, UsageError
-from council.packet import build, look
+from council.packet import build
+from council.packet.lookups import look
 from council.types import Packet
 from tests.packet.conftest import commit, git, write
 from tests.packet.planted import SECRETS, pem

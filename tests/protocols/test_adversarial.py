@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.events import Entry
 from council.members.scripted import Scripted
-from council.minutes import Minutes
-from council.protocols.adversarial import build_verdict, number_issues
-from council.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.flow import build_verdict, number_issues
+from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.runs.service import Convener
 from council.types import Outcome, Round, Seat, Statement
 
 CRITERIA = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")

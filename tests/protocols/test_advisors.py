@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
-from council.minutes import Minutes
-from council.planning import Plan
-from council.render.markdown import render_document, render_mermaid, render_verbose
+from council.planning.plan import Plan
+from council.render.markdown import render_document, render_verbose
+from council.render.mermaid import render_mermaid
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 ADVISORS = ("pragmatist", "visionary", "skeptic")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
-from council.minutes import Minutes
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 SEATS = {"alpha": "scripted:", "beta": "scripted:", "gamma": "scripted:", "chair": "scripted:"}

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
+from council.engine.minutes import Minutes
+from council.engine.reply import build_schema, parse_reply
 from council.errors import UsageError
 from council.members.scripted import Scripted
-from council.minutes import Minutes
-from council.protocols.reviewing import ReaderBallot
-from council.render.markdown import render_answer, render_document, render_mermaid, render_verbose
+from council.protocols.ranking.flow import ReaderBallot
+from council.protocols.ranking.replies import Ballot
+from council.render.markdown import render_answer, render_document, render_verbose
+from council.render.mermaid import render_mermaid
 from council.render.report import build_report
-from council.replies import Ballot, build_schema, parse_reply
+from council.runs.service import Convener
 from council.types import replace_labels
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from council import events as ev
+from council.engine.minutes import Minutes
 from council.events import Entry, Event
-from council.minutes import Minutes
 
 ROLES = {
     "collaborative": ("Deep Explorer", "Practical Builder", "Elegant Minimalist"),

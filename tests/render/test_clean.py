@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.render.clean import clean, clean_json, single_line
+from council.text_cleanup import clean, clean_json, single_line
 
 HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
+from council.engine.layout import format_cost
 from council.render.report import build_report
-from council.render.terminal import format_cost, format_plan
+from council.render.terminal import format_plan
 
 from .entries import RunBuilder, plan, seat
 from .test_live import draw, row

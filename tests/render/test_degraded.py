@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from council import events as ev
-from council.render.degraded import format_degraded_lines
+from council.engine.degraded import format_degraded_lines
+from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
-from council.render.states import STATE_DESCRIPTIONS, describe_state
 
 from .benches import bench_plan
 from .entries import RunBuilder, drafts, one_absent, plan, seat, triage

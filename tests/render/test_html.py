@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
 from council.render.html import PAGE_DIR, bundle, render_html
 
 from .entries import RunBuilder, collaborative

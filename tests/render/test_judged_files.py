@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from council import events as ev
-from council.render.analysis import render_analysis
+from council.protocols.judges.report import render_analysis
 from council.render.markdown import render_document
 from council.render.report import build_report
 

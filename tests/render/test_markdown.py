@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from council.render.markdown import render_answer, render_document, render_mermaid, render_verbose
+from council.render.markdown import render_answer, render_document, render_verbose
+from council.render.mermaid import render_mermaid
 
 from .entries import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 

@@ -10,8 +10,9 @@ import jsonschema
 import pytest
 
 from council import events as ev
-from council.minutes import Minutes
-from council.render.report import build_report, dump_report, format_degraded_lines
+from council.engine.degraded import format_degraded_lines
+from council.engine.minutes import Minutes
+from council.render.report import build_report, dump_report
 
 from .entries import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, seat, triage
 

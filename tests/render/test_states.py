@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from council.calling.table import FAULT_TABLE
-from council.render.states import describe_state, final_state
+from council.calling.fault_table import FAULT_TABLE
+from council.engine.layout import describe_state, final_state
 
 SPEC = ("ok_repaired", "truncated", "refused", "degenerate", "blind", "timed_out", "in_doubt", "skipped(budget)", "skipped(cancel)")  # fmt: skip
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.rules.bench import MAX_AGENTS, count_judges, slugify
+from council.protocols.judges.panel import MAX_AGENTS, count_judges
+from council.text_cleanup import slugify
 
 PRESET = ("attacker", "defender", "compliance")
 

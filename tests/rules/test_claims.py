@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.claims import Claim, SeatAnswer, align_topics, claim_ledger, find_consensus
-from council.rules.disputes import Dispute, Move, find_disputes, resolve_disputes
+from council.protocols.general.claims import (
+    Claim,
+    Dispute,
+    Move,
+    SeatAnswer,
+    align_topics,
+    claim_ledger,
+    find_consensus,
+    resolve_disputes,
+)
+from council.protocols.general.disputes import find_disputes
 from council.types import Json
 
 STANCES = {"+": "supports", "-": "opposes", "~": "qualifies"}

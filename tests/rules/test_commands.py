@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from council.errors import ConfigError
-from council.rules.seating import available_members, seat_council, vendor_of
-from council.settings import Settings, is_reasoning, load_settings
+from council.planning.seating import seat_council
+from council.settings import Settings, load_settings
+from council.settings.catalogue import is_reasoning
+from council.settings.member_lookup import available_members, vendor_of
 
 NAMES = ["alpha", "beta", "gamma"]
 

@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from council.rules.confidence import compute_confidence
+from council.protocols.adversarial.rules import compute_confidence
 
 OUTCOMES = ("SURVIVED", "MODIFIED", "OVERTURNED")
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.consensus import (
+from council.protocols.judges.rules import (
     CONFIDENCE_ORDER,
     VERDICT_ORDER,
     ConfidenceLevel,

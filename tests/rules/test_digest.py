@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.rules.digest import EXCERPT_WORDS, build_digest
+from council.runs.outcome import EXCERPT_WORDS, build_digest
 from council.types import Outcome, Seat, Statement
 
 

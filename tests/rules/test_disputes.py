@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.claims import Claim, SeatAnswer, align_topics
-from council.rules.disputes import (
+from council.protocols.general.claims import (
+    Claim,
     Dispute,
     Move,
+    SeatAnswer,
     Side,
-    disputing_seats,
-    find_disputes,
+    align_topics,
     resolve_disputes,
     starts_with_word,
 )
+from council.protocols.general.disputes import disputing_seats, find_disputes
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.toml").read_text(encoding="utf-8"))[
     "case"

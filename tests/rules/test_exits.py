@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.rules.exits import exit_code
+from council.runs.outcome import exit_code
 
 AUTH, QUOTA, SERVER = "failed(auth)", "failed(quota)", "failed(server)"
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.consensus import Vote
-from council.rules.findings import (
+from council.protocols.judges.findings import (
     Challenge,
     Finding,
     FindingGroup,
@@ -27,6 +26,7 @@ from council.rules.findings import (
     sort_groups,
     verify_finding,
 )
+from council.protocols.judges.rules import Vote
 
 CODE = "".join(f"line {n}\n" for n in range(1, 101))
 FILES = {"src/auth.py": CODE, "src/db.py": CODE, "tests/auth.py": CODE}

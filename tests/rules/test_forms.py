@@ -8,21 +8,14 @@ from typing import Any
 import pytest
 
 from council import replies
+from council.engine.reply import Reply
 from council.errors import UsageError
 from council.members.scripted import example_value
-from council.replies import (
-    Attack,
-    Ballot,
-    Lookups,
-    Opinion,
-    Position,
-    Queries,
-    Reconsidered,
-    Reply,
-    SecondOpinion,
-    Triage,
-)
-from council.rules.forms import fill_form, find_mismatch, form_fields, main_field
+from council.protocols.adversarial.replies import Attack, Triage
+from council.protocols.general.replies import Position, Queries, Reconsidered
+from council.protocols.judges.replies import Lookups, Opinion, SecondOpinion
+from council.protocols.ranking.replies import Ballot
+from council.runs.people import fill_form, find_mismatch, form_fields, main_field
 from council.types import Json
 
 EVERY = [one for one in vars(replies).values() if isinstance(one, type) and issubclass(one, Reply) and one is not Reply]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from council.errors import UsageError
-from council.rules.gate import COVERAGE_HOLE, FAIL_ON, evaluate_gate
+from council.runs.ci_gate import COVERAGE_HOLE, FAIL_ON, evaluate_gate
 
 Json = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.queries import clean_queries, extract_keywords, is_time_sensitive, required_freshness
+from council.search.queries import clean_queries, extract_keywords, is_time_sensitive, required_freshness
 
 PLAIN = "How do B-trees work?"
 NOW = "What is the latest on B-trees?"

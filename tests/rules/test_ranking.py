@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from council.rules.ranking import (
+from council.engine.council import make_labels
+from council.protocols.ranking.rules import (
     find_split_answers,
-    make_labels,
     ranking_confidence,
     reader_agreement,
     readers_against,

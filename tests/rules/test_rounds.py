@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from council.rules.rounds import Stance, cites_evidence, is_long, is_unanimous, stage, stance_changes, word_limits
+from council.protocols.advisors.rules import (
+    Stance,
+    cites_evidence,
+    is_long,
+    is_unanimous,
+    stage,
+    stance_changes,
+    word_limits,
+)
 
 NAMES = ("pragmatist", "visionary", "skeptic")
 Said = tuple[str, str, str]  # stance, choice, confidence

@@ -11,18 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import ConfigError
-from council.rules.seating import (
+from council.planning.seating import SeatAssignment, Seating, seat_council
+from council.settings import Provider, SeatSetting, Settings, load_settings
+from council.settings.member_lookup import (
     LOCAL_CANDIDATE,
     Candidate,
-    SeatAssignment,
-    Seating,
     available_members,
     resolve_member,
-    seat_council,
     tier_member,
     vendor_of,
 )
-from council.settings import Provider, SeatSetting, Settings, load_settings
 
 NAMES = ("alpha", "beta", "gamma")
 KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.prompting import Prompts
-from council.rules.fitting import TRUNCATION_MARKER
-from council.rules.shrinking import FENCE, truncate_messages
+from council.engine.prompting import FENCE, Prompts, truncate_messages
+from council.text_cleanup import TRUNCATION_MARKER
 from council.types import Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
 
 PROMPTS = Prompts("s1")

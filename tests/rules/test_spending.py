@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.rules.spending import summarize_spending
+from council.runs.history import summarize_spending
 
 CENT = 10_000_000  # billionths of a dollar
 

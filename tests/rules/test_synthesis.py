@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.disputes import Dispute, Side
-from council.rules.synthesis import (
+from council.protocols.general.claims import Dispute, Side
+from council.protocols.general.synthesis import (
     find_citations,
     find_problems,
     find_unknown_urls,

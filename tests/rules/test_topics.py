@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.topics import content_stems, polarity, singularize, topic_key
+from council.protocols.general.claims import content_stems, polarity, singularize, topic_key
 
 
 @pytest.mark.behaviour("30-topics-aligned")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.search import SearchProvider, make_provider
+from council.search import make_provider
+from council.search.provider import SearchProvider
 from council.settings import load_settings
 from tests.search.fake_search import FakeSearch
 

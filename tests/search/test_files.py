@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.packet.admitting import make_document_reader
-from council.search import SearchProvider, make_provider, research
-from council.search import files as files_room
-from council.search import passages as passages_room
-from council.search.passages import PassageIndex, match_expression, split_passages
+from council.packet.lookups import make_document_reader
+from council.search import local_files as files_room
+from council.search import local_files as passages_room
+from council.search import make_provider
+from council.search.local_files import PassageIndex, match_expression, split_passages
+from council.search.provider import SearchProvider
+from council.search.results import research
 from council.settings import load_settings
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS

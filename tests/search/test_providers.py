@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from council.search import SearchProvider, make_provider, research
-from council.search import web as web_room
+from council.search import make_provider
+from council.search import provider as web_room
+from council.search.provider import SearchProvider
+from council.search.results import research
 from council.search.tavily import Tavily
 from council.settings import load_settings
 from tests.search.conftest import KEY, refuse, web_finder

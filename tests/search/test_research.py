@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.search import Hit, SearchProvider, research
-from council.search import web as web_room
-from council.search.researching import normalise_url
+from council.search import provider as web_room
+from council.search.provider import Hit, SearchProvider
+from council.search.results import normalise_url, research
 from tests.search.fake_search import Answer, FakeSearch, page
 
 pytestmark = pytest.mark.anyio

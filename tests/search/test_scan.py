@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.search.scan import REASONS, scan_text
+from council.search.results import REASONS, scan_text
 
 IGNORE, ROLE, ASK, SCRIPT, RUN, FENCE = REASONS
 ENCODED = "holds encoded text"

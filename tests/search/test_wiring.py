@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.errors import SearchNotEnabled
+from council.runs.service import Convener
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS
 from tests.search.conftest import KEY

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Row
+from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Usage
@@ -262,8 +262,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @given(told=st.lists(st.one_of([any_event(kind) for kind in EVENTS]), min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_event_round_trips(shared: Any, told: list[Any]) -> None:
-    from council.ledger import Ledger
-    from council.record import Record
+    from council.engine.ledger import Ledger
+    from council.store.interface import Record
 
     store, numbers = shared
     run = f"r{next(numbers)}"

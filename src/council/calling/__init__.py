@@ -1,1 +1,1 @@
-"""Calls to members: retry, fallback, concurrency, budget and prices."""
+"""Execute one step: retries, fallbacks, budget."""

@@ -1,14 +1,10 @@
-"""Budget of one run: reserve the maximum cost before a request, charge the real cost after it.
-
-The reservation is the request's bytes as input plus the maximum output, at list price. The charge uses the provider's token
-counts. Without counts, an answer is charged by its length. A failed request that may have been billed is charged its full
-reservation.
-"""
+"""Budget interface of the retry loop, and output limits used for reservations."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +12,55 @@ from decimal import Decimal
 from typing import Protocol
 
 from council import events as ev
-from council.calling.purse import max_answer_tokens, max_billed_tokens
 from council.errors import BudgetSpent, Fault
-from council.members.base import Member
+from council.members.base import DEFAULT_MAX_TOKENS, Member
 from council.money import FREE, UNBILLED_FAULTS, Price, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
-from council.record import Attempt, BudgetRefusal, Hold, Record, Row, SpendingRow
-from council.settings import is_reasoning
+from council.settings.catalogue import is_reasoning
+from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row, SpendingRow
 from council.types import Answer, Ask, Usage, estimate_tokens
+
+TOKENS_PER_WORD = 1.4
+MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
+
+
+class CallBudget(Protocol):
+    """Budget for the requests of one run."""
+
+    def cap_output(self, ask: Ask) -> Ask:
+        """Return the ask with max_tokens set if spending is capped."""
+
+    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
+
+    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        """Return the bill of a request that has a reservation."""
+
+
+class NoBudget:
+    """Budget without caps or records."""
+
+    def cap_output(self, ask: Ask) -> Ask:
+        return ask
+
+    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+        return None
+
+    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        return None
+
+
+def max_answer_tokens(ask: Ask) -> int:
+    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
+    if ask.max_tokens is not None or ask.words is None:
+        return ask.max_tokens or DEFAULT_MAX_TOKENS
+    return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
+
+
+def max_billed_tokens(member: Member, ask: Ask) -> int:
+    """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
+    most = getattr(member, "max_output_tokens", None)
+    return int(most(ask, max_answer_tokens(ask)) if most else max_answer_tokens(ask))
+
 
 AttemptId = tuple[str, int]  # step key, attempt number
 

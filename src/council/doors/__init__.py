@@ -1,1 +1,1 @@
-"""Interfaces to Council: command line, Python library, MCP server and HTTP API."""
+"""Interfaces: command line, library, MCP, web."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from council import protocols
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
-from council.minutes import Minutes
 from council.render.report import build_report
+from council.runs.service import Convener
 from council.types import Json
 
 

@@ -1,1 +1,1 @@
-"""Members: everything that can answer for a seat. Other packages use the interface in base.py."""
+"""Members: anything that can fill a seat."""

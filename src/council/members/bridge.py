@@ -15,11 +15,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from council.errors import ConfigError, Fault
-from council.foreign import redact_line
 from council.members.base import OnDelta, Progress, check_key
-from council.members.wires.faults import ErrorResponse, classify_error, parse_error_json
-from council.members.wires.member import append_schema
-from council.settings import Provider, model_id
+from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_json
+from council.members.wires.wire import append_schema
+from council.settings import Provider
+from council.settings.catalogue import model_id
+from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Json, Usage
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'council[pai]'`"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from council.errors import Fault, LocalModelError
-from council.members import weights as store
+from council.members import local_weights as store
 from council.members.base import OnDelta, Progress
 from council.members.wires.http import Endpoint
 from council.members.wires.openai import OpenAIMember

@@ -11,7 +11,8 @@ from typing import Any
 from council.errors import ConfigError
 from council.members.base import Member
 from council.members.human import HUMAN, HumanInput, HumanMember
-from council.settings import Provider, Settings, catalogue, is_reasoning, model_id, split_member
+from council.settings import Provider, Settings
+from council.settings.catalogue import catalogue, is_reasoning, model_id, split_member
 from council.types import Json
 
 WIRE_CLASSES = {
@@ -23,7 +24,7 @@ REASONING_FIRST_BYTE_S = 300.0  # first_byte timeout of reasoning models, unless
 SPECIAL_CLASSES = {
     "local": "council.members.local:LocalMember",
     "scripted": "council.members.scripted:Scripted",
-    "cli": "council.members.command:CliAgentMember",
+    "cli": "council.members.cli_agent:CliAgentMember",
     "pai": "council.members.bridge:make_pai_member",
 }
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from council.errors import UsageError
 from council.packet import gate as _gate
 from council.packet.changes import Selection, select_work_tree
+from council.packet.files import format_path, relative_to_root
 from council.packet.gate import Gate
-from council.packet.looking import look
-from council.packet.names import format_path
-from council.packet.reading import relative_to_root
-from council.packet.secrets import redact_text
+from council.packet.lookups import look
+from council.packet.secret_filter import redact_text
 from council.packet.targets import has_changes, select
-from council.rules.fitting import truncate_packet
+from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile
 
 __all__ = ["Selection", "build", "has_changes", "look", "redact_text", "select", "select_work_tree", "truncate_packet"]

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from council.errors import UsageError
 from council.packet import git
+from council.packet.files import format_path, is_lock_file, is_private, match_glob
 from council.packet.git import Change, Repo
-from council.packet.names import format_path, is_lock_file, is_private
-from council.packet.trees import match_glob
 from council.types import Skipped
 
 RECENT_COMMITS = 3

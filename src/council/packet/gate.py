@@ -8,11 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.errors import PacketRefused, UsageError
-from council.packet import reading
+from council.packet.files import (
+    Unreadable,
+    decode_text,
+    encode_text,
+    format_path,
+    has_secret_name,
+    is_binary,
+    is_lock_file,
+    is_private,
+    is_text,
+    read_text_bytes,
+)
 from council.packet.git import Change, split_patch
-from council.packet.names import format_path, has_secret_name, is_lock_file, is_private
-from council.packet.reading import Unreadable
-from council.packet.secrets import Secret, find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_filter import Secret, find_secrets, line_number, mask_secrets, redact_text
+from council.text_cleanup import strip_invisible
 from council.types import PacketFile, Skipped
 
 MAX_FILE_BYTES = 256 * 1024
@@ -85,15 +95,15 @@ class Gate:
         return (*self.encoding_remarks, *(_format_stripped(name, gone) for name, gone in self.invisible_counts.items()))
 
     def add_stdin(self, text: str) -> None:
-        raw = reading.encode_text(text)
-        if not reading.is_text(raw):
+        raw = encode_text(text)
+        if not is_text(raw):
             self.skip("stdin", BINARY)
         elif clean := self.check_text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
 
     def check_text(self, name: str, text: str) -> str:
         """Return the checked text of a source that is not a file: standard input, a decision, the target."""
-        seen = self._decode_visible(name, reading.encode_text(text))
+        seen = self._decode_visible(name, encode_text(text))
         if len(seen.encode()) > MAX_FILE_BYTES:
             self.skip(name, f"over {MAX_FILE_BYTES // 1024} KB", hole=True)
             return ""
@@ -102,7 +112,7 @@ class Gate:
 
     def add_change(self, change: Change, section: str) -> None:
         """Add the diff of one file, if its names and its lines pass the checks."""
-        text = self._decode_visible(change.path, reading.encode_text(section))
+        text = self._decode_visible(change.path, encode_text(section))
         names = dict.fromkeys((change.path, change.old_path))
         if why := next((why for why in map(_skip_reason, names) if why), ""):
             self.skip(change.path, why)
@@ -142,10 +152,10 @@ class Gate:
 
     def _decode_visible(self, name: str, raw: bytes) -> str:
         """Decode a text without invisible characters; record how it was decoded and the number removed."""
-        text, how = reading.decode_text(raw)
+        text, how = decode_text(raw)
         if how:
             self.encoding_remarks[f"{format_path(name)} {how}"] = None
-        seen, gone = reading.strip_invisible(text)
+        seen, gone = strip_invisible(text)
         self.stripped += gone
         if gone:  # a file and its diff contain the same ones
             self.invisible_counts[name] = max(gone, self.invisible_counts.get(name, 0))
@@ -153,11 +163,7 @@ class Gate:
 
     def _read_content(self, path: str, content: bytes | None, named: bool) -> bytes | None:
         try:
-            return (
-                _check_content(content)
-                if content is not None
-                else reading.read_text_bytes(self.root, path, MAX_FILE_BYTES)
-            )
+            return _check_content(content) if content is not None else read_text_bytes(self.root, path, MAX_FILE_BYTES)
         except Unreadable as error:
             if error.is_special and named and not error.binary:
                 raise UsageError(
@@ -278,7 +284,7 @@ def _skip_reason(path: str, allow_agents: bool = False) -> str:
 
 
 def _check_content(content: bytes) -> bytes:
-    if reading.is_binary(content):
+    if is_binary(content):
         raise Unreadable(BINARY, is_special=True, binary=True)
     if len(content) > MAX_FILE_BYTES:
         raise Unreadable(f"over {MAX_FILE_BYTES // 1024} KB a file")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from council.errors import UsageError
-from council.packet.secrets import redact_text
+from council.packet.secret_filter import redact_text
 
 GIT_TIMEOUT_S = 30.0
 MAX_OUTPUT_BYTES = 16_000_000  # bytes of output

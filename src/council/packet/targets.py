@@ -23,10 +23,18 @@ from council.packet.changes import (
     select_staged,
     select_work_tree,
 )
+from council.packet.files import (
+    format_path,
+    has_known_suffix,
+    is_glob,
+    is_private,
+    list_files,
+    match_glob,
+    match_words,
+    relative_to_root,
+    resolve_link,
+)
 from council.packet.git import Repo
-from council.packet.names import format_path, has_known_suffix, is_private
-from council.packet.reading import relative_to_root, resolve_link
-from council.packet.trees import is_glob, list_files, match_glob, match_words
 from council.types import Skipped
 
 MAX_NAME_WORDS = 6  # words

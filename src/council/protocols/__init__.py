@@ -71,33 +71,33 @@ _PROTOCOLS = {
             f"{_PACKAGE}.advisors:advisors",
             summary="three advisors and a referee, in rounds",
             spread=False,
-            panel="council.panel.advisors:advisors_panel",
+            panel="council.protocols.advisors.panel:advisors_panel",
         ),
         Protocol(
             "judges",
             f"{_PACKAGE}.judges:judges",
             summary="independent judges: validate, brainstorm, research",
             spread=False,
-            panel="council.panel.judges:judges_panel",
+            panel="council.protocols.judges.panel:judges_panel",
         ),
         Protocol(
             "general",
             f"{_PACKAGE}.general:general",
             summary="research, answer independently, reconcile, synthesise",
-            panel="council.panel.general:general_panel",
+            panel="council.protocols.general.panel:general_panel",
         ),
         Protocol(
             "ranking",
             f"{_PACKAGE}.ranking:ranking",
             summary="answer independently, rank each other blind, synthesise",
-            panel="council.panel.ranking:ranking_panel",
+            panel="council.protocols.ranking.panel:ranking_panel",
         ),
         Protocol(
             "quick",
             f"{_PACKAGE}.judges:quick",
             summary="one judge, one call",
             spread=False,
-            panel="council.panel.judges:quick_panel",
+            panel="council.protocols.judges.panel:quick_panel",
         ),
     )
 }

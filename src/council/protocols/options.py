@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from council.errors import UsageError
-from council.rules.bench import slugify
+from council.text_cleanup import slugify
 from council.types import Json
 
 ROSTER_HELP = "Roster name or TOML file: 2 to 9 advisors, up to 60 seats for --protocol ranking."

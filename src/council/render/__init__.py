@@ -1,1 +1,1 @@
-"""Renderers of a run: views, reports and exports built from its events or minutes."""
+"""Views of a run, folded from its events or minutes."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from council.render.clean import clean
-from council.render.places import format_found_by, is_error, list_absent_seats, parse_location
-from council.render.terminal import format_count
+from council.engine.layout import format_count, format_found_by, is_error, list_absent_seats, parse_location
+from council.text_cleanup import clean
 from council.types import Json
 
 DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message

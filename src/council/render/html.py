@@ -11,12 +11,12 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from council.engine.degraded import format_degraded_lines
+from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
-from council.minutes import Minutes
-from council.render.clean import clean_json, single_line
-from council.render.degraded import format_degraded_lines
 from council.render.markdown import render_document
 from council.render.report import build_report
+from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
 PAGE_DIR = files("council") / "doors" / "web" / "page"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as Xml
 
-from council.render.clean import clean, single_line
-from council.render.places import format_found_by, list_absent_seats
+from council.engine.layout import format_found_by, list_absent_seats
+from council.text_cleanup import clean, single_line
 from council.types import Json
 
 ILLEGAL_XML_CHARS = re.compile("[\ufffe\uffff]")  # characters that `clean` keeps and XML forbids

@@ -12,11 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from council.engine.layout import format_count, format_ruling
+from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import TRANSIENT_EVENTS, Attempted, Entry, Faulted
-from council.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.money import format_usd
-from council.render.clean import single_line
-from council.render.terminal import format_clock, format_count, format_megabytes, format_ruling
+from council.render.terminal import format_clock, format_megabytes
+from council.text_cleanup import single_line
 
 BUSY_STATES = ("asked", "writing")
 TINY_WIDTH = 56  # below this width the words column shows only a number

@@ -5,18 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from council.minutes import Minutes, PhaseMinutes
-from council.render import bench, judged
-from council.render.ballots import build_ranking
-from council.render.clean import clean, single_line
-from council.render.degraded import format_degraded_lines
-from council.render.labels import format_label, speaker_label, unblind
-from council.render.layouts import close_code_fence, fence_code, render_layout
+from council.engine.degraded import format_degraded_lines
+from council.engine.layout import (
+    close_code_fence,
+    fence_code,
+    format_absence,
+    format_cost,
+    format_fork,
+    format_label,
+    render_layout,
+    speaker_label,
+    unblind,
+)
+from council.engine.minutes import Minutes, PhaseMinutes
+from council.protocols.judges import report, summary
+from council.protocols.judges.summary import render_verdict
+from council.protocols.ranking.report import build_ranking
 from council.render.mermaid import render_mermaid
 from council.render.report import answer_text, build_report
-from council.render.states import format_absence
-from council.render.terminal import format_cost, format_fork
-from council.render.verdict import render_verdict
+from council.text_cleanup import clean, single_line
 from council.types import Json
 
 __all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose"]
@@ -27,9 +34,9 @@ CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 
 def render_answer(minutes: Minutes) -> str:
     """Render the text for standard output: the degradation lines, then the answer or the verdict."""
-    if bench.is_empty_run(minutes):
+    if summary.is_empty_run(minutes):
         return f"{clean(answer_text(minutes)).strip()}\n"
-    if bench.report_kind(minutes) in ("validate", "quick"):
+    if summary.report_kind(minutes) in ("validate", "quick"):
         return render_verdict(minutes)
     above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
     text = clean(_consolidation_text(minutes) or answer_text(minutes)).strip()
@@ -39,13 +46,13 @@ def render_answer(minutes: Minutes) -> str:
 def _consolidation_text(minutes: Minutes) -> str:
     """Return the full consolidation of the chair for a brainstorm or research run; empty for others."""
     phase = minutes.phases.get("consolidate")
-    said = phase.said.get("chair") if phase and bench.report_kind(minutes) and minutes.status == "complete" else None
+    said = phase.said.get("chair") if phase and summary.report_kind(minutes) and minutes.status == "complete" else None
     return said.said if said else ""
 
 
 def render_verbose(minutes: Minutes, show: str = "") -> str:
     """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
-    if bench.is_empty_run(minutes):
+    if summary.is_empty_run(minutes):
         return render_answer(minutes)
     protocol = minutes.plan.get("protocol", "")
     text = render_layout(protocol if protocol in PROTOCOLS_WITH_LAYOUT else "any", _build_context(minutes))
@@ -55,8 +62,8 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
 def render_document(minutes: Minutes) -> str:
     """Render the report file: question, facts, degradation, the answer and every statement; judges have their own layouts."""
     return (
-        judged.render_judges_report(minutes)
-        if bench.report_kind(minutes)
+        report.render_judges_report(minutes)
+        if summary.report_kind(minutes)
         else render_layout("document", _build_context(minutes))
     )
 
@@ -104,7 +111,7 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
 
 
 def _format_answer(minutes: Minutes) -> str:
-    if bench.report_kind(minutes) in ("validate", "quick") and minutes.status == "complete":
+    if summary.report_kind(minutes) in ("validate", "quick") and minutes.status == "complete":
         return fence_code(render_verdict(minutes))
     text = close_code_fence(clean(_consolidation_text(minutes) or answer_text(minutes))).strip()
     return text or "_There is no answer._"
@@ -140,13 +147,13 @@ def _format_other_seats(minutes: Minutes, name: str) -> str:
 def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
     """Return the asked seats in speaking order; judges, who are asked at once, in seating order."""
     place = {seat.name: n for n, seat in enumerate(minutes.all_seats)}
-    return sorted(phase.asked, key=lambda name: place[name]) if bench.report_kind(minutes) else phase.asked
+    return sorted(phase.asked, key=lambda name: place[name]) if summary.report_kind(minutes) else phase.asked
 
 
 def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
     """Return the reports of a judge's explorers, for its first round."""
-    first = bench.first_round(minutes)
-    if not bench.report_kind(minutes) or first is None or first.name != phase:
+    first = summary.first_round(minutes)
+    if not summary.report_kind(minutes) or first is None or first.name != phase:
         return []
     last = {said.seat: said.said for said in minutes.statements}
     return [

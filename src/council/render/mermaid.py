@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from council.minutes import Minutes, PhaseMinutes
-from council.render.clean import single_line
+from council.engine.minutes import Minutes, PhaseMinutes
+from council.text_cleanup import single_line
 
 CLASS_STYLES = (
     "classDef absent stroke-dasharray: 4 3,opacity: 0.6",

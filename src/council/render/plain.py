@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, TextIO
 
 from council import events as ev
+from council.engine.layout import format_count, format_ruling
+from council.engine.minutes import Minutes, SeatMinutes
 from council.events import Entry
-from council.minutes import Minutes, SeatMinutes
-from council.render.clean import single_line
-from council.render.terminal import format_count, format_megabytes, format_ruling
+from council.render.terminal import format_megabytes
+from council.text_cleanup import single_line
 
 HEARTBEAT_S = 30.0  # write a heartbeat after this many seconds without output
 
@@ -202,3 +204,24 @@ FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
     ev.Asked: _format_asked, ev.Attempted: _format_attempted, ev.Faulted: _format_faulted, ev.Stated: _format_stated,
     ev.WasAbsent: _format_absent, ev.LookedUp: _format_looked_up, ev.Noted: _format_noted, ev.Fetching: _format_fetching, ev.Closed: _format_closed,
 }  # fmt: skip
+
+
+MAX_PIECES = 40  # per statement
+
+
+def build_replay(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries in time order, with rebuilt deltas before each statement."""
+    pieces = [
+        piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _build_deltas(entry, entry.event)
+    ]
+    return sorted([*entries, *pieces], key=attrgetter("at"))
+
+
+def _build_deltas(entry: Entry, stated: ev.Stated) -> Iterator[Entry]:
+    words = stated.said.split(" ")
+    size = max(1, len(words) // MAX_PIECES)
+    starts = range(0, len(words), size)
+    began = entry.at - stated.seconds
+    for n, start in enumerate(starts, 1):
+        at = began + stated.seconds * n / (len(starts) + 1)
+        yield Entry(0, at, ev.Delta(stated.key, stated.seat, " ".join(words[start : start + size]) + " "))

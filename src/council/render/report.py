@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
+from council.engine.layout import final_state, last_speaker_label
+from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import Faulted
-from council.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.money import UNBILLED_FAULTS
-from council.render.clean import clean_json
-from council.render.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
-from council.render.labels import last_speaker_label
-from council.render.states import final_state
+from council.text_cleanup import clean_json
 from council.types import Json
 
 __all__ = ["answer_text", "build_report", "dump_report", "format_degraded_lines"]

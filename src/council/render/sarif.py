@@ -6,8 +6,8 @@ import json
 import re
 from urllib.parse import quote
 
-from council.render.clean import clean
-from council.render.places import format_found_by, is_error, list_absent_seats, parse_location
+from council.engine.layout import format_found_by, is_error, list_absent_seats, parse_location
+from council.text_cleanup import clean
 from council.types import Json
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from council.minutes import Minutes
+from council.engine.layout import format_cost, format_count, format_packet_line
 from council.money import format_usd
-from council.render.clean import clean_json, single_line
+from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
 COMPACT_MIN_SEATS = 5  # from this many seats on, seats with the same member share a line
@@ -43,40 +43,6 @@ def format_summary(report: Json) -> list[str]:
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",
         f"{verb}: council {verb} {report['run']}",
     ]
-
-
-def format_cost(cost: Json) -> str:
-    """Format the cost of a run; an unknown price is never shown as no cost."""
-    if cost["usd"] is None:
-        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
-    remarks = [
-        *([f"of {format_usd(cost['cap'])}"] if cost.get("cap") is not None else []),
-        *(["partly estimated"] if cost["estimated"] else []),
-    ]
-    more = f" ({', '.join(remarks)})" if remarks else ""
-    return f"cost {format_usd(cost['usd'])}{more}" if cost["usd"] else "no cost"
-
-
-def format_fork(minutes: Minutes) -> str:
-    """Format the run this one is a fork of and the number of copied statements; empty if it is no fork."""
-    fork = minutes.plan.get("fork")
-    if not fork:
-        return ""
-    taken = sum(map(minutes.is_from_fork, minutes.statements))
-    return f"of {fork['run']} from {fork['from']} on, {format_count(taken, 'statement')} taken from it"
-
-
-def format_count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
-
-
-def format_ruling(reply: Json | None) -> str:
-    """Format the reply of a judge as `WARN MEDIUM 2 findings`; empty for any other reply."""
-    if not reply or not {"verdict", "findings"} <= reply.keys():
-        return ""
-    return " ".join(
-        filter(None, [reply["verdict"], reply.get("confidence") or "", format_count(len(reply["findings"]), "finding")])
-    )
 
 
 def format_clock(seconds: float) -> str:
@@ -123,22 +89,6 @@ def _format_calls(calls: Json) -> str:
 def _packet_lines(packet: Json) -> list[str]:
     line = format_packet_line(packet)
     return [f"packet {line}"] if line else []
-
-
-def format_packet_line(packet: Json) -> str:
-    """Format the size of the packet that is sent, in one line; empty if it has no content."""
-    skipped = packet.get("skipped") or []
-    if not packet.get("files") and not skipped and not packet.get("bytes"):
-        return ""
-    reasons = ", ".join(dict.fromkeys(item["why"] for item in skipped))
-    left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
-    masked = f" · {format_count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
-    files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
-    return f"{format_count(files, 'file')}, {_format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
-
-
-def _format_size(size: int) -> str:
-    return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 
 def _format_price(plan: Json) -> list[str]:

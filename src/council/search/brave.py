@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from council.search.hits import Hit, SearchError
-from council.search.web import SearchClient, truncate_query
+from council.search.provider import Hit, SearchClient, SearchError, truncate_query
 
 BASE_URL = "https://api.search.brave.com"
 MAX_QUERY_CHARS, MAX_QUERY_WORDS = 400, 50  # limits of the API for a query

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from council.search.hits import Hit, SearchError
-from council.search.web import SearchClient
+from council.search.provider import Hit, SearchClient, SearchError
 
 
 class Searxng:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.search.hits import Hit, SearchError
-from council.search.web import SearchClient, truncate_query
+from council.search.provider import Hit, SearchClient, SearchError, truncate_query
 
 BASE_URL = "https://api.tavily.com"
 MAX_QUERY_CHARS = 400  # characters of a query; limit of the API

@@ -1,12 +1,15 @@
-"""SQLite run store: one writer thread commits all queued jobs in batches."""
+"""File locks for runs. The kernel releases a lock when its process dies, also after kill -9."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,11 +17,47 @@ from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Attempt, BudgetRefusal, Hold, Record, Row
-from council.store import archive, asks, history, spending
+from council.store import sqlite_queries
+from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row
 from council.store.migrations import MIGRATIONS
-from council.store.owning import hold_lock, is_locked
 from council.types import Json, Outcome
+
+LOCK_ATTEMPTS = 5  # attempts: `is_owned` in another process holds the lock for a moment
+LOCK_RETRY_S = 0.01  # seconds between attempts
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock inside the block; yield whether it was acquired."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _try_lock(handle, LOCK_ATTEMPTS)
+    finally:
+        os.close(handle)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int, tries: int = 1) -> bool:
+    for left in range(tries - 1, -1, -1):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if left:
+                time.sleep(LOCK_RETRY_S)
+    return False
+
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
@@ -39,8 +78,8 @@ WRITE_STATEMENTS = {
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
-    **spending.SPENDING_STATEMENTS,
-    **asks.ASK_STATEMENTS,
+    **sqlite_queries.SPENDING_STATEMENTS,
+    **sqlite_queries.ASK_STATEMENTS,
 }
 
 
@@ -74,7 +113,7 @@ class SqliteStore:
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
-        return await self._submit(lambda db: spending.reserve_spending(db, run, hold))
+        return await self._submit(lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     def _note_failure(self, result: Any, error: BaseException | None) -> None:
         self._write_error = self._write_error or error
@@ -142,7 +181,7 @@ class SqliteStore:
 
     async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
         """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
-        return await self._submit(lambda db: history.select_history_page(db, filters, before, limit))
+        return await self._submit(lambda db: sqlite_queries.select_history_page(db, filters, before, limit))
 
     async def is_cancelled(self, run: str) -> bool:
         row = await self._submit(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
@@ -160,26 +199,26 @@ class SqliteStore:
 
     async def list_open_asks(self, run: str | None = None) -> list[Json]:
         """Return the unanswered questions of one run or of all, oldest first."""
-        return await self._submit(lambda db: asks.select_open_asks(db, run))
+        return await self._submit(lambda db: sqlite_queries.select_open_asks(db, run))
 
     async def save_answer(self, run: str, key: str, text: str) -> bool:
         """Save an answer and return whether the question was still open; the first answer counts."""
-        return await self._submit(lambda db: asks.save_answer(db, run, key, text))
+        return await self._submit(lambda db: sqlite_queries.save_answer(db, run, key, text))
 
     async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._submit(lambda db: asks.select_answer(db, run, key, prompt))
+        return await self._submit(lambda db: sqlite_queries.select_answer(db, run, key, prompt))
 
     async def search_runs(self, words: Sequence[str]) -> list[str]:
         """Return the runs that contain all of these words."""
-        return await self._submit(lambda db: archive.search_runs(db, words))
+        return await self._submit(lambda db: sqlite_queries.search_runs(db, words))
 
     async def list_unfinished_forks(self, run: str) -> list[str]:
         """Return the unfinished forks of this run, which still reuse its answers."""
-        return await self._submit(lambda db: archive.select_unfinished_forks(db, run))
+        return await self._submit(lambda db: sqlite_queries.select_unfinished_forks(db, run))
 
     async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
-        await self._submit(lambda db: archive.delete_run(db, run))
+        await self._submit(lambda db: sqlite_queries.delete_run(db, run))
         self._lock_path(run).unlink(missing_ok=True)
 
     async def find_newest_unfinished(self, folder: str) -> str | None:
@@ -188,7 +227,7 @@ class SqliteStore:
 
     async def list_spending(self, day: str) -> list[Json]:
         """Return every request since that day that may cost money, oldest first."""
-        return await self._submit(lambda db: spending.select_spending_since(db, day))
+        return await self._submit(lambda db: sqlite_queries.select_spending_since(db, day))
 
     async def check_integrity(self) -> list[str]:
         """Return the problems that SQLite's integrity check finds."""
@@ -316,7 +355,7 @@ def _load_record(db: sqlite3.Connection, run: str) -> Record:
     for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
         record.results[key] = Outcome.from_json(json.loads(body))
     record.attempts = _load_attempts(db, run)
-    record.spending = spending.load_spending(db, run)
+    record.spending = sqlite_queries.load_spending(db, run)
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
         record.phases[phase] = json.loads(absences)
     return record

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.convene import Convener
-from council.convene.summoning import worker_lock
-from council.doors.bounds import Owner
-from council.doors.web.hall import AppState, name_roots
-from council.doors.web.serving import Address, make_server
+from council.doors.limits import Owner
+from council.doors.web.app_state import AppState, name_roots
+from council.doors.web.serve import Address, make_server
+from council.runs.service import Convener
+from council.runs.worker_client import worker_lock
 from tests.acceptance.helpers import until
 
 Json = dict[str, Any]

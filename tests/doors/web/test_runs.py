@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council.convene import Convener
-from council.doors.cli.formats import render_as
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.render.formats import render_as
 from council.render.report import build_report
+from council.runs.service import Convener
 from tests.doors.web.conftest import laid
 from tests.doors.web.site import Json, Site, environment
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.helpers import Done, Terminal, ended, until
 from tests.doors.web.conftest import laid
 from tests.doors.web.site import environment

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from council import protocols
-from council.convene import Convener
 from council.protocols.options import OPTIONS
+from council.runs.service import Convener
 from tests.doors.web.conftest import laid
 from tests.doors.web.site import QUESTION, SCRIPTED, SEATS, Json, Site, environment
 

@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 from council import events as ev
-from council.convene import Convener
 from council.doors.web import sse
 from council.doors.web.sse import RunFeed, RunFeeds, StreamCursor, StreamReader
 from council.events import Entry
 from council.members.base import OnDelta
+from council.runs.service import Convener
 from council.types import Answer
 from tests.acceptance.helpers import until
 from tests.doors.web.site import QUESTION, Json, Site, events

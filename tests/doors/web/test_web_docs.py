@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from council.doors.cli.serve import serve_command
-from council.doors.web.serving import DEFAULT_PORT
+from council.doors.cli.service_commands import serve_command
+from council.doors.web.serve import DEFAULT_PORT
 from tests.doors.web.site import Site
 from tests.doors.web.test_schema import OPERATIONS
 

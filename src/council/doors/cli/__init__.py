@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.words import MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.grammar import MANAGEMENT_COMMANDS, split_command
 from council.errors import CouncilError, UnknownRun, UsageError
 
 
@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> int:
 def _load_command(word: str) -> click.Command:
     """Load the command for the first word. Imports are local to keep startup fast."""
     if word in MANAGEMENT_COMMANDS:
-        from council.doors.cli.manage import management_group
+        from council.doors.cli.management import management_group
 
         return management_group()
     from council.doors.cli.ask import ask_command
@@ -87,7 +87,7 @@ def _print_error(error: CouncilError, wants_json: bool) -> int:
             json.dumps({"schema": "council.error/1", "error": str(error), "exit": error.exit_code}, ensure_ascii=False)
         )
     else:
-        from council.render.clean import clean
+        from council.text_cleanup import clean
 
         line = clean(str(error))
         print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.given import ChoiceParam, IntegerParam, RunRequest, read_stdin
-from council.doors.cli.words import COMMAND_HELP, COMMON_FLAGS, protocol_flags
+from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
+from council.doors.cli.params import ChoiceParam, IntegerParam, RunRequest, read_stdin
 
 PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
 HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
@@ -88,19 +88,19 @@ def _make_option(flag: dict[str, Any]) -> click.Option:
 
 
 def convene(words: tuple[str, ...], **params: Any) -> int:
-    from council.doors.cli.drive import Runner
+    from council.doors.cli.runner import Runner
 
     wish = build_request(words, params)
     drive = Runner.from_flags(params, profile=wish.options.get("profile"))
     if params["detach"] and not params["dry_run"]:
-        from council.doors.cli.detached import detach
+        from council.doors.cli.run_commands import detach
 
         return detach(drive, wish)
     return drive.convene(wish, dry_run=params["dry_run"])
 
 
 def show_packet(words: tuple[str, ...], **params: Any) -> int:
-    from council.doors.cli.drive import Runner
+    from council.doors.cli.runner import Runner
 
     wish = build_request(words, params)
     return Runner.from_flags(params, profile=wish.options.get("profile")).show_packet(wish)

@@ -10,8 +10,8 @@ import click
 
 from council import protocols
 from council.doors.cli.ask import ask_command
-from council.doors.cli.words import COMMAND_HELP, VERBS
-from council.rules.perspectives import list_presets
+from council.doors.cli.grammar import COMMAND_HELP, VERBS
+from council.protocols.judges.perspectives import list_presets
 
 SHELLS = ("bash", "zsh", "fish")
 SCRIPTS = Path(__file__).parents[2] / "data" / "completion"

@@ -12,13 +12,18 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from council.doors.web import answers
+from council.doors.web import responses, run_routes, start_routes
+from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
-from council.doors.web.hall import AppState
-from council.doors.web.routes import acting, page, runs, starting, streams
 from council.errors import CouncilError
 
-ROUTERS = (starting.router, streams.router, runs.router, acting.router, page.router)
+ROUTERS = (
+    start_routes.start_router,
+    run_routes.history_router,
+    run_routes.action_router,
+    run_routes.event_router,
+    start_routes.page_router,
+)
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
@@ -37,11 +42,11 @@ def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: in
     )  # fmt: skip
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/page", StaticFiles(directory=page.PAGE_FOLDER, check_dir=False))
-    app.add_exception_handler(CouncilError, answers.on_council_error)
-    app.add_exception_handler(HTTPException, answers.on_http_error)
-    app.add_exception_handler(RequestValidationError, answers.on_validation_error)
-    app.add_exception_handler(Exception, answers.on_internal_error)
+    app.mount("/page", StaticFiles(directory=start_routes.PAGE_FOLDER, check_dir=False))
+    app.add_exception_handler(CouncilError, responses.on_council_error)
+    app.add_exception_handler(HTTPException, responses.on_http_error)
+    app.add_exception_handler(RequestValidationError, responses.on_validation_error)
+    app.add_exception_handler(Exception, responses.on_internal_error)
     app.state.app_state = app_state
     app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts), f"council-{port}")
     guard: Guard = app.state.guard

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from secrets import compare_digest
 from typing import Any
 
-from council.doors.web.answers import encode_json, error_json, format_internal_error
+from council.doors.web.responses import encode_json, error_json, format_internal_error
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

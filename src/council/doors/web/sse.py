@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from starlette.responses import Response
 
 from council import events as ev
-from council.doors.web.answers import encode_json, format_internal_error
 from council.doors.web.guard import Receive, Scope, Send
+from council.doors.web.responses import encode_json, format_internal_error
 from council.errors import CouncilError
 from council.events import Entry
 from council.types import Json

@@ -1,1 +1,1 @@
-"""HTTP wires: request bodies, streamed answers and error responses of each API."""
+"""HTTP wires of the model vendors."""

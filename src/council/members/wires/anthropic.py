@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from council.members.base import DEFAULT_MAX_TOKENS
-from council.members.wires.hearing import StreamParser
-from council.members.wires.member import WireMember
-from council.members.wires.schemas import ANTHROPIC, convert_schema
+from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
+from council.members.wires.stream_parser import StreamParser
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Message, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter

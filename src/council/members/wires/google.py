@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from council.members.wires.hearing import StreamParser
-from council.members.wires.member import WireMember
-from council.members.wires.schemas import GOOGLE, convert_schema
+from council.members.wires.schema_dialects import GOOGLE, convert_schema
+from council.members.wires.stream_parser import StreamParser
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
 ROLES = {"assistant": "model"}

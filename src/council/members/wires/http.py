@@ -20,13 +20,14 @@ from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from council.errors import Fault
-from council.foreign import redact_line
 from council.members.base import check_key
-from council.members.wires.faults import ErrorResponse, classify_error, parse_error_body, parse_retry_after
-from council.proxies import is_loopback, proxy_for
+from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_body, parse_retry_after
+from council.settings.network import is_loopback, proxy_for
+from council.text_cleanup import redact_line
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
+
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from council.members.base import OnDelta
-from council.members.wires.hearing import StreamParser
-from council.members.wires.member import WireMember
-from council.members.wires.schemas import OPENAI, convert_schema
-from council.members.wires.thinking import ThinkingFilter
+from council.members.wires.schema_dialects import OPENAI, convert_schema
+from council.members.wires.stream_parser import StreamParser, ThinkingFilter
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
 

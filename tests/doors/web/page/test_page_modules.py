@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from council.engine.minutes import Minutes
 from council.events import Entry, parse_event
-from council.minutes import Minutes
 from tests.acceptance.helpers import Table
 from tests.doors.web.page.conftest import aside
 from tests.doors.web.page.looking import Looking

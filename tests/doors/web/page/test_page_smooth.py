@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.members.scripted import example_value
+from council.runs.service import Convener
 from council.types import Answer, Ask, Usage
 from tests.doors.web.conftest import laid
 from tests.doors.web.page.conftest import aside

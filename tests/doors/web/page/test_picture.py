@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
 from council.render.report import build_report
 
 ROOT = Path(__file__).parents[4]
