@@ -133,9 +133,9 @@ async def test_cancelled_call_leaves_no_process(habit: str, tmp_path: Path) -> N
 
 ASKING = """
 import asyncio, os
-from council.members.command import CommandMember
+from council.members.cli_agent import CliAgentMember
 from council.types import Ask
-member = CommandMember("cli:claude", env=dict(os.environ), vendor="anthropic")
+member = CliAgentMember("cli:claude", env=dict(os.environ), vendor="anthropic")
 asyncio.run(member.send(member.prepare(Ask("k", ({"role": "user", "content": "Why?"},))), lambda piece: None))
 """
 

@@ -139,9 +139,9 @@ def test_two_processes_download_once(tiny: Weights, cache: Path) -> None:
     code = f"""
 import threading
 from pathlib import Path
-from council.members.weights import Weights, fetch
+from council.members.local_weights import Weights, fetch_weights
 told = []
-fetch({tiny!r}, Path({str(cache)!r}), lambda *step: told.append(step), threading.Event())
+fetch_weights({tiny!r}, Path({str(cache)!r}), lambda *step: told.append(step), threading.Event())
 print(len(told))
 """
     racing = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(3)]

@@ -15,7 +15,6 @@ from google.genai import types
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import BaseModel, TypeAdapter
 
-from council import replies
 from council.engine.reply import Reply, build_schema
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.types import Ask
@@ -24,6 +23,7 @@ from tests.fake_provider import Reply as Said
 from tests.fakes.members import ASK, WIRES, member_at, seated
 from tests.members.conformance.normalize import alike, plain
 from tests.members.conformance.sdks import SDKS
+from tests.reply_types import REPLY_TYPES
 
 pytestmark = [
     pytest.mark.anyio,
@@ -32,11 +32,6 @@ pytestmark = [
 ]
 every_wire = pytest.mark.parametrize("wire", WIRES)
 TURNS = (*ASK.messages, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Really? “Ja”…"})
-FORMS: dict[str, type[Reply]] = {
-    name: form
-    for name, form in vars(replies).items()
-    if isinstance(form, type) and issubclass(form, Reply) and form is not Reply
-}
 ASKS = {
     "plain": ASK,
     "a conversation": replace(ASK, messages=TURNS),
@@ -95,7 +90,7 @@ def test_a_body_fits_the_published_parameters(wire: str, ask: Ask, thinks: bool)
 
 
 @every_wire
-@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@pytest.mark.parametrize("form", REPLY_TYPES.values(), ids=list(REPLY_TYPES))
 @pytest.mark.parametrize("structured", ["json_schema", "json_object", "prompt"])
 def test_a_typed_body_fits_the_published_parameters(wire: str, form: type[Reply], structured: str) -> None:
     check(wire, body_of(wire, typed(form), structured=structured))
@@ -135,17 +130,21 @@ async def test_the_sdk_sends_the_same(provider: FakeProvider, wire: str, ask: As
 
 # Google's SDK passes a schema through, so a few are enough; the other two convert it.
 PAIRS = [
-    (wire, name) for wire in WIRES for name in (list(FORMS) if wire != "google" else ["Opinion", "Triage", "Lookups"])
+    (wire, name)
+    for wire in WIRES
+    for name in (list(REPLY_TYPES) if wire != "google" else ["Opinion", "Triage", "Lookups"])
 ]
 
 
-@pytest.mark.parametrize(("wire", "form"), [(wire, FORMS[name]) for wire, name in PAIRS], ids=map("-".join, PAIRS))
+@pytest.mark.parametrize(
+    ("wire", "form"), [(wire, REPLY_TYPES[name]) for wire, name in PAIRS], ids=map("-".join, PAIRS)
+)
 async def test_the_sdk_asks_for_the_same_typed_reply(provider: FakeProvider, wire: str, form: type[Reply]) -> None:
     ours, theirs = await both(provider, wire, typed(form), form)
     assert ours == theirs
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@pytest.mark.parametrize("form", REPLY_TYPES.values(), ids=list(REPLY_TYPES))
 @pytest.mark.parametrize("small", [False, True])
 def test_a_schema_is_converted_like_the_vendors_own_helper_does(form: type[Reply], small: bool) -> None:
     schema = build_schema(form, {}, small=small)
