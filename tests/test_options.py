@@ -10,7 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, JudgesOptions, build_flag_table, parse_options
+from council.protocols import SHIPPED_PROTOCOLS, get_protocol
+from council.protocols.judges.options import JudgesOptions
+from council.protocols.options import build_flag_table, parse_options
 
 
 @pytest.mark.behaviour("house-flags-generated")
@@ -113,5 +115,5 @@ def test_protocols_without_options_take_none(protocol: str) -> None:
 
 
 def test_every_option_model_forbids_unknown_options() -> None:
-    for model in set(OPTIONS.values()):
+    for model in {get_protocol(name).load_options() for name in SHIPPED_PROTOCOLS}:
         assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"

@@ -10,6 +10,7 @@ from council.engine.council import Council
 from council.engine.reply import Reply
 from council.errors import QuorumLost
 from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
     OUTPUT_SCHEMA,
     Consolidation,
@@ -22,7 +23,6 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
-from council.protocols.options import JudgesOptions
 from council.types import Absence, Json, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from council.errors import UsageError
-from council.protocols.judges.perspectives import (
+from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
     perspectives_from_file,
     perspectives_from_names,
 )
-from council.protocols.options import JudgesOptions
+from council.protocols.judges.options import JudgesOptions
 from council.protocols.panel import Panel, PanelContext
 from council.settings import PROFILES, SeatSetting
 from council.settings.config_files import config_folder
