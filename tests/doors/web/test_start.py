@@ -12,7 +12,7 @@ import pytest
 from council import protocols
 from council.runs.service import Convener
 from tests.doors.web.conftest import laid
-from tests.doors.web.site import QUESTION, SCRIPTED, SEATS, Json, Site, environment
+from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, Site, environment
 
 ROSTER = 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
 

@@ -1,0 +1,173 @@
+"""Council as a library: public names, import time, and runs without a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import council
+from council import events as ev
+from council import protocols
+from council.errors import UsageError
+from council.members.scripted import Scripted
+from council.runs.service import Convener
+
+SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
+HEAVY = ("pydantic", "aiohttp", "jinja2", "click", "rich", "platformdirs", "sqlite3", "asyncio")
+
+
+@pytest.fixture
+def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
+    """A custom protocol: one function and one folder of prompts."""
+    (tmp_path / "mine/second").mkdir(parents=True)
+    (tmp_path / "mine/second/say.md").write_text("Say it.")
+
+    async def second(convened: council.Council, loud: bool = False) -> council.Verdict:
+        async with convened.phase("say"):
+            statement = await convened.ask(convened.chair, "second/say")
+        return council.Verdict(statement.text.upper() if loud else statement.text)
+
+    protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
+    yield protocol
+    protocols._registered.pop("second", None)
+
+
+# Public API
+
+
+@pytest.mark.behaviour("house-public-surface")
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert council.__all__ == [
+        "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
+        "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",
+        "convene_sync", "register", "stream",
+    ]  # fmt: skip
+    assert {name: getattr(council, name) for name in council.__all__}
+    assert set(council.__all__) <= set(dir(council))
+
+
+def test_an_unknown_name_error_lists_the_public_names() -> None:
+    with pytest.raises(AttributeError, match=r'has no attribute "convenne": .*convene'):
+        _ = council.convenne  # type: ignore[attr-defined]
+
+
+def test_no_public_name_is_hidden_by_a_module_of_the_same_name() -> None:
+    assert callable(council.convene)
+    modules = {name for name in council.__all__ if find_spec(f"council.{name}") is not None}
+    assert not modules
+
+
+@pytest.mark.behaviour("issue-2-lazy-import")
+def test_importing_council_imports_nothing_heavy() -> None:
+    code = f"import sys; before = set(sys.modules); import council; print([m for m in {HEAVY!r} if m in set(sys.modules) - before])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# Runs
+
+
+def test_convene_sync_returns_the_report_object() -> None:
+    member = Scripted(script={"synthesise/chair": {"text": "Spaces."}})
+    report = council.convene_sync("Tabs or spaces?", members=[member], seats=SEATS)
+    assert (report["schema"], report["status"], report["answer"]) == ("council.report/1", "complete", "Spaces.")
+    assert (report["protocol"], report["calls"]["made"], len(member.calls)) == ("collaborative", 7, 7)
+    assert Path(report["report_path"]).is_file()
+
+
+@pytest.mark.anyio
+async def test_convene_parses_words_like_the_command_line() -> None:
+    report = await council.convene("adversarial council: pick a queue", members=[Scripted()], seats=SEATS)
+    assert (report["protocol"], report["question"]) == ("adversarial", "pick a queue")
+
+
+@pytest.mark.anyio
+async def test_a_stream_yields_the_events_in_order_and_ends() -> None:
+    entries = [
+        entry async for entry in council.stream("Tabs or spaces?", protocol="triad", members=[Scripted()], seats=SEATS)
+    ]
+    kept = [entry for entry in entries if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
+    assert [entry.seq for entry in kept] == list(range(1, len(kept) + 1))
+    assert (kept[0].event.type, kept[-1].event.type) == ("convened", "closed")
+    assert any(isinstance(entry.event, ev.Delta) for entry in entries)
+    assert all(json.loads(json.dumps(entry.as_json())) for entry in entries)
+
+
+@pytest.mark.anyio
+async def test_closing_a_stream_stops_its_run_and_keeps_it_resumable() -> None:
+    member = Scripted(script={"merge/chair": {"stall": True}})
+    stream: AsyncIterator[Any] = council.stream("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS)
+    async with aclosing(stream) as entries:  # type: ignore[type-var]
+        async for entry in entries:
+            if isinstance(entry.event, ev.PhaseEnded):
+                break
+    convener = Convener(members=[Scripted(script={"merge/chair": {"text": "Spaces."}})])
+    minutes = await convener.resume(None, lambda entry: None)
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", "Spaces.")
+    assert await convener.audit(minutes.run) == []
+    await convener.close()
+
+
+@pytest.mark.anyio
+async def test_an_error_before_the_run_is_raised_to_the_caller() -> None:
+    with pytest.raises(UsageError, match='unknown protocol "colaborative"'):
+        await council.convene("Tabs or spaces?", protocol="colaborative", members=[Scripted()], seats=SEATS)
+    with pytest.raises(UsageError):
+        await council.convene("", members=[Scripted()], seats=SEATS)
+    with pytest.raises(UsageError, match="--flow debate needs at least 2 rounds"):
+        await council.convene("Tabs or spaces?", flow="debate", rounds=1, members=[Scripted()], seats=SEATS)
+
+
+@pytest.mark.anyio
+async def test_a_question_with_invalid_characters_is_repaired() -> None:
+    report = await council.convene("Tabs or caf\udce9?", protocol="triad", members=[Scripted()], seats=SEATS)
+    assert (report["status"], report["question"]) == ("complete", "Tabs or caf\ufffd?")
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("00-timeout-for-a-phase")
+async def test_the_timeout_applies_per_seat_and_phase() -> None:
+    member = Scripted(script={"draft/beta": {"stall": True}})
+    report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=1.0)
+    assert [seat["state"] for seat in report["seats"]] == ["ok", "timed_out", "ok"]
+    assert report["degraded"]
+
+
+# Custom protocols
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-2-own-protocol")
+async def test_a_protocol_can_be_passed_or_registered(second_opinion: council.Protocol) -> None:
+    member = Scripted(script={"say/chair": {"text": "Spaces."}})
+    report = await council.convene("Tabs or spaces?", protocol=second_opinion, members=[member], seats=SEATS)
+    assert (report["answer"], report["protocol"]) == ("Spaces.", "second")
+    council.register(second_opinion)
+    report = await council.convene("Tabs or spaces?", protocol="second", members=[member], seats=SEATS)
+    assert report["answer"] == "Spaces."
+
+
+def test_a_shipped_protocol_cannot_be_replaced() -> None:
+    with pytest.raises(UsageError, match='protocol "triad" is already registered'):
+        council.register(council.Protocol("triad", None))
+
+
+@pytest.mark.anyio
+async def test_two_councils_run_at_once_in_one_process() -> None:
+    members = [Scripted(), Scripted()]
+    runs = [
+        council.convene(f"Question {n}?", protocol="triad", members=[m], seats=SEATS) for n, m in enumerate(members)
+    ]
+    reports = await asyncio.gather(*runs)
+    assert {report["question"] for report in reports} == {"Question 0?", "Question 1?"}
+    assert len({report["run"] for report in reports}) == len({report["report_path"] for report in reports}) == 2
+    assert [len(member.calls) for member in members] == [4, 4]
