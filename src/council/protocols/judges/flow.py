@@ -101,7 +101,7 @@ async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestio
     async with council.phase("look-1"):
         statement = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
     for hop in range(1, MAX_LOOKUPS + 1):
-        if statement.reply.done:
+        if statement.reply.is_done:
             break
         async with council.phase(f"look-{hop + 1}"):
             results = await council.look(explorer, _build_lookup_request(statement.reply))

@@ -61,7 +61,7 @@ def count_judges(
     explorers: int = 0,
     default_count: int = DEFAULT_JUDGES,
 ) -> JudgeCounts:
-    """Compute the number of judges. `usual` applies when no flag sets a size."""
+    """Compute the number of judges. `default_count` applies when no flag sets a size."""
     if quick:
         return JudgeCounts(1, requested=1)
     families = 2 if mixed else 1
