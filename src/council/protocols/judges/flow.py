@@ -9,7 +9,7 @@ from typing import Any
 from council.engine.council import Council
 from council.engine.reply import Reply
 from council.errors import QuorumLost
-from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
     OUTPUT_SCHEMA,
