@@ -154,8 +154,8 @@ async def test_a_successful_retry_is_ok(ledger: Ledger) -> None:
 async def test_a_stored_truncated_answer_is_not_requested_again(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, typed(), answering("one", Answer(WHOLE, "length")))
     never = answering("one", "never")
-    resume = await call(await reload_ledger(store), typed(), never)
-    assert (resume.state, resume.text, never.calls) == (first.state, first.text, [])
+    reloaded = await call(await reload_ledger(store), typed(), never)
+    assert (reloaded.state, reloaded.text, never.calls) == (first.state, first.text, [])
 
 
 def test_cut_and_dropped_survive_json() -> None:

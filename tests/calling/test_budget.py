@@ -296,20 +296,20 @@ async def test_waiting_for_budget_does_not_count_against_the_timeout(ledger: Led
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_an_in_flight_request_and_its_resend_are_both_charged(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger, run=1000.0))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     (most,) = reserved(ledger)
-    assert spent(resume) == most
+    assert spent(reloaded) == most
     member = answering("one", Answer("Tabs.", usage=Usage(1, 1)))
-    await call(resume, step("one", ask=ASK), member, budget=make_budget(resume, run=1000.0))
-    assert [(event.n, event.usd, event.estimated) for event in events_of(resume, ev.Billed)] == [(1, most, True), (2, 2.0, False)]  # fmt: skip
+    await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=1000.0))
+    assert [(event.n, event.usd, event.estimated) for event in events_of(reloaded, ev.Billed)] == [(1, most, True), (2, 2.0, False)]  # fmt: skip
     assert spent(await reload_ledger(store)) == most + 2.0
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_an_in_flight_request_reduces_the_budget_for_its_resend(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger, run=120.0))
-    resume, member = await reload_ledger(store), answering("one", "never")
-    outcome = await call(resume, step("one", ask=ASK), member, budget=make_budget(resume, run=120.0))
+    reloaded, member = await reload_ledger(store), answering("one", "never")
+    outcome = await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=120.0))
     assert (outcome.state, member.calls) == ("skipped(budget)", [])
     third = await reload_ledger(store)
     done = await call(third, step("one", ask=ASK), answering("one", "Tabs."), budget=make_budget(third, run=500.0))
@@ -320,19 +320,19 @@ async def test_an_in_flight_request_reduces_the_budget_for_its_resend(ledger: Le
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_with_no_resend_the_request_in_doubt_is_charged(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     outcome = await call(
-        resume, step("one", ask=ASK), answering("one", "never"), resend=False, budget=make_budget(resume)
+        reloaded, step("one", ask=ASK), answering("one", "never"), resend=False, budget=make_budget(reloaded)
     )
     assert outcome.state == "in_doubt"
-    (event,) = events_of(resume, ev.Billed)
+    (event,) = events_of(reloaded, ev.Billed)
     assert (event.n, [event.usd], event.estimated) == (1, reserved(ledger), True)
 
 
 async def test_a_reservation_for_an_unsent_request_is_counted_once(ledger: Ledger, store: SqliteStore) -> None:
     budget = make_budget(ledger, run=120.0)
     await budget.reserve(KEY, 1, answering("one"), ASK, b"x" * 90)  # killed here, before the attempt was recorded
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", Answer("Tabs.", usage=Usage(1, 1)))
-    assert (await call(resume, step("one", ask=ASK), member, budget=make_budget(resume, run=120.0))).ok
+    assert (await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=120.0))).ok
     assert spent(await reload_ledger(store)) == 2.0

@@ -165,12 +165,12 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     outcome = await carry_out(drafted)
     ledger.begin_step(drafted.ask.key, "print")
     await ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
-    resume = await reload_ledger(store)
-    families = FallbackPolicy.from_record(VOTERS, resume.record)
+    reloaded = await reload_ledger(store)
+    families = FallbackPolicy.from_record(VOTERS, reloaded.record)
     assert families.exclusion_state("alpha", "a:m") == "failed(quota)"
     one, fallback = of("a", "never"), of("d", "D.")
     by_name = {"a:m": one, "d:m": fallback}
-    later = await Caller(by_name.__getitem__, resume, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
+    later = await Caller(by_name.__getitem__, reloaded, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
     assert (later.served_by, one.calls) == ("d:m", [])
 
 

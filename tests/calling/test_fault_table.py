@@ -173,9 +173,9 @@ async def test_a_refused_parameter_is_dropped_and_recorded(
     first, second = provider.log
     effort = {"openai": b"reasoning_effort", "anthropic": b"effort", "google": b"thinkingLevel"}[wire]
     assert (effort in first.raw, effort in second.raw) == (True, False)
-    (resume,) = [line for line in heard.lines if "attempt 2 on" in line]
+    (retry,) = [line for line in heard.lines if "attempt 2 on" in line]
     (stated,) = heard.session.of_type(ev.Stated)
-    assert f"without optional parameters ({', '.join(stated.dropped)})" in resume
+    assert f"without optional parameters ({', '.join(stated.dropped)})" in retry
     named = {"openai": "reasoning_effort", "anthropic": "output_config", "google": "generationConfig"}[wire]
     assert named in stated.dropped
 

@@ -247,89 +247,89 @@ async def test_lone_surrogates_are_stored_safely(ledger: Ledger, store: SqliteSt
 @pytest.mark.behaviour("40-committed-never-bought-again")
 async def test_a_stored_answer_is_not_requested_again(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, step(), answering("one", fault("server"), Answer("Tabs.", usage=Usage(5, 1))))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     never = answering("one", "never")
-    second = await call(resume, step(), never)
+    second = await call(reloaded, step(), never)
     assert never.calls == []
     assert replace(second, seconds=0) == replace(first, seconds=0)
-    assert resume.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
+    assert reloaded.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
 @pytest.mark.behaviour("40-resume-byte-identical")
 async def test_a_request_in_doubt_is_resent_byte_for_byte(ledger: Ledger, store: SqliteStore) -> None:
     dead = Hanging("one", fault("server"))
     await interrupt(ledger, step(), dead)
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     changed = replace(step(), ask=replace(make_ask(KEY), messages=({"role": "user", "content": "other bytes"},)))
     member = answering("one", "Tabs.")
-    outcome = await call(resume, changed, member)
+    outcome = await call(reloaded, changed, member)
     assert member.calls[0]["body"] == dead.calls[-1]["body"]
     assert (outcome.text, outcome.attempts) == ("Tabs.", 3)
-    assert resume.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
-    (attempted,) = [event for event in events_of(resume, ev.Attempted) if event.n == 3]
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
+    (attempted,) = [event for event in events_of(reloaded, ev.Attempted) if event.n == 3]
     assert attempted.why == "resent: the process stopped before the answer was stored"
 
 
 async def test_an_interrupted_step_continues_where_it_stopped(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step(), Hanging("one", fault("server"), fault("server")))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", fault("server"))
-    assert (await call(resume, step(), member)).state == "failed(server)"
+    assert (await call(reloaded, step(), member)).state == "failed(server)"
     assert len(member.calls) == 1  # two of the three attempts were used before
 
 
 async def test_a_fallback_is_replayed_as_the_fallbacks_answer(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, step("one", "two"), answering("one", fault("auth")), answering("two", "Tabs."))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "never")
-    second = await call(resume, step("one", "two"), one, two)
+    second = await call(reloaded, step("one", "two"), one, two)
     assert (one.calls, two.calls) == ([], [])
     assert (second.text, second.served_by) == (first.text, first.served_by) == ("Tabs.", "two")
 
 
 async def test_a_request_in_doubt_after_a_fallback_goes_to_the_fallback(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", "two"), Hanging("two"), answering("one", fault("auth")))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "Tabs.")
-    assert (await call(resume, step("one", "two"), one, two)).served_by == "two"
+    assert (await call(reloaded, step("one", "two"), one, two)).served_by == "two"
     assert (len(one.calls), len(two.calls)) == (0, 1)
 
 
 async def test_replaying_known_faults_does_not_wait_again(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step(), Hanging("one", fault("server"), fault("server")))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", "Tabs.")
     member.backoff = 60.0
-    outcome = await call(resume, step(), member, timeout=lambda name: 5.0)
+    outcome = await call(reloaded, step(), member, timeout=lambda name: 5.0)
     assert outcome.state == "ok"
 
 
 async def test_a_step_that_was_given_up_starts_again(ledger: Ledger, store: SqliteStore) -> None:
     await call(ledger, step("one", "two"), answering("one", fault("server")), answering("two", fault("auth")))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", fault("server"), fault("server"), "Tabs."), answering("two", "never")
-    outcome = await call(resume, step("one", "two"), one, two)
+    outcome = await call(reloaded, step("one", "two"), one, two)
     assert (outcome.state, outcome.served_by, outcome.attempts) == ("ok", "one", 7)
-    assert resume.calls == {"made": 3, "replayed": 0, "in_doubt": 0}
+    assert reloaded.calls == {"made": 3, "replayed": 0, "in_doubt": 0}
 
 
 async def test_a_timed_out_seat_is_asked_again(ledger: Ledger, store: SqliteStore) -> None:
     hanging = FunctionMember("one", lambda key: asyncio.Event().wait())
     await call(ledger, step(), hanging, timeout=lambda name: 0.4)
-    resume = await reload_ledger(store)
-    assert (await call(resume, step(), answering("one", "Tabs."))).text == "Tabs."
-    assert resume.calls["in_doubt"] == 0
+    reloaded = await reload_ledger(store)
+    assert (await call(reloaded, step(), answering("one", "Tabs."))).text == "Tabs."
+    assert reloaded.calls["in_doubt"] == 0
 
 
 @pytest.mark.behaviour("40-no-resend")
 async def test_no_resend_leaves_the_seat_in_doubt_and_sends_nothing(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", "two"), Hanging("one"))
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "never")
-    outcome = await call(resume, step("one", "two"), one, two, resend=False)
+    outcome = await call(reloaded, step("one", "two"), one, two, resend=False)
     assert (outcome.state, one.calls, two.calls) == ("in_doubt", [], [])
     assert "--no-resend is set" in outcome.reason
-    assert resume.calls == {"made": 0, "replayed": 0, "in_doubt": 1}
+    assert reloaded.calls == {"made": 0, "replayed": 0, "in_doubt": 1}
 
 
 @pytest.mark.behaviour("40-no-resend")

@@ -76,8 +76,8 @@ async def test_a_member_without_a_fallback_has_all_the_time(ledger: Ledger) -> N
 async def test_a_member_that_streamed_and_failed_gets_a_new_share(ledger: Ledger) -> None:
     class Broken(Slow):
         async def send(self, body: bytes, hear: Any) -> Answer:
-            self.pieces, resume = 0, self.pieces == 0
-            if resume:
+            self.pieces, is_second = 0, self.pieces == 0
+            if is_second:
                 await asyncio.Event().wait()
             hear("half an ans")
             raise fault("cut")
@@ -122,9 +122,9 @@ async def test_a_recorded_timeout_decision_is_replayed_on_resume(
 ) -> None:
     one = silent("one") if first == "hangs" else answering("one", fault("rate", retry_after=15.0))
     await interrupt(ledger, step("one", "two"), Hanging("two"), one, timeout=lambda name: 0.4)
-    resume = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "Tabs.")
-    outcome = await call(resume, step("one", "two"), one, two, timeout=lambda name: 600.0)
+    outcome = await call(reloaded, step("one", "two"), one, two, timeout=lambda name: 600.0)
     assert (outcome.served_by, one.calls, len(two.calls)) == ("two", [], 1)
-    assert resume.attempts(KEY)[0].result is not None
-    assert resume.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
+    assert reloaded.attempts(KEY)[0].result is not None
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 1}

@@ -88,8 +88,8 @@ async def test_one_answer_without_usage_makes_the_sum_unknown(ledger: Ledger, st
     member = answering("one", Answer("", usage=Usage(known=False)), Answer("Tabs.", usage=Usage(10, 5)))
     outcome = await call(ledger, step(), member)
     assert outcome.usage.as_json() == {"in": 10, "out": 5, "cached": 0, "unknown": True}
-    resume = await call(await reload_ledger(store), step(), answering("one", "never"))
-    assert resume.usage == outcome.usage
+    reloaded = await call(await reload_ledger(store), step(), answering("one", "never"))
+    assert reloaded.usage == outcome.usage
 
 
 def test_known_usage_has_no_unknown_field() -> None:

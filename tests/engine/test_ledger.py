@@ -84,21 +84,21 @@ async def test_a_known_step_is_found_by_its_fingerprint_and_refused_under_anothe
 ) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
     await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
-    resume = await reload_ledger(store)
-    assert resume.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
-    assert resume.calls["replayed"] == 1
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
+    assert reloaded.calls["replayed"] == 1
     with pytest.raises(LedgerMismatch, match="fork"):
-        resume.find_result("draft/alpha", "another print")
+        reloaded.find_result("draft/alpha", "another print")
 
 
 async def test_step_without_a_result_is_not_found_and_can_begin_again(store: SqliteStore, ledger: Ledger) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
-    resume = await reload_ledger(store)
-    assert resume.find_result("draft/alpha", "print") is None
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_result("draft/alpha", "print") is None
     with pytest.raises(LedgerMismatch):
-        resume.find_result("draft/alpha", "another print")
-    resume.begin_step("draft/alpha", "print", ASKED)
-    await resume.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+        reloaded.find_result("draft/alpha", "another print")
+    reloaded.begin_step("draft/alpha", "print", ASKED)
+    await reloaded.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3]
 
 
@@ -124,16 +124,16 @@ async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, 
     gone = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.find_absence("draft", "draft/beta") is None
     await ledger.end_phase("draft", {"draft/beta": gone})
-    resume = await reload_ledger(store)
-    assert resume.find_absence("draft", "draft/beta") == gone
-    assert resume.find_absence("draft", "draft/alpha") is None
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_absence("draft", "draft/beta") == gone
+    assert reloaded.find_absence("draft", "draft/alpha") is None
 
 
 async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]) -> None:
     await ledger.end_phase("draft", {})
     await ledger.end_phase("draft", {})
-    resume = await reload_ledger(store)
-    await resume.end_phase("draft", {})
+    reloaded = await reload_ledger(store)
+    await reloaded.end_phase("draft", {})
     assert [entry.event for entry in (await store.load(RUN)).entries] == [ev.PhaseEnded("draft", [])]
     assert len(heard) == 1
 
@@ -156,10 +156,10 @@ async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledge
     first = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
     ledger.record_result("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
     await ledger.record_attempt("draft/alpha", "alpha", "m", b"2", "retry: net")
-    resume = await reload_ledger(store)
-    assert [attempt.result is None for attempt in resume.attempts("draft/alpha")] == [False, True]
-    assert (await resume.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
-    assert resume.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
+    reloaded = await reload_ledger(store)
+    assert [attempt.result is None for attempt in reloaded.attempts("draft/alpha")] == [False, True]
+    assert (await reloaded.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
 
 
 # Closing

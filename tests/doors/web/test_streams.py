@@ -69,10 +69,10 @@ def test_several_runs_come_in_one_stream_with_their_names(shared_server: WebServ
     ends = [event["data"] for event in heard if event["event"] == "end"]
     assert ends == [{"run": run, "status": "complete"}, {"run": other, "status": "complete"}, {"status": "over"}]
     middle = next(event["id"] for event in heard if "id" in event and event["data"].get("seq") == 9)
-    resume = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
+    resumed = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
     places = dict(part.split(":") for part in middle.split(","))
     for name in (run, other):
-        told = [event["seq"] for event in kept(resume) if event["run"] == name]
+        told = [event["seq"] for event in kept(resumed) if event["run"] == name]
         assert told == [event["seq"] for event in shared_server.ledger(name)[int(places[name]) :]]
 
 
