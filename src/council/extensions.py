@@ -128,9 +128,9 @@ MEMBERS = ExtensionPoint(
     {
         "local": "council.members.local:make_local_member",
         "scripted": "council.members.scripted:make_scripted_member",
-        "human": "council.members.human:make_human_member",
         "cli": "council.members.cli_agent:make_cli_member",
         "pai": "council.members.bridge:make_pai_member",
+        "human": "council.members.human:make_human_member",
     },
 )
 WIRES = ExtensionPoint(

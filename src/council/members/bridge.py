@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from council.errors import ConfigError, Fault
