@@ -312,7 +312,7 @@ def test_a_fork_of_judges_asks_the_other_judge_and_counts_its_verdict(
     run = _verdict_of(judges.council("--json", "--deep", "--debate", "validate", "src/auth"))
     judges.provider.forget()
     said = {"Opinion": opinion("FAIL", confidence="HIGH"), "SecondOpinion": second("FAIL")}
-    judges.answers.instead |= {
+    judges.judge_answers.instead |= {
         key: lambda seen: Reply(text=json.dumps(said[seen.body["response_format"]["json_schema"]["name"]]))
         for key in ("judge/other", "r2/other")
     }

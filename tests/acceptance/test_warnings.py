@@ -44,7 +44,7 @@ def test_a_judge_with_a_small_window_gets_less_material_and_the_verdict_is_limit
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
     (judges.folder / "src" / "zzz.py").write_text("value = 1\n" * 4000)
-    judges.answers.instead["judge/judge-2"] = [TOO_LONG]
+    judges.judge_answers.instead["judge/judge-2"] = [TOO_LONG]
     done = council("validate", "src", "--json")
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (3, "complete", "WARN")
@@ -62,7 +62,7 @@ def test_a_judge_with_a_small_window_gets_less_material_and_the_verdict_is_limit
 
 @pytest.mark.behaviour("40-context-too-long")
 def test_a_judge_whose_cut_prompt_is_still_too_long_is_failed_size(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.instead["judge/judge-2"] = TOO_LONG
+    judges.judge_answers.instead["judge/judge-2"] = TOO_LONG
     done = council("validate", "src/auth", "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert [state for _, state, _ in rows(done.json, "failed(size)", "coverage_hole")] == ["failed(size)"]
@@ -89,10 +89,10 @@ def test_a_chair_that_cannot_fit_all_drafts_gets_their_beginnings(workspace: Wor
 def test_a_judge_truncated_after_its_verdict_counts_with_low_confidence(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead["judge/judge-1"] = Reply(
+    judges.judge_answers.instead["judge/judge-1"] = Reply(
         text=json.dumps(opinion("FAIL", confidence="HIGH")), finish="length"
     )
-    judges.answers.said["judge/judge-2"] = opinion("WARN", confidence="HIGH")
+    judges.judge_answers.said["judge/judge-2"] = opinion("WARN", confidence="HIGH")
     done = council("validate", "src/auth", "--json")
     report = done.json
     assert (report["verdict"], report["confidence"], report["quorum"]["ok"]) == ("FAIL", "LOW", 2)
@@ -108,7 +108,7 @@ def test_a_judge_truncated_after_its_verdict_counts_with_low_confidence(
 
 @pytest.mark.behaviour("40-truncated-counts-if-whole")
 def test_a_judge_truncated_inside_its_verdict_does_not_count(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.instead["judge/judge-1"] = Reply(text='{"verdict": "FA', finish="length")
+    judges.judge_answers.instead["judge/judge-1"] = Reply(text='{"verdict": "FA', finish="length")
     done = council("validate", "src/auth", "--json")
     assert (done.json["verdict"], done.json["quorum"]["ok"]) == ("PASS", 1)
     assert (done.json["seats"][0]["state"], done.json["seats"][0]["verdict"]) == ("truncated", None)

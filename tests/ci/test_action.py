@@ -18,7 +18,7 @@ FORK = {"pull_request": {"head": {"repo": {"full_name": "stranger/shop"}}}}
 
 
 def rule(judges: JudgesWorkspace, first: str, second: str) -> None:
-    judges.answers.said = {
+    judges.judge_answers.said = {
         f"judge/judge-{n}": opinion(verdict, *([] if verdict == "PASS" else [BUG]))
         for n, verdict in enumerate((first, second), 1)
     }
@@ -53,7 +53,7 @@ def test_the_verdict_becomes_exit_code_outputs_and_summary(
 
 @pytest.mark.behaviour("50-ci-action")
 def test_disagreeing_families_need_a_person(judges: JudgesWorkspace, runner: Runner) -> None:
-    judges.answers.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
+    judges.judge_answers.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
     done = runner.run(args="--mixed")
     assert (done.code, done.outputs["verdict"]) == (3, "DISAGREE"), done.log
     assert "the families disagree, and a person has to decide" in done.summary
@@ -71,7 +71,7 @@ def test_a_budget_stop_is_reported_with_its_exit_code(judges: JudgesWorkspace, r
 
 @pytest.mark.behaviour("50-ci-action")
 def test_a_missing_judge_is_not_a_pass(judges: JudgesWorkspace, runner: Runner) -> None:
-    judges.answers.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
+    judges.judge_answers.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (3, "PASS"), done.log
     assert "inconclusive: 1 of 2 judges answered, a gate needs 2" in done.summary
@@ -82,7 +82,7 @@ def test_a_missing_judge_is_not_a_pass(judges: JudgesWorkspace, runner: Runner) 
 
 @pytest.mark.behaviour("50-ci-action")
 def test_refused_keys_of_all_judges_are_not_a_pass(judges: JudgesWorkspace, runner: Runner) -> None:
-    judges.answers.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
+    judges.judge_answers.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
     assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary

@@ -75,7 +75,7 @@ def run_job(job: Job, checkout: Path, tmp_path: Path) -> subprocess.CompletedPro
 def test_the_gitlab_job_reviews_a_merge_request(
     judges: JudgesWorkspace, job: Job, checkout: Path, tmp_path: Path
 ) -> None:
-    judges.answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+    judges.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
     done = run_job(job, checkout, tmp_path)
     assert done.returncode == 10, done.stderr
     assert "## Council Consensus: FAIL" in done.stdout
@@ -117,7 +117,7 @@ def remote_heads(checkout: Path) -> list[str]:
 
 @pytest.mark.behaviour("50-ci-pre-push")
 def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: JudgesWorkspace, checkout: Path) -> None:
-    hooked.answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+    hooked.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
     stopped = push(checkout, "feature")
     assert stopped.returncode != 0
     assert "Every token is accepted." in stopped.stderr + stopped.stdout
@@ -126,7 +126,7 @@ def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: JudgesWorkspac
     prompt = hooked.provider.log[0].prompt
     assert "src/auth/jwt.py" in prompt
     assert "src/api/routes.py" not in prompt  # already on the remote
-    hooked.answers.said = {}
+    hooked.judge_answers.said = {}
     commit(checkout, {"src/auth/jwt.py": "def check(token, key):\n    return token == key\n"})
     passed = push(checkout, "feature")
     assert passed.returncode == 0, passed.stderr

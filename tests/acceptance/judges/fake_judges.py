@@ -133,13 +133,13 @@ class JudgeAnswers:
 class JudgesWorkspace(Workspace):
     """A folder to run judges in. Every judge uses a model of the same name, without fallbacks."""
 
-    answers: JudgeAnswers
+    judge_answers: JudgeAnswers
 
     def __init__(self, folder: Path, provider: FakeProvider, config: Path) -> None:
-        self.answers = JudgeAnswers()
+        self.judge_answers = JudgeAnswers()
         self.config = config
         super().__init__(folder, provider)
-        provider.answer = self.answers
+        provider.answer = self.judge_answers
 
     def configure(self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any) -> None:
         """Write the configuration outside the folder, so that it does not count as a change."""
@@ -166,14 +166,14 @@ class JudgesWorkspace(Workspace):
     def hold_key(self, *keys: str) -> Gate:
         """Hold the requests with these keys; a bare phase means all its requests."""
         return self.provider.hold(
-            lambda seen: self.answers.key(seen) in keys or self.answers.key(seen).partition("/")[0] in keys
+            lambda seen: self.judge_answers.key(seen) in keys or self.judge_answers.key(seen).partition("/")[0] in keys
         )
 
     def steps(self, since: int = 0) -> list[str]:
-        return [self.answers.key(seen) for seen in self.provider.log[since:]]
+        return [self.judge_answers.key(seen) for seen in self.provider.log[since:]]
 
     def request(self, key: str) -> Seen:
-        (seen,) = (seen for seen in self.provider.log if self.answers.key(seen) == key)
+        (seen,) = (seen for seen in self.provider.log if self.judge_answers.key(seen) == key)
         return seen
 
     def piped(self, text: str, *arguments: str) -> Result:

@@ -204,7 +204,7 @@ def test_a_hostile_git_config_runs_nothing(judges: JudgesWorkspace, council: Ter
 
 @pytest.mark.behaviour("20-locations-checked")
 def test_findings_at_lines_that_do_not_exist_are_marked_not_found(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.said["judge/judge-1"] = opinion(
+    judges.judge_answers.said["judge/judge-1"] = opinion(
         "WARN", finding("significant", "src/app.py:99", "Line 99 is wrong."), finding("significant", "src/gone.py:1", "That file is wrong."),
         finding("minor", "", "Something is off somewhere.", ref=""),
     )  # fmt: skip
@@ -223,8 +223,8 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(judges: Judges
 def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead["judge/judge-1"] = Reply(wrong_schema=True)
-    judges.answers.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
+    judges.judge_answers.instead["judge/judge-1"] = Reply(wrong_schema=True)
+    judges.judge_answers.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
     done = council("validate", "src/app.py", "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert [seat["state"] for seat in done.json["seats"]] == ["failed(schema)", "ok_repaired"]

@@ -29,13 +29,13 @@ EVERY_PHASE = [(kind, phase) for kind, (_, phases) in ROUNDS.items() for phase i
 
 @pytest.fixture(autouse=True)
 def _one_fails(judges: JudgesWorkspace) -> None:
-    judges.answers.explorers = 1
-    judges.answers.said["r2/judge-1"] = second("FAIL", BUG)
+    judges.judge_answers.explorers = 1
+    judges.judge_answers.said["r2/judge-1"] = second("FAIL", BUG)
 
 
 def script(judges: JudgesWorkspace, kind: str) -> None:
     if kind != "brainstorm":
-        judges.answers.said["judge/judge-1"] = opinion("FAIL", BUG)
+        judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG)
 
 
 def keys(kind: str, phase: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_answers_from_before_the_kill_are_not_requested_again(
 
 @pytest.mark.behaviour("issue-3-first-packet")
 def test_resume_uses_the_packet_of_the_first_process(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.said["judge/judge-1"] = opinion("FAIL", BUG)
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG)
     gate = judges.hold_key("judge/judge-2")
     process = judges.process("--debate", "validate", "src/auth", "--json")
     gate.wait()
@@ -135,21 +135,21 @@ def test_resume_uses_the_packet_of_the_first_process(judges: JudgesWorkspace, co
 
 @pytest.mark.behaviour("issue-3-first-packet")
 def test_resume_does_not_repeat_an_explorers_look_up(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.explorers = 1
-    judges.answers.said["look/judge-1-1"] = look("README.md")
+    judges.judge_answers.explorers = 1
+    judges.judge_answers.said["look/judge-1-1"] = look("README.md")
     gate = judges.provider.hold(
-        lambda seen: judges.answers.key(seen) == "look/judge-1-1" and len(seen.body["messages"]) == 4
+        lambda seen: judges.judge_answers.key(seen) == "look/judge-1-1" and len(seen.body["messages"]) == 4
     )
     process = judges.process("--explorers=1", "--explorer-model=sim:explorer", "validate", "src/auth", "--json")
     (held,) = gate.wait()
     kill(process)
-    del judges.answers.said["look/judge-1-1"]
+    del judges.judge_answers.said["look/judge-1-1"]
     gate.release()
     (judges.folder / "README.md").write_text("# Something else\n", encoding="utf-8")
     since = len(judges.provider.log)
     done = council("resume", "--json")
     assert done.code == 0, done.out
-    (again,) = (seen for seen in judges.provider.log[since:] if judges.answers.key(seen) == "look/judge-1-1")
+    (again,) = (seen for seen in judges.provider.log[since:] if judges.judge_answers.key(seen) == "look/judge-1-1")
     assert again.raw == held.raw and "Sells things." in again.prompt
     assert council("runs", "fsck").code == 0
 

@@ -18,10 +18,10 @@ BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked."
 
 def split(judges: JudgesWorkspace, after: Json) -> None:
     """judge-1 says FAIL, judge-2 says PASS; `after` is the second-round reply of judge-2."""
-    judges.answers.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
-    judges.answers.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
-    judges.answers.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
-    judges.answers.said["r2/judge-2"] = after
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
+    judges.judge_answers.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
+    judges.judge_answers.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
+    judges.judge_answers.said["r2/judge-2"] = after
 
 
 def text_of(judges: JudgesWorkspace, report: Json) -> str:
@@ -36,15 +36,15 @@ def test_the_second_round_continues_the_judges_conversation_with_the_other_verdi
     assert council(*LINE).code == 0
     for name, other in (("judge-1", "judge-2"), ("judge-2", "judge-1")):
         first, again = judges.request(f"judge/{name}"), judges.request(f"r2/{name}")
-        said = json.dumps(judges.answers.said[f"judge/{name}"])
+        said = json.dumps(judges.judge_answers.said[f"judge/{name}"])
         assert again.model == first.model == name
         assert again.body["messages"][:2] == first.body["messages"]
         assert again.body["messages"][2] == {"role": "assistant", "content": said}
         (prompt,) = (message["content"] for message in again.body["messages"][3:])
-        verdict = judges.answers.said[f"judge/{other}"]
+        verdict = judges.judge_answers.said[f"judge/{other}"]
         assert f"{other} says {verdict['verdict']}, confidence HIGH:" in prompt
         assert verdict["key_insight"] in prompt
-        assert judges.answers.said[f"judge/{name}"]["key_insight"] not in prompt
+        assert judges.judge_answers.said[f"judge/{name}"]["key_insight"] not in prompt
     prompt = judges.request("r2/judge-2").body["messages"][3]["content"]
     assert "The signature is never checked." in prompt
     rules = [
@@ -98,7 +98,7 @@ def test_a_flip_that_cites_a_location_is_not_weak(judges: JudgesWorkspace, counc
 @pytest.mark.behaviour("issue-3-r2-decides", "20-dropped-finding")
 def test_the_second_round_decides_and_dropped_findings_are_listed(judges: JudgesWorkspace, council: Terminal) -> None:
     split(judges, second("PASS"))
-    judges.answers.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
+    judges.judge_answers.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
     report = council(*LINE).json
     assert report["verdict"] == "WARN"
     assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "PASS"]
@@ -116,7 +116,7 @@ def test_a_judge_absent_in_the_second_round_keeps_its_first_verdict(
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
     split(judges, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
-    judges.answers.instead["r2/judge-1"] = Reply(hang=True)
+    judges.judge_answers.instead["r2/judge-1"] = Reply(hang=True)
     done = council(*LINE)
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (0, "complete", "FAIL")
@@ -133,7 +133,7 @@ def test_without_second_round_answers_the_first_round_decides(
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
     split(judges, second())
-    judges.answers.instead |= {f"r2/judge-{n}": Reply(hang=True) for n in (1, 2)}
+    judges.judge_answers.instead |= {f"r2/judge-{n}": Reply(hang=True) for n in (1, 2)}
     done = council(*LINE)
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
     assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
@@ -146,8 +146,8 @@ def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(
     judges: JudgesWorkspace, council: Terminal, verdict: str
 ) -> None:
     for n in (1, 2, 3):
-        judges.answers.said[f"judge/judge-{n}"] = opinion(verdict)
-        judges.answers.said[f"r2/judge-{n}"] = second(verdict)
+        judges.judge_answers.said[f"judge/judge-{n}"] = opinion(verdict)
+        judges.judge_answers.said[f"r2/judge-{n}"] = second(verdict)
     report = council("--deep", *LINE).json
     assert report["verdict"] == verdict
     for n in (1, 2, 3):
@@ -169,7 +169,7 @@ def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(
 def test_with_one_judge_left_the_second_round_is_skipped_and_the_report_says_so(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead["judge/judge-2"] = Reply(status=401)
+    judges.judge_answers.instead["judge/judge-2"] = Reply(status=401)
     done = council(*LINE)
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert not [key for key in judges.steps() if key.startswith("r2/")]
@@ -181,7 +181,7 @@ def test_only_judges_that_answered_the_first_round_take_part_in_the_second(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
     split(judges, second())
-    judges.answers.instead["judge/judge-3"] = Reply(status=401)
+    judges.judge_answers.instead["judge/judge-3"] = Reply(status=401)
     done = council("--deep", *LINE)
     assert sorted(key for key in judges.steps() if key.startswith("r2/")) == ["r2/judge-1", "r2/judge-2"]
     assert "judge-3" not in judges.request("r2/judge-1").body["messages"][3]["content"]
@@ -194,7 +194,7 @@ def test_early_stop_skips_the_second_round_if_all_agree_with_high_confidence(
     judges: JudgesWorkspace, council: Terminal, verdict: str
 ) -> None:
     for n in (1, 2, 3):
-        judges.answers.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
+        judges.judge_answers.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
     report = council("--early-stop", "--deep", *LINE).json
     assert (report["verdict"], report["calls"]["made"], report["shifts"]) == (verdict, 3, [])
     why = f"all 3 judges say {verdict} with HIGH confidence; 3 calls saved"
@@ -206,7 +206,7 @@ def test_early_stop_skips_the_second_round_if_all_agree_with_high_confidence(
 def test_any_disagreement_or_lower_confidence_keeps_the_second_round(
     judges: JudgesWorkspace, council: Terminal, doubt: Json
 ) -> None:
-    judges.answers.said["judge/judge-2"] = doubt
+    judges.judge_answers.said["judge/judge-2"] = doubt
     report = council("--early-stop", *LINE).json
     assert (report["calls"]["made"], len(report["shifts"])) == (4, 2)
 

@@ -24,9 +24,9 @@ def missing(report: Json) -> list[tuple[str, str]]:
 def test_when_one_of_three_times_out_the_others_finish_and_it_is_reported(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead["judge/judge-3"] = HANGS
-    judges.answers.said["judge/judge-1"] = opinion("FAIL", BUG)
-    judges.answers.said["judge/judge-2"] = opinion("FAIL", BUG)
+    judges.judge_answers.instead["judge/judge-3"] = HANGS
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG)
+    judges.judge_answers.said["judge/judge-2"] = opinion("FAIL", BUG)
     done = council("--deep", "--timeout=1", "validate", "src/auth", "--json")
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (0, "complete", "FAIL")
@@ -45,7 +45,7 @@ def test_when_one_of_three_times_out_the_others_finish_and_it_is_reported(
 def test_below_80_percent_the_report_has_a_banner(
     judges: JudgesWorkspace, council: Terminal, lost: int, banner: bool
 ) -> None:
-    judges.answers.instead |= {f"judge/judge-{n}": LOCKED for n in range(1, lost + 1)}
+    judges.judge_answers.instead |= {f"judge/judge-{n}": LOCKED for n in range(1, lost + 1)}
     done = council("--count=5", "--seat", "judge-5=sim:judge-5", "validate", "src/auth", "--json")
     assert (done.code, done.json["quorum"]["ok"]) == (0, 5 - lost)
     assert ("BELOW 80 %" in text_of(judges, done.json)) is banner
@@ -55,7 +55,7 @@ def test_below_80_percent_the_report_has_a_banner(
 def test_when_the_whole_second_family_fails_the_first_decides_and_it_is_reported(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead |= {f"judge/{seat}": LOCKED for seat in MIXED if seat.startswith("codex")}
+    judges.judge_answers.instead |= {f"judge/{seat}": LOCKED for seat in MIXED if seat.startswith("codex")}
     done = council("--mixed", "validate", "src/auth", "--json")
     report = done.json
     assert (done.code, report["verdict"]) == (0, "PASS")
@@ -72,7 +72,7 @@ def test_when_the_whole_second_family_fails_the_first_decides_and_it_is_reported
 def test_when_all_fail_the_error_suggests_resume_which_asks_them_again(
     judges: JudgesWorkspace, council: Terminal, reply: Reply, code: int
 ) -> None:
-    judges.answers.instead |= {f"judge/judge-{n}": reply for n in (1, 2)}
+    judges.judge_answers.instead |= {f"judge/judge-{n}": reply for n in (1, 2)}
     done = council("validate", "src/auth")
     (run,) = judges.runs()
     assert done.code == code
@@ -80,7 +80,7 @@ def test_when_all_fail_the_error_suggests_resume_which_asks_them_again(
     report = council("report", "--format", "json").json
     assert (report["status"], report["verdict"]) == ("failed", None)
     assert council("gate").code == code
-    judges.answers.instead.clear()
+    judges.judge_answers.instead.clear()
     judges.provider.forget()
     again = council("resume", "--json")
     assert (again.code, again.json["verdict"], again.json["run"]) == (0, "PASS", run)
@@ -90,11 +90,11 @@ def test_when_all_fail_the_error_suggests_resume_which_asks_them_again(
 
 @pytest.mark.behaviour("issue-3-all-fail")
 def test_when_all_fail_with_explorers_resume_asks_them_again_too(judges: JudgesWorkspace, council: Terminal) -> None:
-    judges.answers.explorers = 1
-    judges.answers.instead |= {f"questions/judge-{n}": BROKEN for n in (1, 2)}
+    judges.judge_answers.explorers = 1
+    judges.judge_answers.instead |= {f"questions/judge-{n}": BROKEN for n in (1, 2)}
     words = ("--explorers=1", "--explorer-model=sim:explorer", "validate", "src/auth")
     assert council(*words).code == 1
-    judges.answers.instead.clear()
+    judges.judge_answers.instead.clear()
     judges.provider.forget()
     again = council("resume", "--json")
     assert (again.code, again.json["verdict"], len(judges.provider.log)) == (0, "PASS", 6)
@@ -105,13 +105,13 @@ def test_when_all_fail_with_explorers_resume_asks_them_again_too(judges: JudgesW
 def test_a_brainstorm_without_its_chair_is_incomplete_and_keeps_the_options(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.instead["consolidate/chair"] = LOCKED
+    judges.judge_answers.instead["consolidate/chair"] = LOCKED
     done = council("brainstorm", "caching approaches", "--json")
     assert (done.code, done.json["status"]) == (3, "incomplete")
     text = text_of(judges, done.json)
     assert text.startswith("## Council Brainstorm: caching approaches (INCOMPLETE)")
     assert "| Cache it | Cache it is fine. | Cache it is fine. |" in text
-    judges.answers.instead.clear()
+    judges.judge_answers.instead.clear()
     assert council("resume", "--json").json["status"] == "complete"
     assert judges.steps().count("judge/judge-1") == 1
 

@@ -37,14 +37,14 @@ def test_an_explorer_looks_up_through_the_gate_and_reports_only_to_its_judge(
     hops = iter(
         [look("src/auth/jwt.py", "../../etc/passwd"), look(names=("*.md",), patterns=("print",)), look("README.md"), written_up("judge-1-1")]
     )  # fmt: skip
-    judges.answers.instead["look/judge-1-1"] = lambda seen: Reply(text=json.dumps(next(hops)))
+    judges.judge_answers.instead["look/judge-1-1"] = lambda seen: Reply(text=json.dumps(next(hops)))
     done = council(*FLAGS, "--jsonl")
     events = [json.loads(line) for line in done.out.splitlines()]
     looked = [event for event in events if event["type"] == "lookup"]
     assert [event["key"] for event in looked] == [
         f"judge/judge-1/explore/judge-1-explorer-1/look-{n}/judge-1-explorer-1/look" for n in (2, 3, 4)
     ]
-    turns = [seen for seen in judges.provider.log if judges.answers.key(seen) == "look/judge-1-1"]
+    turns = [seen for seen in judges.provider.log if judges.judge_answers.key(seen) == "look/judge-1-1"]
     assert [len(seen.body["messages"]) for seen in turns] == [2, 4, 6, 8]
     assert "base64.b64decode" in turns[1].prompt and "is outside the folder" in turns[1].prompt
     assert "PLAN.md" in turns[2].prompt and "print(sys.argv)" in turns[2].prompt
@@ -62,7 +62,7 @@ def test_an_explorer_looks_up_through_the_gate_and_reports_only_to_its_judge(
 def test_an_explorer_is_stopped_after_its_last_look_up_and_its_judge_continues(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    judges.answers.said["look/judge-1-1"] = look("README.md")
+    judges.judge_answers.said["look/judge-1-1"] = look("README.md")
     done = council(*FLAGS, "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert judges.steps().count("look/judge-1-1") == 4
@@ -74,7 +74,7 @@ def test_an_explorer_that_hangs_is_dropped_after_its_timeout(
     judges: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_EXPLORER_TIMEOUT", "0.4")
-    judges.answers.instead["look/judge-2-1"] = Reply(hang=True)
+    judges.judge_answers.instead["look/judge-2-1"] = Reply(hang=True)
     done = council(*FLAGS, "--json")
     report = done.json
     assert (done.code, report["verdict"], report["quorum"]["ok"]) == (0, "PASS", 2)
@@ -90,9 +90,9 @@ def test_the_explorer_model_comes_from_the_flag_then_the_variable_then_the_first
     def asked(*flags: str) -> set[str]:
         judges.provider.forget()
         assert council("--explorers=1", *flags, "validate", "src/app.py").code == 0
-        return {seen.model for seen in judges.provider.log if judges.answers.key(seen).startswith("look/")}
+        return {seen.model for seen in judges.provider.log if judges.judge_answers.key(seen).startswith("look/")}
 
-    judges.answers.explorers = 1
+    judges.judge_answers.explorers = 1
     assert asked() == {"default"}
     monkeypatch.setenv("COUNCIL_EXPLORER_MODEL", "simb:scout")
     assert asked() == {"scout"}

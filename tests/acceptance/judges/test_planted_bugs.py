@@ -48,12 +48,12 @@ def shop(judges: JudgesWorkspace) -> JudgesWorkspace:
 def set_up(judges: JudgesWorkspace) -> None:
     """Script the judges to report the current lines of the bugs."""
     for judge, bugs in FOUND.items():
-        judges.answers.said[f"judge/{judge}"] = opinion(
+        judges.judge_answers.said[f"judge/{judge}"] = opinion(
             "FAIL" if judge != "judge-2" else "WARN", *(reported(judges.folder, bug) for bug in bugs)
         )
     gone = finding("significant", "src/shop/orders.py:4000", "The cache is never emptied.", category="performance")
     absent = finding("minor", "src/shop/carts.py:3", "Carts have no limit.", category="performance")
-    judges.answers.said["judge/judge-3"]["findings"] += [gone, absent]
+    judges.judge_answers.said["judge/judge-3"]["findings"] += [gone, absent]
 
 
 def reviewed(council: Terminal, *flags: str, code: int = 0) -> Json:
@@ -126,7 +126,7 @@ def test_each_judges_analysis_is_stored_beside_the_report_and_linked_from_events
         assert text.startswith("```json\n")
         reply = json.loads(text.partition("```json\n")[2].partition("\n```")[0])
         assert reply["verdict"] == event["verdict"]
-        assert len(reply["findings"]) == len(shop.answers.said[f"judge/{event['seat']}"]["findings"])
+        assert len(reply["findings"]) == len(shop.judge_answers.said[f"judge/{event['seat']}"]["findings"])
     assert all(event["file"] in (shop.folder / report["report_path"]).read_text() for event in voted)
 
 
@@ -168,7 +168,7 @@ def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: JudgesWo
         "category": f"security{NASTY}",
     }
     lost = finding("minor", f"src/x.py,title=::error::\n::error::{NASTY}:3", NASTY)
-    shop.answers.said["judge/judge-1"] = opinion("FAIL", nasty, lost, key_insight=NASTY, recommendation=NASTY)
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", nasty, lost, key_insight=NASTY, recommendation=NASTY)
     report = reviewed(council)
     out = council("report", "--format", "github").out
     commands = [line for line in re.split(r"\r\n|\r|\n", out) if line]
@@ -199,7 +199,7 @@ def test_two_families_that_disagree_are_both_shown_and_the_user_decides(
         failing = seat.startswith("codex")
         held = [reported(shop.folder, "sql")] if failing else []
         insight = "The statement can be injected." if failing else "It is tidy and does what it says."
-        shop.answers.said[f"judge/{seat}"] = opinion("FAIL" if failing else "PASS", *held, key_insight=insight)
+        shop.judge_answers.said[f"judge/{seat}"] = opinion("FAIL" if failing else "PASS", *held, key_insight=insight)
     done = council("--mixed", "validate", "src/shop", "--json")
     report = done.json
     assert (done.code, report["verdict"], report["status"]) == (3, "DISAGREE", "complete")
@@ -230,7 +230,7 @@ def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Judg
     assert codes == {"fail": 10, "warn": 10, "critical": 10, "significant": 10, "never": 0}
     assert len(shop.provider.log) == sent
     for judge in FOUND:
-        shop.answers.said[f"judge/{judge}"] = opinion("WARN", reported(shop.folder, "zero"))
+        shop.judge_answers.said[f"judge/{judge}"] = opinion("WARN", reported(shop.folder, "zero"))
     reviewed(council, "--fail-on", "fail")
     reviewed(council, "--fail-on", "warn", code=10)
     reviewed(council, "--fail-on", "critical")
@@ -267,7 +267,7 @@ def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Judg
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
 def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: JudgesWorkspace, council: Terminal) -> None:
     for judge in FOUND:
-        shop.answers.said[f"judge/{judge}"] = opinion(
+        shop.judge_answers.said[f"judge/{judge}"] = opinion(
             "PASS", *([reported(shop.folder, "sql")] if judge == "judge-2" else [])
         )
     report = reviewed(council)
@@ -281,10 +281,10 @@ def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: JudgesWorkspace,
 @pytest.mark.behaviour("20-rule-corroborated")
 def test_corroborated_requires_evidence_for_a_fail(shop: JudgesWorkspace, council: Terminal) -> None:
     for judge in FOUND:
-        shop.answers.said[f"judge/{judge}"] = opinion()
-    shop.answers.said["judge/judge-1"] = opinion("FAIL", finding("critical", "somewhere", "It feels wrong."))
+        shop.judge_answers.said[f"judge/{judge}"] = opinion()
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", finding("critical", "somewhere", "It feels wrong."))
     report = reviewed(council, "--rule", "corroborated")
     assert report["verdict"] == "WARN"
     assert "The FAIL of **judge-1** counted as a WARN" in (shop.folder / report["report_path"]).read_text()
-    shop.answers.said["judge/judge-1"] = opinion("FAIL", reported(shop.folder, "sql"))
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", reported(shop.folder, "sql"))
     assert reviewed(council, "--rule", "corroborated")["verdict"] == "FAIL"

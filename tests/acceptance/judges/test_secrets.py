@@ -116,9 +116,9 @@ def test_look_ups_of_explorers_are_masked_before_sending(judges: JudgesWorkspace
             hops[seat] = hops.get(seat, 0) + 1
             paths = next(wishes, [])
             wanted = look(".env", *paths, patterns=("needle", "hunter2", ".*")) if hops[seat] < 4 else written_up(seat)
-            judges.answers.said[f"look/{seat}"] = wanted
+            judges.judge_answers.said[f"look/{seat}"] = wanted
 
-        judges.answers.instead[f"look/{seat}"] = wants
+        judges.judge_answers.instead[f"look/{seat}"] = wants
 
     for seat in ("judge-1-1", "judge-1-2", "judge-2-1", "judge-2-2"):
         looking(seat)
@@ -160,7 +160,7 @@ def test_an_env_file_is_never_sent(way: str, judges: JudgesWorkspace, council: T
 def test_a_secret_written_by_a_judge_is_not_in_any_report(judges: JudgesWorkspace, council: Terminal) -> None:
     """A judge may know a secret from elsewhere."""
     for n, (kind, (line, _)) in enumerate(SECRETS.items()):
-        place = judges.answers.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
+        place = judges.judge_answers.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
         place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
     done = council("validate", "src/app.py", "--json")
     assert done.code == 0
