@@ -347,11 +347,13 @@ WITHOUT = """
 import asyncio, sys
 sys.modules["pypdf"] = None
 from pathlib import Path
-from council.packet.admitting import admitting
-from council.search.files import Files
-from council.search import research
-place = Path("docs").resolve()
-print(asyncio.run(research(Files(place, Path().resolve(), admitting(place)), ["turbine"], most=1)))
+from council.packet.lookups import make_document_reader
+from council.search import make_provider
+from council.search.results import research
+from council.settings import load_settings
+here, place = Path().resolve(), Path("docs").resolve()
+made = make_provider("files:docs", load_settings(here, {}), {}, here, make_document_reader(place))
+print(asyncio.run(research(made, ["turbine"], max_results=1)))
 """
 
 
