@@ -270,7 +270,7 @@ async def test_empty_folder_is_reported(root: Path) -> None:
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_TOTAL_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
 async def test_reached_limit_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
     monkeypatch.setattr(files_room, limit, value)
     assert any("of 3 files were read (limits: " in why and "use a smaller folder" in why for why in await told(root))
