@@ -19,7 +19,7 @@ from council.engine.minutes import Minutes, PhaseMinutes
 from council.protocols import Protocol, find_protocol
 from council.protocols.report_view import ReportView
 from council.render.mermaid import render_mermaid
-from council.render.report import answer_text, build_report
+from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -55,6 +55,10 @@ def render_document(minutes: Minutes) -> str:
     protocol = _protocol_of(minutes)
     own = protocol.load_report_view().document(minutes, build_report(minutes))
     return str(own) if own else render_layout("document", _build_context(minutes), protocol.folder)
+
+
+def render_run(run: FinishedRun) -> str:
+    return render_document(run.minutes)
 
 
 def _build_context(minutes: Minutes) -> Json:
