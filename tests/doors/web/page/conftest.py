@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.doors.web.conftest import laid
-from tests.doors.web.page.looking import Looking
-from tests.doors.web.site import Site, environment
+from tests.doors.web.page.browser import Looking
+from tests.doors.web.server import Site, environment
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 

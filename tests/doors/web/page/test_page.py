@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.acceptance.helpers import Table, mark
+from tests.doors.web.page.browser import Looking
 from tests.doors.web.page.conftest import aside
-from tests.doors.web.page.looking import Looking
-from tests.doors.web.site import QUESTION, Site
+from tests.doors.web.server import QUESTION, Site
 from tests.fake_provider import FakeProvider, Reply
 
 Look = Callable[..., Looking]

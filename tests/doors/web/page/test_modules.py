@@ -1,0 +1,162 @@
+"""The page's modules by themselves, in the browser they are written for: the fold, the Markdown, the comparison of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from council.engine.minutes import Minutes
+from council.events import Entry, parse_event
+from tests.acceptance.helpers import Table
+from tests.doors.web.page.browser import Looking
+from tests.doors.web.page.conftest import aside
+from tests.doors.web.page.test_page import judged
+from tests.doors.web.server import Site
+from tests.fake_provider import FakeProvider, Reply
+
+Look = Callable[..., Looking]
+SHAPE = """async text => {
+    const { markdown } = await import('/page/markdown.js');
+    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${node.href ? ' ' + node.getAttribute('href') : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
+    return [...markdown(text).childNodes].map(shape).join('');
+}"""
+FOLD = """async events => {
+    const { hear, newMinutes, everyone, saidBy } = await import('/page/fold.js');
+    const m = newMinutes();
+    for (const event of events) hear(m, event);
+    return {
+        status: m.status, stopped: m.stopped, seconds: m.seconds, usd: m.usd, seq: m.seq, verdict: m.verdict,
+        seats: everyone(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.tokens]),
+        phases: [...m.phases.values()].map(phase => [phase.name, phase.asked, [...phase.said.keys()], [...phase.absent.keys()]]),
+        notes: m.notes.map(note => [note.what, note.why]),
+    };
+}"""
+
+
+def folded(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same of the house's own minutes."""
+    fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
+    m = Minutes.fold(
+        Entry(event["seq"], event["at"], parse_event(event["type"], of))
+        for event, of in zip(events, fields, strict=True)
+    )
+    return {
+        "status": m.status, "stopped": m.stopped, "seconds": pytest.approx(m.seconds), "usd": pytest.approx(m.usd), "seq": m.seq, "verdict": m.verdict,
+        "seats": [[seat.name, seat.state, pytest.approx(seat.usd), seat.attempts, seat.usage.output] for seat in m.all_seats],
+        "phases": [[phase.name, phase.asked, list(phase.said), list(phase.absent)] for phase in m.phases.values()],
+        "notes": [[note.what, note.why] for note in m.notes],
+    }  # fmt: skip
+
+
+@pytest.mark.behaviour("50-page-one-fold")
+def test_the_page_folds_events_to_the_same_minutes_as_the_house(
+    house: Site, provider: FakeProvider, look: Look
+) -> None:
+    table = Table(house.folder, provider)
+    table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
+    table.cast.instead["gamma"] = Reply(status=500)
+    events = aside(house.ledger, aside(house.convened, protocol="adversarial"))
+    seen = look().at(house.url)
+    assert seen.page.evaluate(FOLD, events) == folded(events)
+    assert any(event["type"] == "fault" for event in events)
+
+
+@pytest.mark.behaviour("50-page-one-fold")
+def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(house: Site, look: Look) -> None:
+    run = judged(house)
+    events = aside(house.ledger, run)
+    seen = look().at(house.url)
+    for many in range(1, len(events), 3):
+        told, own = seen.page.evaluate(FOLD, events[:many]), folded(events[:many])
+        assert {name: told[name] for name in own if name != "verdict"} == {
+            name: of for name, of in own.items() if name != "verdict"
+        }
+
+
+@pytest.mark.behaviour("40-page-model-text")
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("# One\n\ntwo **three** *four* `five`", "<h4>One</h4><p>two <strong>three</strong> <em>four</em> <code>five</code></p>"),
+        ("- a\n- b\n  1. c\n  2. d\n\nafter", "<ul><li>a</li><li>b<ol><li>c</li><li>d</li></ol></li></ul><p>after</p>"),
+        ("3. three\n4. four", "<ol><li>three</li><li>four</li></ol>"),
+        ("> quoted\n> still", "<blockquote><p>quoted\nstill</p></blockquote>"),
+        ("```py\nx = '<b>'\n```", "<pre><code>x = '<b>'</code></pre>"),
+        ("```\nnever closed", "<pre><code>never closed</code></pre>"),
+        ("see [here](https://example.org/a_b) and https://example.org/c.", "<p>see <a https://example.org/a_b>here</a> and <a https://example.org/c>https://example.org/c</a>.</p>"),
+        ("[no](javascript:1) ![pic](https://example.org/p.png)", "<p><span>no</span> <a https://example.org/p.png>pic</a></p>"),
+        ("<b>bold</b> &amp; 1 < 2", "<p><b>bold</b> &amp; 1 < 2</p>"),
+        ("snake_case_name and 2 * 3 * 4", "<p>snake_case_name and 2 * 3 * 4</p>"),
+        (r"\*not\* this", "<p>*not* this</p>"),
+        ("---", "<hr></hr>"),
+        ("| a | b |\n|---|---|\n| 1 | **2** |", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table></div>"),
+        ("**unclosed and `open", "<p>**unclosed and `open</p>"),
+    ],
+)  # fmt: skip
+def test_a_small_markdown_becomes_nodes(chromium: Any, gallery: Site, text: str, shape: str) -> None:
+    page = chromium.new_page()
+    page.goto(gallery.url)
+    assert page.evaluate(SHAPE, text) == shape
+    page.close()
+
+
+@pytest.mark.behaviour("40-page-model-text")
+@pytest.mark.parametrize(
+    "text",
+    ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
+    ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
+)  # fmt: skip
+def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, gallery: Site, text: str) -> None:
+    page = chromium.new_page()
+    page.goto(gallery.url)
+    page.set_default_timeout(5000)
+    assert page.evaluate(
+        "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
+    )
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-diff")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
+)  # fmt: skip
+def test_a_comparison_holds_both_texts_whole(chromium: Any, gallery: Site, before: str, after: str) -> None:
+    page = chromium.new_page()
+    page.goto(gallery.url)
+    parts = page.evaluate(
+        "async ([a, b]) => (await import('/page/diff.js')).wordDiff(a, b).map(part => [part.kind, part.text])",
+        [before, after],
+    )
+    assert "".join(text for kind, text in parts if kind != "new") == before
+    assert "".join(text for kind, text in parts if kind != "gone") == after
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-columns")
+def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, gallery: Site) -> None:
+    page = chromium.new_page()
+    page.goto(gallery.url)
+    said = page.evaluate(
+        "async pieces => { const flow = (await import('/page/livetext.js')).jsonFlow(); return pieces.map(flow).join('') }",
+        [
+            '```json\n{"verdict": "FA',
+            'IL", "key_ins',
+            'ight": "A \\"quote\\" and \\u00e9", "n": 3, "list": ["a", "b"]}',
+        ],
+    )
+    assert said.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-unknown-run")
+def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(house: Site, look: Look) -> None:
+    run = aside(house.convened)
+    seen = look().at(house.url)
+    seen.go("/run/nosuchrun")
+    seen.page.wait_for_selector(".problem.big")
+    assert "nosuchrun" in seen.text(".problem.big")
+    seen.go(f"/run/{run[:4]}")
+    seen.page.wait_for_selector(".answer:not([hidden])")
