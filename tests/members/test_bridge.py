@@ -12,9 +12,10 @@ import pytest
 
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
+from council.members.base import MemberContext
 from council.members.bridge import BridgeMember, make_pai_member, make_provider_member
 from council.runs.service import Convener
-from council.settings import Provider
+from council.settings import Provider, load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
@@ -25,6 +26,7 @@ from tests.scripted_run import an_ask
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
+CONTEXT = MemberContext(load_settings(Path(), {}), {}, Path())
 
 
 def bridged(provider: FakeProvider, wire: str = "openai", **more: Any) -> BridgeMember:
@@ -199,7 +201,7 @@ def test_pai_prefix_accepts_every_vendor_of_pydantic_ai() -> None:
 )
 def test_unusable_pai_member_raises_a_config_error(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        make_pai_member(name, env={})
+        make_pai_member(name, CONTEXT)
 
 
 @pytest.mark.behaviour("issue-5-bridge")
@@ -207,7 +209,7 @@ def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) ->
     for module in ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.models.openai"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
-        make_pai_member("pai:deepseek:deepseek-chat", env={})
+        make_pai_member("pai:deepseek:deepseek-chat", CONTEXT)
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
         make_provider_member("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from council.engine.council import Council
+from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
     Stance,
@@ -16,7 +17,6 @@ from council.protocols.advisors.rules import (
     stance_changes,
     word_limits,
 )
-from council.protocols.options import AdvisorsOptions
 from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 
