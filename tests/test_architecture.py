@@ -17,7 +17,7 @@ import council
 PACKAGE = Path(council.__file__).parent
 MAX_LINES = 500  # lines
 
-BASE = {"types", "errors", "settings", "foreign", "proxies", "money"}
+BASE = {"types", "errors", "extensions", "settings", "foreign", "proxies", "money"}
 LEAVES = BASE | {"events", "record"}
 # Each package, and the packages it may import besides itself.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "money": {"types"},
     "foreign": {"types"},
     "proxies": set(),
-    "settings": {"errors", "types"},
+    "extensions": {"errors"},
+    "settings": {"errors", "extensions", "types"},
     "replies": BASE,
     "events": BASE,
     "record": BASE | {"events"},

@@ -21,7 +21,7 @@ from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
 from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
-from tests.scripted_run import an_ask
+from tests.run_session import make_ask
 
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ async def member(provider: FakeProvider) -> AsyncIterator[BridgeMember]:
 
 
 async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any) -> Answer:
-    return await member.send(member.prepare(an_ask(**ask)), (pieces if pieces is not None else []).append)
+    return await member.send(member.prepare(make_ask(**ask)), (pieces if pieces is not None else []).append)
 
 
 @pytest.mark.behaviour("issue-5-bridge")
@@ -176,7 +176,7 @@ async def test_provider_with_via_pai_uses_the_bridge(provider: FakeProvider) -> 
     convener = Convener()
     made = convener.members("sim:m1")
     assert isinstance(made, BridgeMember)
-    assert (await made.send(made.prepare(an_ask()), lambda piece: None)).model == "m1"
+    assert (await made.send(made.prepare(make_ask()), lambda piece: None)).model == "m1"
     await convener.close()
 
 
@@ -216,12 +216,12 @@ def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_prepare_is_deterministic(provider: FakeProvider) -> None:
     member = bridged(provider)
-    assert member.prepare(an_ask(schema=SCHEMA)) == member.prepare(an_ask(schema=SCHEMA))
+    assert member.prepare(make_ask(schema=SCHEMA)) == member.prepare(make_ask(schema=SCHEMA))
 
 
 async def test_conversation_keeps_its_roles(member: BridgeMember, provider: FakeProvider) -> None:
     roles = ["system", "user", "assistant", "user"]
-    ask = an_ask()
+    ask = make_ask()
     ask = type(ask)(ask.key, tuple({"role": role, "content": f"{n}"} for n, role in enumerate(roles)))
     await member.send(member.prepare(ask), lambda piece: None)
     assert [message["role"] for message in provider.log[0].body["messages"]] == roles

@@ -14,7 +14,7 @@ from council.protocols import Protocol
 from council.runs.outcome import end_cancelled, end_interrupted, run_protocol
 from council.store.sqlite import SqliteStore
 from council.types import Verdict
-from tests.scripted_run import sit
+from tests.run_session import open_session
 
 pytestmark = pytest.mark.anyio
 
@@ -43,8 +43,8 @@ async def spends_all(council: Council) -> Verdict:
 async def test_without_the_chair_the_ending_is_the_digest_and_the_partial_verdict(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    sitting = await sit(store, tmp_path, Scripted(script={"decide/chair": {"fail": "auth"}}))
-    ending = await run_protocol(sitting.council, Protocol("tallied", tallied), {})
+    session = await open_session(store, tmp_path, Scripted(script={"decide/chair": {"fail": "auth"}}))
+    ending = await run_protocol(session.council, Protocol("tallied", tallied), {})
     assert (ending.status, ending.stopped) == ("incomplete", "chair")
     assert ending.verdict.answer.startswith("## No chair: digest of statements")
     assert ending.verdict.answer.endswith("Two of three agree.")
@@ -52,15 +52,15 @@ async def test_without_the_chair_the_ending_is_the_digest_and_the_partial_verdic
 
 
 async def test_a_run_cut_short_later_also_reports_the_partial_verdict(store: SqliteStore, tmp_path: Path) -> None:
-    sitting = await sit(store, tmp_path)
-    by_budget = await run_protocol(sitting.council, Protocol("spends", spends_all), {})
-    endings = [by_budget, end_interrupted(sitting.council), end_cancelled(sitting.council)]
+    session = await open_session(store, tmp_path)
+    by_budget = await run_protocol(session.council, Protocol("spends", spends_all), {})
+    endings = [by_budget, end_interrupted(session.council), end_cancelled(session.council)]
     assert [ending.stopped for ending in endings] == ["budget", "interrupted", "cancelled"]
     assert all(ending.verdict.answer.endswith("Two of three agree.") for ending in endings)
     assert all(ending.verdict.dissent == ("gamma",) for ending in endings)
 
 
 async def test_a_complete_run_ignores_the_partial_verdict(store: SqliteStore, tmp_path: Path) -> None:
-    sitting = await sit(store, tmp_path, Scripted(script={"decide/chair": {"text": "Tabs."}}))
-    ending = await run_protocol(sitting.council, Protocol("tallied", tallied), {})
+    session = await open_session(store, tmp_path, Scripted(script={"decide/chair": {"text": "Tabs."}}))
+    ending = await run_protocol(session.council, Protocol("tallied", tallied), {})
     assert (ending.status, ending.verdict) == ("complete", Verdict("Tabs."))

@@ -25,7 +25,7 @@ from council.protocols.judges import report, summary
 from council.protocols.judges.summary import render_verdict
 from council.protocols.ranking.report import build_ranking
 from council.render.mermaid import render_mermaid
-from council.render.report import answer_text, build_report
+from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean, single_line
 from council.types import Json
 
@@ -74,6 +74,10 @@ def render_document(minutes: Minutes) -> str:
         if summary.report_kind(minutes)
         else render_layout("document", _build_context(minutes), _protocol_folder(minutes))
     )
+
+
+def render_run(run: FinishedRun) -> str:
+    return render_document(run.minutes)
 
 
 def _build_context(minutes: Minutes) -> Json:

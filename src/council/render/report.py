@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state, last_speaker_label
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
-from council.events import Faulted
+from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.text_cleanup import clean_json
 from council.types import Json
@@ -49,6 +50,22 @@ def build_report(minutes: Minutes) -> Json:
     }
     cleaned: Json = clean_json(value)
     return cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What a format renders: the report, the minutes and, for `html`, the events."""
+
+    minutes: Minutes
+    entries: Sequence[Entry] = ()
+
+    @property
+    def report(self) -> Json:
+        return build_report(self.minutes)
+
+
+def render_run(run: FinishedRun) -> str:
+    return dump_report(run.report).decode()
 
 
 def dump_report(value: Json) -> bytes:
