@@ -10,6 +10,9 @@ from typing import Any, Generic, Literal, TypeVar
 T = TypeVar("T")
 Json = dict[str, Any]
 Message = dict[str, str]
+VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
+OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
+VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 
 
 def repair_surrogates(text: str) -> str:
@@ -275,6 +278,7 @@ class Step:
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
+    reply: type[Any] | None = None  # type of the reply; None for free text
 
 
 @dataclass(frozen=True, slots=True)

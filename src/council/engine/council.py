@@ -332,7 +332,9 @@ class Council:
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
 
         chain = (seat.member, *seat.fallbacks)
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair)
+        return Step(
+            ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair, reply=reply
+        )
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(

@@ -158,6 +158,11 @@ class Minutes:
         return not self.seats.keys().isdisjoint(phase.split("/")[1:])
 
     @property
+    def is_empty_run(self) -> bool:
+        """Whether the run is complete although no seat was asked, because there was nothing to judge."""
+        return self.status == "complete" and not self.phases
+
+    @property
     def rounds(self) -> list[PhaseMinutes]:
         """The phases of the whole council, without those private to a seat."""
         return [phase for phase in self.phases.values() if not self.is_private_phase(phase.name)]

@@ -8,15 +8,14 @@ from council.engine.council import Council
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
-    Stance,
     cites_evidence,
     describe_stances,
     is_long,
-    is_unanimous,
     stage,
     stance_changes,
     word_limits,
 )
+from council.protocols.common.stances import Stance, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
     OUTPUT_SCHEMA,
