@@ -42,8 +42,17 @@ def replace_labels(text: str, names: Mapping[str, str]) -> str:
 
 
 STATEMENT_CUT_PREFIX = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
-OK_STATES = ("ok", "ok_repaired")
-STATES_OUT_FOR_RUN = (
+FinalState = Literal[  # how a step of a seat ended
+    "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
+    "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
+    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(cli:start)",
+    "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
+]  # fmt: skip
+SeatState = (
+    FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
+)  # the state of a seat in a view
+OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
+STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
     "timed_out",
     "failed(auth)",
     "failed(quota)",
@@ -276,7 +285,7 @@ class Step:
 class Outcome:
     """Result of a step: an accepted answer, or an absence with its reason."""
 
-    state: str
+    state: FinalState
     text: str = ""
     reason: str = ""
     served_by: str = ""
@@ -336,7 +345,7 @@ class Absence:
     """Seat that did not answer, and why."""
 
     seat: Seat
-    state: str
+    state: FinalState
     reason: str
 
 

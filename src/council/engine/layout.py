@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
-from council.types import OK_STATES, Json, replace_labels
+from council.types import OK_STATES, Json, SeatState, replace_labels
 
 
 def format_label(name: str) -> str:
@@ -48,12 +48,12 @@ STATE_DESCRIPTIONS = {
     "skipped(budget)": "the budget did not cover it",
     "skipped(cancel)": "the run was stopped before its turn",
 }
-UNFINISHED_STATES = {
+UNFINISHED_STATES: dict[SeatState, SeatState] = {
     "waiting": "not_asked",
     "asked": "no_answer",
     "writing": "no_answer",
 }  # the run ended before a final state
-SKIPPED_STATES = {
+SKIPPED_STATES: dict[str, SeatState] = {
     "interrupted": "skipped(cancel)",
     "cancelled": "skipped(cancel)",
     "budget": "skipped(budget)",
@@ -78,7 +78,7 @@ def describe_absence(missed: AbsenceMinutes) -> str:
     return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
 
 
-def final_state(state: str, stopped: str = "") -> str:
+def final_state(state: SeatState, stopped: str = "") -> SeatState:
     """Return the state of a seat after its run has ended."""
     return (
         SKIPPED_STATES[stopped]

@@ -90,19 +90,16 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
     """Ask the chair for the answer and check it; send problems back once, then report the rest as caveats."""
     reply = SpecSynthesis if chosen.spec_review else Synthesis
     choices = {"disagreement": list(table.persisting_by_name)} if table.persisting_by_name else {}
+    council.so_far(build_verdict_without_chair(table))
     async with council.phase("synthesise"):
-        try:
-            said: Statement[Synthesis] = await council.ask(
-                council.chair,
-                "general/synthesise",
-                reply=reply,
-                choices=choices,
-                table=table,
-                spec_review=chosen.spec_review,
-            )
-        except ChairAbsent as gone:
-            gone.partial_verdict = build_verdict_without_chair(table)
-            raise
+        said: Statement[Synthesis] = await council.ask(
+            council.chair,
+            "general/synthesise",
+            reply=reply,
+            choices=choices,
+            table=table,
+            spec_review=chosen.spec_review,
+        )
         problems = table.find_problems(said.reply)
         if problems:
             async with council.phase("again"):
@@ -115,7 +112,5 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                 else:
                     said, problems = again, table.find_problems(again.reply)
     if not said.reply.answer.strip():
-        silent = ChairAbsent("the chair wrote no answer, even when asked again")
-        silent.partial_verdict = build_verdict_without_chair(table)
-        raise silent
+        raise ChairAbsent("the chair wrote no answer, even when asked again")
     return build_verdict(table, said.reply, problems, asked=len(council.members), question=council.question)
