@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from council import __version__
 from council.doors.cli.service_commands import mcp_command
 from council.doors.mcp.tools import TOOLS
 from tests.paths import ROOT
@@ -73,10 +74,10 @@ def test_the_entry_for_the_registry_keeps_its_rules() -> None:
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER["name"])
     assert 1 <= len(SERVER["description"]) <= 100
     assert 1 <= len(SERVER["title"]) <= 100
-    assert SERVER["version"] == project["version"]
+    assert SERVER["version"] == __version__
     [package] = SERVER["packages"]
     assert {"registryType", "identifier", "transport"} <= set(package)
-    assert (package["identifier"], package["version"]) == (project["name"], project["version"])
+    assert (package["identifier"], package["version"]) == (project["name"], __version__)
     assert package["transport"] == {"type": "stdio"}
     assert "registryBaseUrl" not in package
     assert [word["value"] for word in package["packageArguments"]] == ["mcp"]

@@ -13,8 +13,9 @@ from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.errors import CouncilError, UsageError
+from council.extensions import FORMATS
 from council.money import format_usd
-from council.render.formats import FORMATS, render_as
+from council.render.formats import render_as
 from council.runs.history import effective_status, parse_since, run_summary
 from council.runs.service import Convener
 from council.types import Json
@@ -272,7 +273,7 @@ def replay_command() -> click.Command:
 def report_command() -> click.Command:
     form = click.Option(
         ["--format", "form"],
-        type=click.Choice(FORMATS),
+        type=click.Choice(FORMATS.names),
         default="md",
         show_default=True,
         help="Output format; html is one file with every view of the page.",

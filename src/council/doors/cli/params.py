@@ -124,7 +124,7 @@ def complete_protocol(context: click.Context, parameter: click.Parameter, incomp
 
 
 def complete_preset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from council.protocols.judges.perspectives import list_presets
+    from council.protocols.common.perspectives import list_presets
 
     return _matching(list_presets(user_presets_folder()), incomplete)
 

@@ -33,7 +33,7 @@ class MessagesParser(StreamParser):
         elif kind == "message_delta":
             self._parse_end(event.get("delta") or {}, event.get("usage"))
         elif kind == "message_stop":
-            self.done = True
+            self.is_done = True
         elif kind == "error":
             self.error = event.get("error") or event
         return ""
@@ -46,18 +46,18 @@ class MessagesParser(StreamParser):
         return "".join(self._parse_block(block) for block in body["content"])
 
     def is_complete(self, framed: bool) -> bool:
-        return self.done
+        return self.is_done
 
     def _parse_delta(self, delta: Json) -> str:
         if "text" in delta:
             return str(delta["text"])
-        self.thought = True  # thinking, its signature or a tool call: activity, but not answer text
+        self.has_thinking = True  # thinking, its signature or a tool call: activity, but not answer text
         return ""
 
     def _parse_block(self, block: Json) -> str:
         if block.get("type") == "text":
             return str(block.get("text") or "")
-        self.thought = True
+        self.has_thinking = True
         return ""
 
     def _parse_message(self, message: Json) -> None:

@@ -57,9 +57,9 @@ class ChatCompletionParser(StreamParser):
             return content if isinstance(content, str) else join_text_parts(content)
         if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
-            self.thought = True
+            self.has_thinking = True
         elif message.get("reasoning_content") or message.get("reasoning"):
-            self.thought = True  # reasoning is activity, unlike a keep-alive
+            self.has_thinking = True  # reasoning is activity, unlike a keep-alive
         return ""
 
     def usage(self) -> Usage:
@@ -80,11 +80,9 @@ class OpenAIMember(WireMember):
     parser = ChatCompletionParser
     path = "/chat/completions"
 
-    def __init__(
-        self, name: str, *, token_field: str = "max_tokens", takes_temperature: bool = True, **common: Any
-    ) -> None:
+    def __init__(self, name: str, *, takes_temperature: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
-        self.token_field, self.takes_temperature = token_field, takes_temperature
+        self.takes_temperature = takes_temperature
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -1,1 +1,17 @@
 """Draft, triage, attack, verdict."""
+
+from council.protocols.protocol import Protocol
+from council.types import Seat
+
+SEATS = (
+    Seat("alpha", "Drafter & Red Teamer"),
+    Seat("beta", "Fact-Checker & Validator"),
+    Seat("gamma", "Optimizer & Devil's Advocate"),
+)
+PROTOCOL = Protocol(
+    "adversarial",
+    "council.protocols.adversarial.flow:adversarial",
+    SEATS,
+    report_view="council.protocols.adversarial.report:AdversarialView",
+    summary="draft independently, attack the leading draft, rule",
+)

@@ -1,1 +1,17 @@
 """Draft, improve, synthesise."""
+
+from council.protocols.protocol import Protocol
+from council.types import Seat
+
+SEATS = (
+    Seat("alpha", "Deep Explorer", "depth and exploration"),
+    Seat("beta", "Practical Builder", "practical grounding"),
+    Seat("gamma", "Elegant Minimalist", "elegance and alternative angles"),
+)
+PROTOCOL = Protocol(
+    "collaborative",
+    "council.protocols.collaborative.flow:collaborative",
+    SEATS,
+    report_view="council.protocols.collaborative.report:CollaborativeView",
+    summary="draft independently, improve on each other, synthesise",
+)

@@ -1,1 +1,24 @@
-"""Independent judges: validate, brainstorm, research."""
+"""Independent judges: validate, brainstorm, research. `quick` is one judge and one call."""
+
+from dataclasses import replace
+
+from council.protocols.protocol import Protocol
+
+PROTOCOL = Protocol(
+    "judges",
+    "council.protocols.judges.flow:judges",
+    summary="independent judges: validate, brainstorm, research",
+    options="council.protocols.judges.options:JudgesOptions",
+    spread=False,
+    panel="council.protocols.judges.panel:judges_panel",
+    output_schema="council.protocols.judges.replies:output_schema",
+    report_view="council.protocols.judges.report:JudgesView",
+)
+QUICK = replace(
+    PROTOCOL,
+    name="quick",
+    function="council.protocols.judges.flow:quick",
+    summary="one judge, one call",
+    options=None,
+    panel="council.protocols.judges.panel:quick_panel",
+)

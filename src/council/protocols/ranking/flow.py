@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from council.engine.council import Council
-from council.errors import ChairAbsent
+from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
 from council.protocols.ranking.rules import RankingTable, filter_ballots
@@ -165,38 +165,33 @@ def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
     ]
 
 
-QUORUM = 2  # answers: a single one cannot be compared
-
-
 async def ranking(council: Council, roster: str | None = None) -> Verdict:
     """Collect answers, have each seat rank the others blind, and synthesise."""
     async with council.phase("answer"):
-        answers = await council.poll(council.members, "ranking/answer", quorum=QUORUM)
+        answers = await council.poll(council.members, "ranking/answer", quorum=PROTOCOL.quorum)
     async with council.phase("rank"):
         review = Review(answers, await collect_ballots(council, answers))
     council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}
-        try:
-            synthesis = await council.ask(
-                council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
-            )
-        except ChairAbsent as gone:  # the table needs no chair
-            gone.partial_verdict = replace(build_verdict(review, "", shown), confidence=None, caveats=())
-            raise
+        council.so_far(replace(build_verdict(review, "", shown), confidence=None, caveats=()))  # needs no chair
+        synthesis = await council.ask(
+            council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
+        )
     return build_verdict(review, synthesis.text, shown)
 
 
 async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:
     """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
+    labels: dict[str, dict[str, str]] = {}
 
-    async def rank_others(apart: Council, reader: Seat) -> ReaderBallot:
+    async def rank_others(apart: Council, reader: Seat) -> Statement[Ballot]:
         responses = apart.assign_labels(answers.others(reader), reader)
-        said = await apart.ask(
+        labels[reader.name] = seats_by_label(responses)
+        return await apart.ask(
             reader, "ranking/rank", reply=Ballot, choices={"label": list(responses)}, responses=responses
         )
-        return ReaderBallot(reader.name, seats_by_label(responses), said.reply)
 
-    heard = await council.gather(council.members, rank_others)
-    return {slip.reader: slip for slip in heard if isinstance(slip, ReaderBallot)}
+    heard = await council.gather(council.members, rank_others, quorum=0)
+    return {name: ReaderBallot(name, labels[name], said.reply) for name, said in heard.items()}
