@@ -19,7 +19,49 @@ FLAGS_FILE = Path(__file__).parent / "data" / "flags.json"
 PROTOCOL_GROUP = "council.protocols"
 # Options of every protocol, on the command line, in the library or over MCP.
 RESERVED_OPTIONS = frozenset(
-    ["allow_unpriced", "ascii", "base", "config", "continued", "decision", "decisions", "detach", "dry_run", "effort", "fail_on", "folder", "format", "grace", "help", "json", "jsonl", "max_cost", "members", "mode", "no_color", "no_input", "no_match", "no_resend", "output", "protocol", "question", "quiet", "redact", "report_dir", "seat", "seats", "show", "skip_secrets", "spec", "strict", "timeout", "verbose", "version", "words", "yes"]
+    [
+        "allow_unpriced",
+        "ascii",
+        "base",
+        "config",
+        "continued",
+        "decision",
+        "decisions",
+        "detach",
+        "dry_run",
+        "effort",
+        "fail_on",
+        "folder",
+        "format",
+        "grace",
+        "help",
+        "json",
+        "jsonl",
+        "max_cost",
+        "members",
+        "mode",
+        "no_color",
+        "no_input",
+        "no_match",
+        "no_resend",
+        "output",
+        "protocol",
+        "question",
+        "quiet",
+        "redact",
+        "report_dir",
+        "seat",
+        "seats",
+        "show",
+        "skip_secrets",
+        "spec",
+        "strict",
+        "timeout",
+        "verbose",
+        "version",
+        "words",
+        "yes",
+    ]
 )
 
 
@@ -35,7 +77,9 @@ def flag_table() -> FlagTable:
     rows: list[dict[str, Any]] = json.loads(FLAGS_FILE.read_text(encoding="utf-8"))
     shipped = {name for row in rows for name in row["owners"]}
     table = {row["name"]: row for row in rows}
-    problems = {name: problem for name in installed(PROTOCOL_GROUP) if name not in shipped and (problem := _add(name, table))}
+    problems = {
+        name: problem for name in installed(PROTOCOL_GROUP) if name not in shipped and (problem := _add(name, table))
+    }
     if added := ", ".join(SEARCH.added):
         table["search"]["help"] += f" Added by packages: {added}."
     return FlagTable(list(table.values()), problems)

@@ -8,7 +8,17 @@ from council.errors import UsageError
 from council.extensions import Added, installed
 from council.protocols.protocol import Protocol, load_reference
 
-__all__ = ["SHIPPED_PROTOCOLS", "Protocol", "fixed_seat_names", "get_protocol", "is_registered", "package_of", "protocol_names", "register"]
+__all__ = [
+    "SHIPPED_PROTOCOLS",
+    "Protocol",
+    "find_protocol",
+    "fixed_seat_names",
+    "get_protocol",
+    "is_registered",
+    "package_of",
+    "protocol_names",
+    "register",
+]
 
 ENTRY_POINT_GROUP = "council.protocols"
 SHIPPED_PROTOCOLS = {
@@ -38,9 +48,7 @@ def is_registered(name: str) -> bool:
 
 def protocol_names() -> tuple[str, ...]:
     """Return the names of all shipped, registered and installed protocols."""
-    return tuple(
-        dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *installed(ENTRY_POINT_GROUP)])
-    )
+    return tuple(dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *installed(ENTRY_POINT_GROUP)]))
 
 
 def fixed_seat_names() -> tuple[str, ...]:
@@ -59,6 +67,14 @@ def get_protocol(name: str) -> Protocol:
     if added := installed(ENTRY_POINT_GROUP).get(name):
         return _load_entry_point(added)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return the protocol of a stored run; one without its own files and rules if its package is not installed any more."""
+    try:
+        return get_protocol(name)
+    except UsageError:
+        return Protocol(name, "")
 
 
 def package_of(name: str) -> str:

@@ -288,7 +288,12 @@ def list_extensions() -> list[Json]:
     shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
     shipped[PROTOCOL_GROUP] = protocols.SHIPPED_PROTOCOLS
     return [
-        {"kind": what, "name": name, "package": added.package, "error": _find_error(added, what, name in shipped[group])}
+        {
+            "kind": what,
+            "name": name,
+            "package": added.package,
+            "error": _find_error(added, what, name in shipped[group]),
+        }
         for group, what in points.items()
         for name, added in installed(group).items()
     ]
@@ -326,7 +331,7 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)
-    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.calls, "note": plan.refusal}
+    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": plan.refusal}
 
 
 def _build_member_row(member: str, vendor: str, needs: str) -> Json:

@@ -108,7 +108,7 @@ start_router = APIRouter(prefix="/api", tags=["starting"])
 EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
 EXAMPLE_PROTOCOL = {
     "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
-    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": 8,
+    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7},
     "package": "", "note": "",
 }  # fmt: skip
 EXAMPLE_MEMBERS = {
