@@ -11,7 +11,8 @@ import pytest
 from council.doors.cli.grammar import RESERVED_COMMANDS
 from council.engine.council import Council
 from council.errors import EngineError, PromptError
-from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.protocols import Protocol, register
+from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
 from council.runs.service import Convener
 from council.types import Verdict
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal

@@ -8,7 +8,8 @@ import socket
 import pytest
 
 from council.engine.council import Council
-from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.protocols import Protocol, register
+from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
 from council.runs.service import Convener
 from council.types import Seat, Verdict
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark

@@ -16,7 +16,7 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import SHELLS, script
 from council.doors.cli.grammar import COMMAND_HELP, VERBS
 from council.doors.cli.management import management_group
-from council.protocols.judges.perspectives import list_presets
+from council.protocols.common.perspectives import list_presets
 from council.render.formats import FORMATS
 from tests.doors.cli.terminal import AtTerminal
 
