@@ -19,7 +19,7 @@ from council.planning.plan import rehearse
 from council.settings.catalogue import catalogue
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.paths import DATA
-from tests.scripted_run import ALPHA, BETA, QUESTION
+from tests.run_session import ALPHA, BETA, QUESTION
 
 GIVEN = {"question": QUESTION}
 SOURCE_RUNS = DATA / "source_word_runs.txt"

@@ -19,7 +19,7 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.people import form_fields
 from council.runs.service import Convener
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 from tests.doors.mcp.clients import IDLE, QUESTION, SCRIPTED, called, connected, finished, naming, processes
 
 pytestmark = pytest.mark.anyio
@@ -29,12 +29,12 @@ PERSON = SCRIPTED.replace('[seats.gamma]\nmodel = "scripted:"', '[seats.gamma]\n
 
 
 @pytest.fixture(autouse=True)
-def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Path("council.toml").write_text(PERSON, encoding="utf-8")
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", IDLE)
     yield
     data = Path(os.environ["COUNCIL_DATA"])
-    until(lambda: not processes(data), "the worker goes when nothing is left to do")
+    wait_until(lambda: not processes(data), "the worker goes when nothing is left to do")
 
 
 class Visitor:

@@ -13,7 +13,7 @@ import pytest
 
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.runs.service import Convener
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 from tests.doors.mcp.clients import ENVELOPE, QUESTION, SCRIPTED, Lines, called, connected, finished, processes, refused
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ def data() -> Path:
 def _worker_gone(data: Path) -> Iterator[None]:
     """Whatever a test leaves to the worker, the worker leaves nothing behind."""
     yield
-    until(lambda: not processes(data), "the worker goes when nothing is left to do")
+    wait_until(lambda: not processes(data), "the worker goes when nothing is left to do")
 
 
 def stall(path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_a_line_that_closes_in_the_middle_leaves_the_worker_alone(tmp_path
     convener = Convener()
     try:
         assert await convener.cancel(run)
-        until(lambda: not processes(data), "the worker goes")
+        wait_until(lambda: not processes(data), "the worker goes")
         assert (await convener.minutes(run)).stopped == "cancelled"
     finally:
         await convener.close()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.web.server import SCRIPTED, Site, environment
+from tests.doors.web.server import SCRIPTED, WebServer, environment
 
 
-def laid(place: Path) -> Path:
+def write_project(place: Path) -> Path:
     """A small project with what may be shown and what may not."""
     folder = place / "project"
     for name, text in {
@@ -24,16 +24,16 @@ def laid(place: Path) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    served = Site(laid(tmp_path), environment(tmp_path))
+def server(tmp_path: Path) -> Iterator[WebServer]:
+    served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A server that is only looked at."""
     place = tmp_path_factory.mktemp("past")
-    served = Site(laid(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
     served.close()

@@ -20,7 +20,7 @@ from council.doors.web.app_state import AppState, name_roots
 from council.doors.web.serve import Address, make_server
 from council.runs.service import Convener
 from council.runs.worker_client import worker_lock
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -31,7 +31,7 @@ QUESTION = "Should the archive move to cold storage?"
 
 
 @dataclass(frozen=True)
-class Told:
+class Response:
     """What the server answered."""
 
     status: int
@@ -54,23 +54,23 @@ class Told:
         return line
 
 
-class Site:
+class WebServer:
     """The server of one folder. Whatever it leaves behind is waited for when it closes."""
 
     def __init__(
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
-        self.hall = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        self.state = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
         where = Address(port=0)
         listening = where.listen()
-        self.server, self.url = make_server(self.hall, where, listening)
+        self.server, self.url = make_server(self.state, where, listening)
         self.host = urlsplit(self.url).netloc
         self.token = self.url.partition("#token=")[2]
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, args=(listening,), daemon=True)
         self._thread.start()
-        until(lambda: self.server.started, "the server")
+        wait_until(lambda: self.server.started, "the server")
 
     def _serve(self, listening: Any) -> None:
         self.loop.run_until_complete(self.server.serve(sockets=[listening]))
@@ -81,7 +81,7 @@ class Site:
         assert not self._thread.is_alive(), "the server did not stop"
         self.loop.close()
         asyncio.run(self._stop_runs())
-        until(self._no_worker, "the worker has gone", 60)
+        wait_until(self._no_worker, "the worker has gone", 60)
 
     async def _stop_runs(self) -> None:
         convener = Convener(self.folder, self.env)
@@ -98,10 +98,10 @@ class Site:
 
     def ask(
         self, method: str, path: str, body: Any = None, *, token: bool = True, headers: Mapping[str, str | None] | None = None
-    ) -> Told:  # fmt: skip
+    ) -> Response:  # fmt: skip
         """One request on a connection of its own. A header that is None is not sent; a str as body goes as it is."""
         with self.asked(method, path, body, token=token, headers=headers) as response:
-            return Told(
+            return Response(
                 response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
             )
 
@@ -183,7 +183,7 @@ class Site:
         finally:
             db.close()
 
-    def ended(self, run: str) -> Json:
+    def wait_for_end(self, run: str) -> Json:
         """The run, once whoever works on it has put it down."""
         self.heard(f"/api/runs/{run}/events")
         told: Json = self.get(f"/api/runs/{run}")

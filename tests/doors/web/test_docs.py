@@ -12,7 +12,7 @@ import pytest
 
 from council.doors.cli.service_commands import serve_command
 from council.doors.web.serve import DEFAULT_PORT
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 from tests.doors.web.test_schema import OPERATIONS
 from tests.paths import ROOT
 
@@ -21,10 +21,10 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.behaviour("007-web-docs")
-def test_the_commands_of_the_page_run_one_after_the_other(site: Site, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_run_one_after_the_other(server: WebServer, tmp_path: Path) -> None:
     mark = "echo; echo ----"
     script = "set -euo pipefail\n" + f"\n{mark}\n".join(BLOCKS)
-    env = {"PATH": os.environ["PATH"], "URL": f"http://{site.host}", "TOKEN": site.token}
+    env = {"PATH": os.environ["PATH"], "URL": f"http://{server.host}", "TOKEN": server.token}
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
     )

@@ -10,8 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
-from tests.doors.web.conftest import laid
-from tests.doors.web.server import Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import Json, WebServer, environment
 
 EXAMPLES = 20  # of each operation and mode
 OPERATIONS = [
@@ -34,21 +34,21 @@ QUIETLY = settings(
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     place = tmp_path_factory.mktemp("schema")
-    served = Site(laid(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def run(house: Site) -> str:
-    return house.convened()
+def run(server: WebServer) -> str:
+    return server.convened()
 
 
 @pytest.fixture(scope="module")
-def described(house: Site) -> Json:
-    told: Json = house.get("/api/openapi.json")
+def described(server: WebServer) -> Json:
+    told: Json = server.get("/api/openapi.json")
     return told
 
 
@@ -61,7 +61,7 @@ def test_the_description_has_these_operations_and_no_others(described: Json) -> 
 @pytest.mark.behaviour("50-web-openapi", "50-web-errors")
 @pytest.mark.parametrize(("method", "path", "mode"), CASES)
 def test_nothing_that_is_sent_breaks_the_server(
-    house: Site, described: Json, run: str, method: str, path: str, mode: GenerationMode
+    server: WebServer, described: Json, run: str, method: str, path: str, mode: GenerationMode
 ) -> None:
     operation = schemathesis.openapi.from_dict(described)[path][method]
     known: Any = {"run": run} if "{run}" in path and mode is GenerationMode.POSITIVE else None
@@ -71,8 +71,8 @@ def test_nothing_that_is_sent_breaks_the_server(
     @QUIETLY
     @given(operation.as_strategy(mode, path_parameters=known, query=heard))
     def tried(case: schemathesis.Case) -> None:
-        headers = {"Authorization": f"Bearer {house.token}"}
-        response = case.call(base_url=f"http://{house.host}", headers=headers, timeout=20)
+        headers = {"Authorization": f"Bearer {server.token}"}
+        response = case.call(base_url=f"http://{server.host}", headers=headers, timeout=20)
         assert response.status_code < 500, response.text
         if response.status_code >= 400 and response.headers["content-type"] == "application/json":
             assert set(response.json()) == {"schema", "error", "exit"}

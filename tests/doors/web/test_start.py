@@ -11,17 +11,17 @@ import pytest
 
 from council import protocols
 from council.runs.service import Convener
-from tests.doors.web.conftest import laid
-from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, WebServer, environment
 
 ROSTER = 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A server whose owner allows half a dollar, and what callers might like to read."""
     place = tmp_path_factory.mktemp("start")
-    folder, outside = laid(place), place / "outside"
+    folder, outside = write_project(place), place / "outside"
     outside.mkdir()
     for path in (folder, outside):
         (path / "board.toml").write_text(ROSTER)
@@ -29,7 +29,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (path / "papers").mkdir()
         (path / "papers" / "paper.md").write_text("Cold storage costs little.\n")
     (folder / "away.toml").symlink_to(outside / "board.toml")
-    served = Site(folder, environment(place), max_cost=0.5)
+    served = WebServer(folder, environment(place), max_cost=0.5)
     yield served
     served.close()
 
@@ -38,8 +38,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.behaviour("50-web-protocols")
-def test_every_protocol_is_described_by_its_own_options_and_a_plan(house: Site) -> None:
-    rows = {row["name"]: row for row in house.get("/api/protocols")}
+def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebServer) -> None:
+    rows = {row["name"]: row for row in server.get("/api/protocols")}
     assert tuple(rows) == protocols.protocol_names()
     for name in protocols.SHIPPED_PROTOCOLS:
         assert rows[name]["options"] == protocols.get_protocol(name).load_options().model_json_schema()
@@ -52,8 +52,8 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(house: Site) 
 
 
 @pytest.mark.behaviour("50-web-members")
-def test_who_can_sit_and_who_would_is_told(house: Site) -> None:
-    told = house.get("/api/members")
+def test_who_can_sit_and_who_would_is_told(server: WebServer) -> None:
+    told = server.get("/api/members")
     assert {"member", "vendor", "available", "needs", "price", "context"} <= set(told["members"][0])
     assert [place["member"] for place in told["seats"]] == ["scripted:"] * 4
     assert isinstance(told["notices"], list)
@@ -61,30 +61,30 @@ def test_who_can_sit_and_who_would_is_told(house: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_an_estimate_is_the_plan_that_the_command_would_print(house: Site) -> None:
+def test_an_estimate_is_the_plan_that_the_command_would_print(server: WebServer) -> None:
     async def printed() -> Json:
-        convener = Convener(house.folder, house.env, flags={"max_cost": 0.5})
+        convener = Convener(server.folder, server.env, flags={"max_cost": 0.5})
         plan = await convener.plan([QUESTION], {"rounds": 2}, protocol="advisors")
         await convener.close()
         return plan.as_json()
 
-    told = house.post("/api/estimate", {"question": QUESTION, "protocol": "advisors", "options": {"rounds": 2}})
+    told = server.post("/api/estimate", {"question": QUESTION, "protocol": "advisors", "options": {"rounds": 2}})
     assert told == asyncio.run(printed())
     assert told["schema"] == "council.plan/1"
     assert told["cost"]["worst"] == 0
-    assert house.get("/api/runs")["runs"] == []
+    assert server.get("/api/runs")["runs"] == []
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_the_words_choose_the_protocol_as_at_the_shell(house: Site) -> None:
-    told = house.post("/api/estimate", {"question": "adversarial council: Rust versus Go?"})
+def test_the_words_choose_the_protocol_as_at_the_shell(server: WebServer) -> None:
+    told = server.post("/api/estimate", {"question": "adversarial council: Rust versus Go?"})
     assert (told["protocol"], told["question"]) == ("adversarial", "Rust versus Go?")
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_fields_of_a_form_that_nobody_filled_in_choose_nothing(house: Site) -> None:
+def test_fields_of_a_form_that_nobody_filled_in_choose_nothing(server: WebServer) -> None:
     blank: Json = {"quick": False, "preset": None, "perspectives": [], "search": "", "roster": None}
-    assert house.post("/api/estimate", {"question": QUESTION, "options": blank})["protocol"] == "collaborative"
+    assert server.post("/api/estimate", {"question": QUESTION, "options": blank})["protocol"] == "collaborative"
 
 
 # What options may say
@@ -105,19 +105,19 @@ def test_fields_of_a_form_that_nobody_filled_in_choose_nothing(house: Site) -> N
     ("judges", {"profile": "fats"}, "fats"),
 ])  # fmt: skip
 def test_options_are_checked_by_the_protocols_own_models(
-    house: Site, protocol: str | None, options: Json, line: str
+    server: WebServer, protocol: str | None, options: Json, line: str
 ) -> None:
     wish = {"question": QUESTION, "protocol": protocol, "options": options}
-    assert line in house.refused("/api/estimate", wish)
-    assert line in house.refused("/api/runs", wish)
+    assert line in server.refused("/api/estimate", wish)
+    assert line in server.refused("/api/runs", wish)
 
 
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize("name", ["allow_unpriced", "config"])
 @pytest.mark.parametrize("value", [True, "/etc/passwd", None])
-def test_what_only_the_owner_can_say_is_refused_wherever_it_stands(house: Site, name: str, value: Any) -> None:
-    assert name in house.refused("/api/runs", {"question": QUESTION, "options": {name: value}})
-    assert name in house.refused("/api/runs", {"question": QUESTION, name: value}, status=422)
+def test_what_only_the_owner_can_say_is_refused_wherever_it_stands(server: WebServer, name: str, value: Any) -> None:
+    assert name in server.refused("/api/runs", {"question": QUESTION, "options": {name: value}})
+    assert name in server.refused("/api/runs", {"question": QUESTION, name: value}, status=422)
 
 
 @pytest.mark.behaviour("50-web-options")
@@ -125,19 +125,21 @@ def test_what_only_the_owner_can_say_is_refused_wherever_it_stands(house: Site, 
     "path", ["../outside/{}", "/{outside}/{}", "src/../../outside/{}", "~/{}", "a\0b", "away.toml"]
 )
 @pytest.mark.parametrize(("protocol", "name", "file"), [("advisors", "roster", "board.toml"), ("ranking", "roster", "board.toml"), ("general", "preset", "board.toml"), ("judges", "perspectives_file", "lenses.yaml")])  # fmt: skip
-def test_no_option_names_a_file_outside_the_roots(house: Site, path: str, protocol: str, name: str, file: str) -> None:
-    said = path.format(file, outside=house.folder.parent / "outside")
+def test_no_option_names_a_file_outside_the_roots(
+    server: WebServer, path: str, protocol: str, name: str, file: str
+) -> None:
+    said = path.format(file, outside=server.folder.parent / "outside")
     options = {name: said, **({"no_search": True} if protocol == "general" else {})}
-    line = house.refused("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
+    line = server.refused("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
     assert "cash" not in line
 
 
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize("search", ["files:../outside/papers", "files:/etc", "FILES : ../outside", "files:~", "http://127.0.0.1:9/", "searxng:http://127.0.0.1:9", "files:\0"])  # fmt: skip
-def test_no_search_leads_out_of_the_roots_or_to_an_address_of_the_callers(house: Site, search: str) -> None:
+def test_no_search_leads_out_of_the_roots_or_to_an_address_of_the_callers(server: WebServer, search: str) -> None:
     wish = {"question": QUESTION, "protocol": "general", "options": {"search": search}}
-    assert house.refused("/api/estimate", wish)
-    assert house.refused("/api/runs", wish)
+    assert server.refused("/api/estimate", wish)
+    assert server.refused("/api/runs", wish)
 
 
 @pytest.mark.behaviour("50-web-options")
@@ -147,9 +149,9 @@ def test_no_search_leads_out_of_the_roots_or_to_an_address_of_the_callers(house:
     ("general", {"search": "files:papers"}, None),
 ])  # fmt: skip
 def test_files_inside_a_root_can_be_named_in_options(
-    house: Site, protocol: str, options: Json, seats: list[str] | None
+    server: WebServer, protocol: str, options: Json, seats: list[str] | None
 ) -> None:
-    told = house.post("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
+    told = server.post("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
     assert seats is None or [seat["name"] for seat in told["seats"]] == seats
 
 
@@ -157,17 +159,17 @@ def test_files_inside_a_root_can_be_named_in_options(
 @pytest.mark.parametrize(
     "member", ["scripted:/etc/passwd", "local:/etc/passwd", "scripted:other.toml", "nobody:at-all"]
 )
-def test_nobody_sits_whom_the_owner_has_not_configured(house: Site, member: str) -> None:
-    assert house.refused("/api/runs", {"question": QUESTION, "seats": {"alpha": member}})
+def test_nobody_sits_whom_the_owner_has_not_configured(server: WebServer, member: str) -> None:
+    assert server.refused("/api/runs", {"question": QUESTION, "seats": {"alpha": member}})
     explorer = {"question": "validate notes.md", "options": {"explorers": 1, "explorer_model": member}}
-    assert house.refused("/api/runs", explorer)
+    assert server.refused("/api/runs", explorer)
 
 
 @pytest.mark.behaviour("50-web-options")
-def test_a_seat_can_be_given_to_a_member_that_is_configured(house: Site) -> None:
-    told = house.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
+def test_a_seat_can_be_given_to_a_member_that_is_configured(server: WebServer) -> None:
+    told = server.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert told["seats"][1]["model"] == "scripted:"
-    assert "no protocol has such a seat" in house.refused(
+    assert "no protocol has such a seat" in server.refused(
         "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
     )
 
@@ -176,55 +178,55 @@ def test_a_seat_can_be_given_to_a_member_that_is_configured(house: Site) -> None
 
 
 @pytest.mark.behaviour("50-web-cap")
-def test_a_caller_can_ask_for_less_and_not_for_more_than_the_owner_allows(house: Site) -> None:
+def test_a_caller_can_ask_for_less_and_not_for_more_than_the_owner_allows(server: WebServer) -> None:
     wish = {"question": QUESTION}
-    assert house.post("/api/estimate", wish)["cap"] == 0.5
-    assert house.post("/api/estimate", wish | {"max_cost": 0.2})["cap"] == 0.2
-    assert "0.5 at most" in house.refused("/api/runs", wish | {"max_cost": 0.51})
+    assert server.post("/api/estimate", wish)["cap"] == 0.5
+    assert server.post("/api/estimate", wish | {"max_cost": 0.2})["cap"] == 0.2
+    assert "0.5 at most" in server.refused("/api/runs", wish | {"max_cost": 0.51})
     for value in (-1, "much", [1]):
-        assert house.refused("/api/runs", wish | {"max_cost": value}, status=422)
-    assert house.ask("POST", "/api/runs", '{"question": "x", "max_cost": NaN}').status in (400, 422)
+        assert server.refused("/api/runs", wish | {"max_cost": value}, status=422)
+    assert server.ask("POST", "/api/runs", '{"question": "x", "max_cost": NaN}').status in (400, 422)
 
 
 @pytest.mark.behaviour("50-web-cap")
 def test_the_settings_cap_holds_for_callers_too(tmp_path: Path) -> None:
-    folder = laid(tmp_path)
+    folder = write_project(tmp_path)
     (folder / "council.toml").write_text(SCRIPTED + "[budget]\nmax_cost = 0.25\n")
-    site = Site(folder, environment(tmp_path))
+    server = WebServer(folder, environment(tmp_path))
     try:
-        assert site.post("/api/estimate", {"question": QUESTION})["cap"] == 0.25
-        assert "0.25 at most" in site.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
+        assert server.post("/api/estimate", {"question": QUESTION})["cap"] == 0.25
+        assert "0.25 at most" in server.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
     finally:
-        site.close()
+        server.close()
 
 
 @pytest.mark.behaviour("50-web-cap")
 def test_under_a_cap_nobody_sits_whose_price_nobody_knows(tmp_path: Path) -> None:
-    folder = laid(tmp_path)
+    folder = write_project(tmp_path)
     unknown = '[providers.sim]\nbase_url = "http://192.0.2.1:9/v1"\n[models]\ndefault = "sim:m1"\n'
     (folder / "council.toml").write_text(unknown + "".join(f'[seats.{seat}]\nmodel = "sim:m1"\n' for seat in SEATS))
-    site = Site(folder, environment(tmp_path), max_cost=1)
+    server = WebServer(folder, environment(tmp_path), max_cost=1)
     try:
-        assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]
-        assert "no price for" in site.refused("/api/runs", {"question": QUESTION})
+        assert server.post("/api/estimate", {"question": QUESTION})["unpriced"]
+        assert "no price for" in server.refused("/api/runs", {"question": QUESTION})
     finally:
-        site.close()
+        server.close()
 
 
 # The start
 
 
 @pytest.mark.behaviour("50-web-start", "007-web-api")
-def test_a_start_is_queued_at_once_and_held_by_the_worker(house: Site) -> None:
-    told = house.post(
+def test_a_start_is_queued_at_once_and_held_by_the_worker(server: WebServer) -> None:
+    told = server.post(
         "/api/runs", {"question": QUESTION, "protocol": "triad", "targets": ["notes.md"], "max_cost": 0.3}, 201
     )
     assert told["plan"]["protocol"] == "triad"
-    assert house.get(f"/api/runs/{told['run']}")["status"] in ("queued", "running", "complete")
-    ended = house.ended(told["run"])
+    assert server.get(f"/api/runs/{told['run']}")["status"] in ("queued", "running", "complete")
+    ended = server.wait_for_end(told["run"])
     assert (ended["status"], ended["cap"], ended["plan"]) == ("complete", 0.3, told["plan"])
     assert ended["report"]["answer"]
-    assert list((house.folder / ".agents" / "council").glob("*.md"))
+    assert list((server.folder / ".agents" / "council").glob("*.md"))
 
 
 @pytest.mark.behaviour("50-web-start")
@@ -232,7 +234,7 @@ def test_a_start_is_queued_at_once_and_held_by_the_worker(house: Site) -> None:
     ({"question": ""}, "no question was given"), ({}, "no question was given"), ({"question": "   "}, "no question was given"), ({"question": QUESTION, "root": "other"}, "no root"),
     ({"question": QUESTION, "protocol": "general"}, "not enabled"), ({"question": "validate -"}, "standard input"),
 ])  # fmt: skip
-def test_what_cannot_be_convened_is_refused_and_leaves_no_run(house: Site, wish: Json, line: str) -> None:
-    before = len(house.get("/api/runs")["runs"])
-    assert line in house.refused("/api/runs", wish)
-    assert len(house.get("/api/runs")["runs"]) == before
+def test_what_cannot_be_convened_is_refused_and_leaves_no_run(server: WebServer, wish: Json, line: str) -> None:
+    before = len(server.get("/api/runs")["runs"])
+    assert line in server.refused("/api/runs", wish)
+    assert len(server.get("/api/runs")["runs"]) == before

@@ -20,9 +20,9 @@ from council.events import Entry
 from council.members.base import OnDelta
 from council.runs.service import Convener
 from council.types import Answer
-from tests.acceptance.helpers import until
-from tests.doors.web.server import QUESTION, Json, Site, events
-from tests.scripted_run import Double
+from tests.acceptance.helpers import wait_until
+from tests.doors.web.server import QUESTION, Json, WebServer, events
+from tests.run_session import FunctionMember
 
 CLIENTS = 50
 
@@ -35,14 +35,14 @@ def kept(heard: list[Json]) -> list[Json]:
 
 
 @pytest.fixture(scope="module")
-def run(past: Site) -> str:
-    return past.convened()
+def run(shared_server: WebServer) -> str:
+    return shared_server.convened()
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_finished_run_is_told_from_its_first_event_to_its_end(past: Site, run: str) -> None:
-    heard = past.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == past.ledger(run)
+def test_a_finished_run_is_told_from_its_first_event_to_its_end(shared_server: WebServer, run: str) -> None:
+    heard = shared_server.heard(f"/api/runs/{run}/events")
+    assert kept(heard) == shared_server.ledger(run)
     assert all(
         event["id"] == str(event["data"]["seq"]) and event["event"] == event["data"]["type"] for event in heard[:-1]
     )
@@ -50,30 +50,30 @@ def test_a_finished_run_is_told_from_its_first_event_to_its_end(past: Site, run:
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_listener_takes_up_where_it_was(past: Site, run: str) -> None:
-    ledger = past.ledger(run)
-    assert kept(past.heard(f"/api/runs/{run}/events?since=5")) == ledger[5:]
-    assert kept(past.heard(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"})) == ledger[7:]
-    assert kept(past.heard(f"/api/runs/{run}/events?since=99999")) == []
+def test_a_listener_takes_up_where_it_was(shared_server: WebServer, run: str) -> None:
+    ledger = shared_server.ledger(run)
+    assert kept(shared_server.heard(f"/api/runs/{run}/events?since=5")) == ledger[5:]
+    assert kept(shared_server.heard(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"})) == ledger[7:]
+    assert kept(shared_server.heard(f"/api/runs/{run}/events?since=99999")) == []
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_several_runs_come_in_one_stream_with_their_names(past: Site, run: str) -> None:
-    other = past.convened("Which of the two?")
-    heard = past.heard(f"/api/stream?run={run}&run={other}&since={run}:4")
+def test_several_runs_come_in_one_stream_with_their_names(shared_server: WebServer, run: str) -> None:
+    other = shared_server.convened("Which of the two?")
+    heard = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4")
     for name, since in ((run, 4), (other, 0)):
         own = [event for event in kept(heard) if event["run"] == name]
         assert [event | {"run": None} for event in own] == [
-            event | {"run": None} for event in past.ledger(name)[since:]
+            event | {"run": None} for event in shared_server.ledger(name)[since:]
         ]
     ends = [event["data"] for event in heard if event["event"] == "end"]
     assert ends == [{"run": run, "status": "complete"}, {"run": other, "status": "complete"}, {"status": "over"}]
     middle = next(event["id"] for event in heard if "id" in event and event["data"].get("seq") == 9)
-    again = past.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
+    resumed = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
     places = dict(part.split(":") for part in middle.split(","))
     for name in (run, other):
-        told = [event["seq"] for event in kept(again) if event["run"] == name]
-        assert told == [event["seq"] for event in past.ledger(name)[int(places[name]) :]]
+        told = [event["seq"] for event in kept(resumed) if event["run"] == name]
+        assert told == [event["seq"] for event in shared_server.ledger(name)[int(places[name]) :]]
 
 
 @pytest.mark.behaviour("50-web-errors")
@@ -85,19 +85,19 @@ def test_several_runs_come_in_one_stream_with_their_names(past: Site, run: str) 
         ("/api/runs/%00/events", 404), ("/api/runs/%F0%9F%92%A9/events", 404), ("/api/runs/{run}/events?since=99999999999999999999", 422),
     ],
 )  # fmt: skip
-def test_a_place_that_there_is_not_is_refused(past: Site, run: str, path: str, status: int) -> None:
-    assert past.refused(path.format(run=run), status=status)
+def test_a_place_that_there_is_not_is_refused(shared_server: WebServer, run: str, path: str, status: int) -> None:
+    assert shared_server.refused(path.format(run=run), status=status)
 
 
-def test_a_last_event_that_is_no_number_is_refused(past: Site, run: str) -> None:
-    told = past.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
+def test_a_last_event_that_is_no_number_is_refused(shared_server: WebServer, run: str) -> None:
+    told = shared_server.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
     assert (told.status, told.headers["content-type"]) == (400, "application/json")
 
 
 # What happens
 
 
-class Speaking(Double):
+class Speaking(FunctionMember):
     """A member that says a piece whenever the test lets it."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Speaking(Double):
 
 
 @pytest.fixture
-def speaking(site: Site) -> Iterator[tuple[Speaking, Callable[[], str]]]:
+def speaking(server: WebServer) -> Iterator[tuple[Speaking, Callable[[], str]]]:
     """A run held in a thread of its own, as in another process; and the run's name, once there is one."""
     member, named = Speaking(), threading.Event()
     names: list[str] = []
@@ -128,7 +128,7 @@ def speaking(site: Site) -> Iterator[tuple[Speaking, Callable[[], str]]]:
             named.set()
 
     async def work() -> None:
-        convener = Convener(site.folder, site.env, members=[member])
+        convener = Convener(server.folder, server.env, members=[member])
         await convener.run(await convener.plan([QUESTION], protocol="collaborative"), listen)
         await convener.close()
 
@@ -145,15 +145,15 @@ def speaking(site: Site) -> Iterator[tuple[Speaking, Callable[[], str]]]:
 
 @pytest.mark.behaviour("50-web-deltas")
 def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
-    site: Site, speaking: tuple[Speaking, Callable[[], str]]
+    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
 ) -> None:
     member, name = speaking
     path = f"/api/runs/{name()}/events"
     texts: list[str] = []
-    with site.asked("GET", path) as response:
+    with server.asked("GET", path) as response:
         texts.append(next(event["data"]["text"] for event in events(response) if event["event"] == "delta"))
     assert texts[0].startswith("One ")
-    with site.asked("GET", path, headers={"Last-Event-ID": "3"}) as response:
+    with server.asked("GET", path, headers={"Last-Event-ID": "3"}) as response:
         coming = events(response)
         delta = next(event for event in coming if event["event"] == "delta")
         assert "id" not in delta
@@ -170,23 +170,25 @@ def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
 
 
 @pytest.mark.behaviour("50-web-one-follower")
-def test_however_many_listen_a_run_is_followed_once(site: Site, speaking: tuple[Speaking, Callable[[], str]]) -> None:
+def test_however_many_listen_a_run_is_followed_once(
+    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
+) -> None:
     member, name = speaking
     run = name()
     with ThreadPoolExecutor(20) as pool:
-        listening = [pool.submit(site.heard, f"/api/runs/{run}/events") for _ in range(20)]
-        feeds = site.hall.feeds._feeds
-        until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all of them listen")
+        listening = [pool.submit(server.heard, f"/api/runs/{run}/events") for _ in range(20)]
+        feeds = server.state.feeds._feeds
+        wait_until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all of them listen")
         assert len(feeds) == 1
         member.go.set()
         heard = [kept(one.result(30)) for one in listening]
-    assert all(one == site.ledger(run) for one in heard)
-    until(lambda: not feeds, "nobody follows a run that nobody listens to")
+    assert all(one == server.ledger(run) for one in heard)
+    wait_until(lambda: not feeds, "nobody follows a run that nobody listens to")
 
 
 @pytest.mark.behaviour("007-eight-tabs")
 def test_with_eight_streams_open_every_tab_is_still_answered(
-    site: Site, speaking: tuple[Speaking, Callable[[], str]]
+    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
 ) -> None:
     member, name = speaking
     run = name()
@@ -202,16 +204,16 @@ def test_with_eight_streams_open_every_tab_is_still_answered(
             return len(kept(list(events(iter((await stream.content.read()).splitlines(keepends=True))))))
 
     async def tabs() -> list[int]:
-        async with signed_in(site) as session:
+        async with signed_in(server) as session:
             return await asyncio.gather(*(tab(session) for _ in range(8)))
 
-    assert asyncio.run(tabs()) == [len(site.ledger(run))] * 8
+    assert asyncio.run(tabs()) == [len(server.ledger(run))] * 8
 
 
-def signed_in(site: Site) -> aiohttp.ClientSession:
-    headers = {"Authorization": f"Bearer {site.token}"}
+def signed_in(server: WebServer) -> aiohttp.ClientSession:
+    headers = {"Authorization": f"Bearer {server.token}"}
     unlimited = aiohttp.TCPConnector(limit=0)
-    return aiohttp.ClientSession(f"http://{site.host}", headers=headers, connector=unlimited)
+    return aiohttp.ClientSession(f"http://{server.host}", headers=headers, connector=unlimited)
 
 
 # Fifty who come and go
@@ -260,21 +262,21 @@ async def told(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
 
 
 @pytest.mark.behaviour("40-fifty-clients", "50-web-other-process")
-def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(site: Site) -> None:
-    run = site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
+def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(server: WebServer) -> None:
+    run = server.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
     listeners = [Listener(seed) for seed in range(CLIENTS)]
 
     async def all_of_them() -> None:
-        async with signed_in(site) as session:
+        async with signed_in(server) as session:
             await asyncio.gather(*(listener.hear_out(session, run) for listener in listeners))
 
     asyncio.run(all_of_them())
-    ledger = site.ledger(run)
+    ledger = server.ledger(run)
     assert ledger[-1]["type"] == "closed"
     assert ledger[-1]["status"] == "complete"
     assert [listener.seen == ledger for listener in listeners] == [True] * CLIENTS
     assert sum(listener.drops for listener in listeners) > CLIENTS
-    assert site.get(f"/api/runs/{run}")["status"] == "complete"
+    assert server.get(f"/api/runs/{run}")["status"] == "complete"
 
 
 # Who reads slowly
@@ -282,10 +284,10 @@ def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(site: Si
 
 @pytest.mark.behaviour("50-web-slow")
 def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.2)
-    run = site.convened()
+    run = server.convened()
     many = 400
 
     async def endless(name: str) -> AsyncIterator[Entry]:
@@ -293,18 +295,18 @@ def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
             yield Entry(seq, 0.0, ev.Noted("x" * 100_000, ""))
         await asyncio.Event().wait()
 
-    site.hall.feeds = RunFeeds(endless)
-    with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as deaf:
+    server.state.feeds = RunFeeds(endless)
+    with socket.create_connection(("127.0.0.1", int(server.host.rpartition(":")[2]))) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
+        head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
         deaf.sendall(head.encode())
-        until(lambda: site.hall.feeds._feeds, "it listens")
-        with site.asked("GET", f"/api/runs/{run}/events") as response:
+        wait_until(lambda: server.state.feeds._feeds, "it listens")
+        with server.asked("GET", f"/api/runs/{run}/events") as response:
             coming = events(response)
             assert [next(coming)["id"] for _ in range(many)] == [str(n) for n in range(1, many + 1)]
-            (feed,) = site.hall.feeds._feeds.values()
-            until(lambda: len(feed.listeners) == 1, "the deaf one is let go")
-    until(lambda: not site.hall.feeds._feeds, "the other has gone")
+            (feed,) = server.state.feeds._feeds.values()
+            wait_until(lambda: len(feed.listeners) == 1, "the deaf one is let go")
+    wait_until(lambda: not server.state.feeds._feeds, "the other has gone")
 
 
 # The pace of words
@@ -339,38 +341,40 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_run_that_was_killed_is_told_to_its_last_event_and_as_stopped(site: Site) -> None:
-    run = site.convened()
-    with site.database() as db:
+def test_a_run_that_was_killed_is_told_to_its_last_event_and_as_stopped(server: WebServer) -> None:
+    run = server.convened()
+    with server.database() as db:
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", (run,))
         db.execute("UPDATE runs SET status = 'running', report = '' WHERE id = ?", (run,))
-    heard = site.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == site.ledger(run)
+    heard = server.heard(f"/api/runs/{run}/events")
+    assert kept(heard) == server.ledger(run)
     assert heard[-1]["data"] == {"run": run, "status": "stopped"}
-    assert site.get(f"/api/runs/{run}")["status"] == "stopped"
+    assert server.get(f"/api/runs/{run}")["status"] == "stopped"
 
 
 @pytest.mark.behaviour("50-web-start")
-def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(site: Site) -> None:
+def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(server: WebServer) -> None:
     async def queued() -> str:
-        convener = Convener(site.folder, site.env)
+        convener = Convener(server.folder, server.env)
         run = await convener.enqueue(await convener.plan([QUESTION], protocol="triad"))
         await convener.close()
         return run
 
-    assert site.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
+    assert server.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_stream_on_which_nothing_happens_says_that_it_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_on_which_nothing_happens_says_that_it_is_there(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:
         await asyncio.Event().wait()
         yield Entry(1, 0.0, ev.Noted("", ""))
 
-    run = site.convened()
-    site.hall.feeds = RunFeeds(silent)
-    with site.asked("GET", f"/api/runs/{run}/events") as response:
+    run = server.convened()
+    server.state.feeds = RunFeeds(silent)
+    with server.asked("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
     assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

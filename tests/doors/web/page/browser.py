@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-class Looking:
+class Browser:
     """One page in a browser context of its own."""
 
     def __init__(self, context: Any) -> None:
@@ -19,7 +19,7 @@ class Looking:
         self.page.on("console", lambda said: said.type == "error" and self.complaints.append(said.text))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
 
-    def at(self, url: str, where: str = "") -> Looking:
+    def at(self, url: str, where: str = "") -> Browser:
         """Sign in with the printed address, then go to a place of the page."""
         self.page.goto(url)
         self.page.wait_for_selector("main > *")
@@ -31,7 +31,7 @@ class Looking:
         self.page.evaluate("where => { location.hash = where }", where)
         self.page.wait_for_selector(".run" if "/run/" in where else ".start")
 
-    def run(self, url: str, run: str) -> Looking:
+    def run(self, url: str, run: str) -> Browser:
         """At a run that has ended, with its answer or what there is of it."""
         self.at(url, f"/run/{run}")
         self.page.wait_for_selector(".answer:not([hidden])")

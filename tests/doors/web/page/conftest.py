@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.doors.web.conftest import laid
-from tests.doors.web.page.browser import Looking
-from tests.doors.web.server import Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.server import WebServer, environment
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -36,12 +36,12 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def look(chromium: Any) -> Iterator[Callable[..., Looking]]:
+def open_browser(chromium: Any) -> Iterator[Callable[..., Browser]]:
     """Opens pages, each in a context of its own; whatever a page asks for or complains about is written down."""
-    opened: list[Looking] = []
+    opened: list[Browser] = []
 
-    def open_(**how: Any) -> Looking:
-        opened.append(Looking(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **how})))
+    def open_(**how: Any) -> Browser:
+        opened.append(Browser(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **how})))
         return opened[-1]
 
     yield open_
@@ -50,23 +50,23 @@ def look(chromium: Any) -> Iterator[Callable[..., Looking]]:
 
 
 @pytest.fixture
-def house(chromium: Any, tmp_path: Path) -> Iterator[Site]:
+def server(chromium: Any, tmp_path: Path) -> Iterator[WebServer]:
     """A server of its own. The browser's driver keeps a loop in this thread, so the server is closed in another."""
-    served = Site(laid(tmp_path), environment(tmp_path))
+    served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
-    aside(served.close)
+    run_in_thread(served.close)
 
 
 @pytest.fixture(scope="module")
-def gallery(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def shared_server(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """A server whose page is only looked at."""
     place = tmp_path_factory.mktemp("gallery")
-    served = Site(laid(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
-    aside(served.close)
+    run_in_thread(served.close)
 
 
-def aside(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def run_in_thread(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
     """What uses a loop of its own, in a thread of its own."""
     told: list[Any] = []
     failed: list[BaseException] = []

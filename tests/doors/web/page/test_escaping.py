@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import council
-from tests.doors.web.page.browser import Looking
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.test_page import judged
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 
-Look = Callable[..., Looking]
+Look = Callable[..., Browser]
 PAGE = Path(council.__file__).parent / "doors" / "web" / "page"
 PAYLOADS = [
     "<script>window.pwned=1</script>", "<img src=http://evil.test/a onerror=window.pwned=1>", "<svg onload=window.pwned=1>",
@@ -64,10 +64,10 @@ def sources(payload: Iterator[str]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def poison(site: Site, run: str, turn: int) -> None:
+def poison(server: WebServer, run: str, turn: int) -> None:
     """Put the payloads into what is kept of a run: statements, findings, sources, file names, the question."""
     payload = cycle([*PAYLOADS[turn:], *PAYLOADS[:turn]])
-    with site.database() as db:
+    with server.database() as db:
         for seq, kind, body in db.execute("SELECT seq, type, body FROM events WHERE run = ?", [run]).fetchall():
             event = poisoned(json.loads(body), payload)
             if kind == "convened":
@@ -83,7 +83,7 @@ def poison(site: Site, run: str, turn: int) -> None:
             db.execute("UPDATE events SET body = ? WHERE run = ? AND seq = ?", [json.dumps(event), run, seq])
 
 
-def look_everywhere(seen: Looking) -> None:
+def look_everywhere(seen: Browser) -> None:
     """Open whatever can be opened."""
     page = seen.page
     for tab in ("packet", "money", "attempts", "events", "report"):
@@ -100,7 +100,7 @@ def look_everywhere(seen: Looking) -> None:
     seen.wait("() => document.querySelector('#panel-report .prose')")
 
 
-def strange_parts(seen: Looking) -> list[str]:
+def strange_parts(seen: Browser) -> list[str]:
     """Elements outside the allow-list, attributes that act, links that lead elsewhere than to the web or this page."""
     found: list[str] = seen.page.evaluate(
         """allowed => {
@@ -125,22 +125,22 @@ def strange_parts(seen: Looking) -> list[str]:
 @pytest.mark.behaviour("40-page-model-text", "issue-7-xss")
 @pytest.mark.parametrize("turn", [0, 13, 27])
 def test_forty_payloads_stay_text_in_the_page_and_in_its_file(
-    house: Site, look: Look, tmp_path: Path, turn: int
+    server: WebServer, open_browser: Look, tmp_path: Path, turn: int
 ) -> None:
     assert len(set(PAYLOADS)) == 40
-    run = judged(house)
-    poison(house, run, turn)
-    seen = look().run(house.url, run)
+    run = judged(server)
+    poison(server, run, turn)
+    seen = open_browser().run(server.url, run)
     look_everywhere(seen)
     assert strange_parts(seen) == []
-    assert seen.strangers(house.host) == []
+    assert seen.strangers(server.host) == []
     assert not any("evil.test" in url for url in seen.asked)
     assert seen.complaints == []
     assert PAYLOADS[0] in seen.page.locator("[data-seat=judge-1]").text_content()
 
     file = tmp_path / "run.html"
-    file.write_bytes(house.ask("GET", f"/api/runs/{run}/report?format=html").body)
-    alone = look()
+    file.write_bytes(server.ask("GET", f"/api/runs/{run}/report?format=html").body)
+    alone = open_browser()
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
     look_everywhere(alone)
@@ -170,8 +170,8 @@ def test_the_page_has_no_inline_script_or_style_and_asks_nobody_else() -> None:
         assert set(urls) <= {"http://www.w3.org"}, path.name
 
 
-def test_what_looks_for_strange_parts_finds_them(house: Site, look: Look) -> None:
-    seen = look().at(house.url)
+def test_what_looks_for_strange_parts_finds_them(server: WebServer, open_browser: Look) -> None:
+    seen = open_browser().at(server.url)
     seen.page.evaluate(
         """() => {
             const [link, picture] = [document.createElement('a'), document.createElement('object')];

@@ -9,14 +9,14 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.events import Entry, parse_event
-from tests.acceptance.helpers import Table
-from tests.doors.web.page.browser import Looking
-from tests.doors.web.page.conftest import aside
+from tests.acceptance.helpers import Workspace
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_page import judged
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 from tests.fake_provider import FakeProvider, Reply
 
-Look = Callable[..., Looking]
+Look = Callable[..., Browser]
 SHAPE = """async text => {
     const { markdown } = await import('/page/markdown.js');
     const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${node.href ? ' ' + node.getAttribute('href') : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
@@ -52,22 +52,22 @@ def folded(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.behaviour("50-page-one-fold")
 def test_the_page_folds_events_to_the_same_minutes_as_the_house(
-    house: Site, provider: FakeProvider, look: Look
+    server: WebServer, provider: FakeProvider, open_browser: Look
 ) -> None:
-    table = Table(house.folder, provider)
-    table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
-    table.cast.instead["gamma"] = Reply(status=500)
-    events = aside(house.ledger, aside(house.convened, protocol="adversarial"))
-    seen = look().at(house.url)
+    workspace = Workspace(server.folder, provider)
+    workspace.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
+    workspace.answers.instead["gamma"] = Reply(status=500)
+    events = run_in_thread(server.ledger, run_in_thread(server.convened, protocol="adversarial"))
+    seen = open_browser().at(server.url)
     assert seen.page.evaluate(FOLD, events) == folded(events)
     assert any(event["type"] == "fault" for event in events)
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(house: Site, look: Look) -> None:
-    run = judged(house)
-    events = aside(house.ledger, run)
-    seen = look().at(house.url)
+def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(server: WebServer, open_browser: Look) -> None:
+    run = judged(server)
+    events = run_in_thread(server.ledger, run)
+    seen = open_browser().at(server.url)
     for many in range(1, len(events), 3):
         told, own = seen.page.evaluate(FOLD, events[:many]), folded(events[:many])
         assert {name: told[name] for name in own if name != "verdict"} == {
@@ -95,9 +95,9 @@ def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(house: Site, look:
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
-def test_a_small_markdown_becomes_nodes(chromium: Any, gallery: Site, text: str, shape: str) -> None:
+def test_a_small_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
     page = chromium.new_page()
-    page.goto(gallery.url)
+    page.goto(shared_server.url)
     assert page.evaluate(SHAPE, text) == shape
     page.close()
 
@@ -108,9 +108,9 @@ def test_a_small_markdown_becomes_nodes(chromium: Any, gallery: Site, text: str,
     ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
     ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
 )  # fmt: skip
-def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, gallery: Site, text: str) -> None:
+def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, shared_server: WebServer, text: str) -> None:
     page = chromium.new_page()
-    page.goto(gallery.url)
+    page.goto(shared_server.url)
     page.set_default_timeout(5000)
     assert page.evaluate(
         "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
@@ -123,9 +123,9 @@ def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, gallery: Site, 
     ("before", "after"),
     [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
 )  # fmt: skip
-def test_a_comparison_holds_both_texts_whole(chromium: Any, gallery: Site, before: str, after: str) -> None:
+def test_a_comparison_holds_both_texts_whole(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
     page = chromium.new_page()
-    page.goto(gallery.url)
+    page.goto(shared_server.url)
     parts = page.evaluate(
         "async ([a, b]) => (await import('/page/diff.js')).wordDiff(a, b).map(part => [part.kind, part.text])",
         [before, after],
@@ -136,9 +136,9 @@ def test_a_comparison_holds_both_texts_whole(chromium: Any, gallery: Site, befor
 
 
 @pytest.mark.behaviour("50-page-columns")
-def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, gallery: Site) -> None:
+def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, shared_server: WebServer) -> None:
     page = chromium.new_page()
-    page.goto(gallery.url)
+    page.goto(shared_server.url)
     said = page.evaluate(
         "async pieces => { const flow = (await import('/page/livetext.js')).jsonFlow(); return pieces.map(flow).join('') }",
         [
@@ -152,9 +152,11 @@ def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, gallery: Site
 
 
 @pytest.mark.behaviour("50-page-unknown-run")
-def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(house: Site, look: Look) -> None:
-    run = aside(house.convened)
-    seen = look().at(house.url)
+def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(
+    server: WebServer, open_browser: Look
+) -> None:
+    run = run_in_thread(server.convened)
+    seen = open_browser().at(server.url)
     seen.go("/run/nosuchrun")
     seen.page.wait_for_selector(".problem.big")
     assert "nosuchrun" in seen.text(".problem.big")

@@ -16,10 +16,10 @@ import pytest
 from council.members.scripted import example_value
 from council.runs.service import Convener
 from council.types import Answer, Ask, Usage
-from tests.doors.web.conftest import laid
-from tests.doors.web.page.browser import Looking
-from tests.doors.web.page.conftest import aside
-from tests.doors.web.server import Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import run_in_thread
+from tests.doors.web.server import WebServer, environment
 
 SEATS = [f"seat-{n}" for n in range(1, 11)]
 TOKENS = 50_000
@@ -72,11 +72,11 @@ def roster() -> str:
     return f'{providers}[models]\ndefault = "flood:{SEATS[0]}"\n[chair]\nmodel = "flood:{SEATS[0]}"\n[rosters.ten]\nseats = [{seats}]\n'
 
 
-def convened(site: Site, told: Callable[[str], None]) -> None:
+def convened(server: WebServer, told: Callable[[str], None]) -> None:
     """The run, held by this process; `told` gets its name as soon as it has one."""
 
     async def work() -> None:
-        convener = Convener(site.folder, site.env, members=[Flood(seat) for seat in SEATS])
+        convener = Convener(server.folder, server.env, members=[Flood(seat) for seat in SEATS])
         plan = await convener.plan(["Which way?"], {"roster": "ten"}, protocol="ranking")
         await convener.run(plan, lambda entry: told(entry.event.run) if entry.event.type == "convened" else None)
         await convener.close()
@@ -100,17 +100,17 @@ def longest(trace: Path) -> float:
     return max(tasks)
 
 
-def traced(look: Callable[..., Looking], place: Path) -> float:
-    (laid(place) / "council.toml").write_text(roster(), encoding="utf-8")
-    site = Site(place / "project", environment(place))
-    seen, named = look(), threading.Event()
+def traced(open_browser: Callable[..., Browser], place: Path) -> float:
+    (write_project(place) / "council.toml").write_text(roster(), encoding="utf-8")
+    server = WebServer(place / "project", environment(place))
+    seen, named = open_browser(), threading.Event()
     run: list[str] = []
-    held = threading.Thread(target=convened, args=(site, lambda name: (run.append(name), named.set())))
+    held = threading.Thread(target=convened, args=(server, lambda name: (run.append(name), named.set())))
     browser = seen.context.browser
     browser.start_tracing(
         page=seen.page, path=str(place / "trace.json"), categories=["toplevel", "loading", "devtools.timeline"]
     )
-    seen.at(site.url)
+    seen.at(server.url)
     held.start()
     named.wait(30)
     seen.go(f"/run/{run[0]}")
@@ -119,7 +119,7 @@ def traced(look: Callable[..., Looking], place: Path) -> float:
     seen.wait("() => [...document.querySelectorAll('.seat .prose')].length > 10")
     browser.stop_tracing()
     held.join()
-    aside(site.close)
+    run_in_thread(server.close)
     assert seen.complaints == []
     return longest(place / "trace.json")
 
@@ -127,12 +127,12 @@ def traced(look: Callable[..., Looking], place: Path) -> float:
 @pytest.mark.sweep
 @pytest.mark.behaviour("50-page-smooth")
 def test_ten_seats_of_fifty_thousand_tokens_make_no_task_over_200_ms(
-    look: Callable[..., Looking], tmp_path: Path
+    open_browser: Callable[..., Browser], tmp_path: Path
 ) -> None:
     times = []
     for n in range(3):
         place = tmp_path / str(n)
         place.mkdir()
-        times.append(traced(look, place))
+        times.append(traced(open_browser, place))
     print("the longest task of each trace, in seconds:", [round(one, 3) for one in times])
     assert statistics.median(times) < LONGEST
