@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
@@ -13,6 +14,18 @@ from tests.fake_provider import FakeProvider
 
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Number of workers of `-n auto`: most tests wait for processes and sockets, but each worker needs a browser."""
+    return max(2, min(4, os.cpu_count() or 2))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let idle workers take tests of busy ones, unless --dist chooses otherwise."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.fixture(autouse=True)

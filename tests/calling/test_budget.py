@@ -150,7 +150,7 @@ async def test_without_a_cap_the_ask_is_unchanged(ledger: Ledger) -> None:
 
 async def test_the_reservation_includes_thinking_tokens(ledger: Ledger) -> None:
     class Thinking(FunctionMember):
-        def most(self, ask: Ask, otherwise: int) -> int:
+        def max_output_tokens(self, ask: Ask, otherwise: int) -> int:
             return (ask.max_tokens or otherwise) + 1000
 
     member = Thinking("sim:m1", lambda key: Answer("Tabs.", usage=Usage(1, 1)))
