@@ -19,6 +19,7 @@ from council.doors.cli.params import (
     complete_run,
     read_stdin,
 )
+from council.flags import flag_table
 
 PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
 COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
@@ -84,6 +85,9 @@ class AskCommand(click.Command):
             with formatter.section(f"Flags of {protocol}"):
                 own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
+        if problems := flag_table().problems:
+            with formatter.section("Protocols that cannot be used"):
+                formatter.write_dl(list(problems.items()))
         with formatter.section("Commands"):
             formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
 

@@ -23,6 +23,7 @@ COMMANDS = {
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",
+    "protocols": "info_commands:protocols_command",
     "models": "info_commands:models_command",
     "doctor": "info_commands:doctor_command",
     "keys": "info_commands:keys_command",
