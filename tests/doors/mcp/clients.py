@@ -133,5 +133,5 @@ class Lines:
 
     def hang_up(self) -> tuple[int, list[str], str]:
         """Close the pipe and return the exit code, the remaining output lines and standard error."""
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out.splitlines(), err

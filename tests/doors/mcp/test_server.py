@@ -172,7 +172,7 @@ async def test_a_run_whose_worker_died_is_taken_up_by_whoever_waits(tmp_path: Pa
     finally:
         await convener.close()
     async with connected() as client:
-        assert (await called(client, "council_wait", run=run, seconds=0))["status"] == "queued"
+        assert (await called(client, "council_wait", run=run, seconds=0))["status"] in ("queued", "running")
         assert (await finished(client, run))["status"] == "complete"
 
 

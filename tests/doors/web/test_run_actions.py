@@ -47,7 +47,11 @@ def test_a_run_is_stopped_and_taken_up_again_without_buying_an_answer_twice(
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
     asked = len(workspace.provider.log)
     gate.release()
-    assert served.post(f"/api/runs/{run}/resume", {}, 202) == {"run": run, "status": "queued"}
+    resumed = served.post(f"/api/runs/{run}/resume", {}, 202)
+    assert (resumed["run"], resumed["status"] in ("queued", "running", "complete")) == (
+        run,
+        True,
+    )  # a worker may be fast
     finished = served.wait_for_end(run)
     assert finished["status"] == "complete"
     assert workspace.asked(since=asked) == ["improve/gamma", "synthesise/chair"]

@@ -133,7 +133,7 @@ def speaking(server: WebServer) -> Iterator[tuple[Speaking, Callable[[], str]]]:
         await convener.close()
 
     def name() -> str:
-        assert named.wait(20)
+        assert named.wait(60)
         return names[0]
 
     with ThreadPoolExecutor(1) as pool:

@@ -9,6 +9,7 @@ import click
 from council import __version__
 from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
 from council.doors.cli.params import ChoiceParam, IntegerParam, RunRequest, read_stdin
+from council.flags import flag_table
 
 PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
 HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
@@ -66,6 +67,9 @@ class AskCommand(click.Command):
             with formatter.section(f"Flags of {protocol}"):
                 own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
+        if problems := flag_table().problems:
+            with formatter.section("Protocols that cannot be used"):
+                formatter.write_dl(list(problems.items()))
         with formatter.section("Commands"):
             formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
 

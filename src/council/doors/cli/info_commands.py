@@ -185,21 +185,26 @@ def doctor_command() -> click.Command:
 
     def doctor(deep: bool, **params: Any) -> int:
         async def job(convener: Any) -> int:
-            from council.runs.doctor import diagnose, list_warnings, preview_seating
+            from council.runs.doctor import (
+                diagnose,
+                list_extensions,
+                list_search_providers,
+                list_warnings,
+                preview_seating,
+            )
 
             rows, seats, warned = (
                 await diagnose(convener, deep=deep),
                 preview_seating(convener),
                 list_warnings(convener),
             )
+            search, extensions = list_search_providers(convener), list_extensions()
             if params["json"]:
-                print_json({"members": rows, **seats, "warnings": warned})
+                print_json({"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions})
             else:
-                click.echo(
-                    "\n".join(
-                        [*_format_doctor_rows(rows), "", *_format_seating(seats), *(f"! {line}" for line in warned)]
-                    )
-                )
+                lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
+                lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
+                click.echo("\n".join(lines))
             return 1 if any(row["answered"] is False for row in rows) else 0
 
         return int(make_runner(params).with_convener(job))
@@ -237,6 +242,60 @@ def _format_seating(seats: Json) -> list[str]:
         f"families: {seats['families']}",
         *(f"! {notice}" for notice in seats["notices"]),
     ]
+
+
+def _format_search(rows: list[Json]) -> list[str]:
+    states = ((row, row["error"] or (f"needs {row['needs']}" if row["needs"] else "available")) for row in rows)
+    return ["search providers:", *(f"{row['provider']:<9} {state}{_format_package(row)}" for row, state in states)]
+
+
+def _format_extensions(rows: list[Json]) -> list[str]:
+    lines = [f"{row['kind']} {row['name']}  {row['error'] or 'works'}{_format_package(row)}" for row in rows]
+    return ["", "extensions:", *lines] if rows else []
+
+
+def _format_package(row: Json) -> str:
+    return f"  (package {row['package']})" if row["package"] else ""
+
+
+def protocols_command() -> click.Command:
+    def protocols(name: str | None, **params: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.runs.doctor import list_protocols
+
+            rows = await list_protocols(convener, name)
+            if params["json"]:
+                print_json(rows[0] if name else rows)
+            else:
+                click.echo("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+            return 0
+
+        return int(make_runner(params).with_convener(job))
+
+    return make_command("protocols", protocols, click.Argument(["name"], required=False))
+
+
+def _format_calls(calls: Json) -> str:
+    low, high = calls["min"], calls["max"]
+    return _count(high, "call") if low == high else f"{low} to {_count(high, 'call')}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _format_protocol(row: Json, *, details: bool) -> list[str]:
+    """Format one line per protocol; with details also its seats, phases, options and why it cannot run."""
+    size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
+    head = f"{row['name']:<14} {size:<24} {row['summary']}{_format_package(row)}".rstrip()
+    options = row["options"].get("properties", {})
+    flags = [f"--{name.replace('_', '-')}" for name in options]
+    note = [f"  ! {row['note']}"] if row["note"] else []
+    if not details:
+        return [head, *([f"  options: {', '.join(flags)}"] if flags else []), *note]
+    about = [f"  {flag}  {field.get('description', '')}" for flag, field in zip(flags, options.values(), strict=True)]
+    phases = ", ".join(f"{phase['name']} ({phase['calls']})" for phase in row["phases"])
+    return [head, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
 
 
 def config_command() -> click.Command:

@@ -16,6 +16,7 @@ from council.doors.cli.info_commands import (
     keys_command,
     models_command,
     presets_command,
+    protocols_command,
     rosters_command,
 )
 from council.doors.cli.params import print_json
@@ -43,6 +44,7 @@ def management_group() -> click.Group:
         packet_command(),
         presets_command(),
         rosters_command(),
+        protocols_command(),
         models_command(),
         doctor_command(),
         keys_command(),

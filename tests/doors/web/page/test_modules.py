@@ -111,7 +111,7 @@ def test_a_small_markdown_becomes_nodes(chromium: Any, shared_server: WebServer,
 def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, shared_server: WebServer, text: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
-    page.set_default_timeout(5000)
+    page.set_default_timeout(60_000)
     assert page.evaluate(
         "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
     )

@@ -112,7 +112,7 @@ def traced(open_browser: Callable[..., Browser], place: Path) -> float:
     )
     seen.at(server.url)
     held.start()
-    named.wait(30)
+    named.wait(60)
     seen.go(f"/run/{run[0]}")
     seen.wait("() => document.querySelectorAll('.statement[data-showing=live]').length === 10", within=60)
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
