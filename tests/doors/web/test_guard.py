@@ -54,9 +54,9 @@ def test_the_servers_own_page_is_heard(shared_server: WebServer) -> None:
 @pytest.mark.behaviour("40-web-fetch-site")
 @pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403), ("", 403), ("same-origin", 200), ("none", 200), (None, 200)])  # fmt: skip
 def test_another_site_is_refused_and_a_program_without_a_site_is_not(
-    shared_server: WebServer, server: str | None, status: int
+    shared_server: WebServer, site: str | None, status: int
 ) -> None:
-    assert shared_server.ask("GET", "/api/roots", headers={"Sec-Fetch-Site": server}).status == status
+    assert shared_server.ask("GET", "/api/roots", headers={"Sec-Fetch-Site": site}).status == status
 
 
 @pytest.mark.behaviour("40-web-token")

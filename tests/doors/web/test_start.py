@@ -182,7 +182,7 @@ def test_a_caller_can_ask_for_less_and_not_for_more_than_the_owner_allows(server
     wish = {"question": QUESTION}
     assert server.post("/api/estimate", wish)["cap"] == 0.5
     assert server.post("/api/estimate", wish | {"max_cost": 0.2})["cap"] == 0.2
-    assert "0.5 at most" in server.refused("/api/runs", wish | {"max_cost": 0.51})
+    assert "use 0.5 or less" in server.refused("/api/runs", wish | {"max_cost": 0.51})
     for value in (-1, "much", [1]):
         assert server.refused("/api/runs", wish | {"max_cost": value}, status=422)
     assert server.ask("POST", "/api/runs", '{"question": "x", "max_cost": NaN}').status in (400, 422)
@@ -195,7 +195,7 @@ def test_the_settings_cap_holds_for_callers_too(tmp_path: Path) -> None:
     server = WebServer(folder, environment(tmp_path))
     try:
         assert server.post("/api/estimate", {"question": QUESTION})["cap"] == 0.25
-        assert "0.25 at most" in server.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
+        assert "use 0.25 or less" in server.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
     finally:
         server.close()
 
