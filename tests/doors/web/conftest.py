@@ -1,4 +1,4 @@
-"""A served folder whose seats are scripted; one for each test, or one for all the tests of a module that only look."""
+"""Servers of a small project with scripted seats: one per test, or one per module for tests that only read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tests.doors.web.site import SCRIPTED, Site, environment
 
 
-def laid(place: Path) -> Path:
-    """A small project with what may be shown and what may not."""
+def make_project(place: Path) -> Path:
+    """Make a small project with public and private files."""
     folder = place / "project"
     for name, text in {
         "council.toml": SCRIPTED, "notes.md": "Cold storage is cheap.\n", "src/core.py": "def core():\n    return 1\n",
@@ -25,15 +25,15 @@ def laid(place: Path) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    served = Site(laid(tmp_path), environment(tmp_path))
+    served = Site(make_project(tmp_path), environment(tmp_path))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that is only looked at."""
-    place = tmp_path_factory.mktemp("past")
-    served = Site(laid(place), environment(place))
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Server for tests that only read."""
+    place = tmp_path_factory.mktemp("shared")
+    served = Site(make_project(place), environment(place))
     yield served
     served.close()

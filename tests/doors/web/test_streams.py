@@ -1,4 +1,4 @@
-"""Listening: what is kept and what happens, once and in order, for as many as like, whoever holds the run."""
+"""Event streams: stored and new events, once and in order, for any number of listeners."""
 
 from __future__ import annotations
 
@@ -27,53 +27,56 @@ from tests.sitting import Double
 CLIENTS = 50
 
 
-def kept(heard: list[Json]) -> list[Json]:
-    return [event["data"] for event in heard if "id" in event]
+def stored_events(received: list[Json]) -> list[Json]:
+    return [event["data"] for event in received if "id" in event]
 
 
-# What is kept
+# Stored events
 
 
 @pytest.fixture(scope="module")
-def run(past: Site) -> str:
-    return past.convened()
+def run(shared_site: Site) -> str:
+    return shared_site.run_council()
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_finished_run_is_told_from_its_first_event_to_its_end(past: Site, run: str) -> None:
-    heard = past.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == past.ledger(run)
+def test_a_finished_run_is_streamed_from_its_first_event_to_its_end(shared_site: Site, run: str) -> None:
+    received = shared_site.read_stream(f"/api/runs/{run}/events")
+    assert stored_events(received) == shared_site.ledger(run)
     assert all(
-        event["id"] == str(event["data"]["seq"]) and event["event"] == event["data"]["type"] for event in heard[:-1]
+        event["id"] == str(event["data"]["seq"]) and event["event"] == event["data"]["type"] for event in received[:-1]
     )
-    assert heard[-1] == {"event": "end", "data": {"run": run, "status": "complete"}}
+    assert received[-1] == {"event": "end", "data": {"run": run, "status": "complete"}}
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_listener_takes_up_where_it_was(past: Site, run: str) -> None:
-    ledger = past.ledger(run)
-    assert kept(past.heard(f"/api/runs/{run}/events?since=5")) == ledger[5:]
-    assert kept(past.heard(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"})) == ledger[7:]
-    assert kept(past.heard(f"/api/runs/{run}/events?since=99999")) == []
+def test_a_listener_continues_from_its_position(shared_site: Site, run: str) -> None:
+    ledger = shared_site.ledger(run)
+    assert stored_events(shared_site.read_stream(f"/api/runs/{run}/events?since=5")) == ledger[5:]
+    assert (
+        stored_events(shared_site.read_stream(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"}))
+        == ledger[7:]
+    )
+    assert stored_events(shared_site.read_stream(f"/api/runs/{run}/events?since=99999")) == []
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_several_runs_come_in_one_stream_with_their_names(past: Site, run: str) -> None:
-    other = past.convened("Which of the two?")
-    heard = past.heard(f"/api/stream?run={run}&run={other}&since={run}:4")
+def test_one_stream_can_carry_several_runs(shared_site: Site, run: str) -> None:
+    other = shared_site.run_council("Which of the two?")
+    received = shared_site.read_stream(f"/api/stream?run={run}&run={other}&since={run}:4")
     for name, since in ((run, 4), (other, 0)):
-        own = [event for event in kept(heard) if event["run"] == name]
+        own = [event for event in stored_events(received) if event["run"] == name]
         assert [event | {"run": None} for event in own] == [
-            event | {"run": None} for event in past.ledger(name)[since:]
+            event | {"run": None} for event in shared_site.ledger(name)[since:]
         ]
-    ends = [event["data"] for event in heard if event["event"] == "end"]
+    ends = [event["data"] for event in received if event["event"] == "end"]
     assert ends == [{"run": run, "status": "complete"}, {"run": other, "status": "complete"}, {"status": "over"}]
-    middle = next(event["id"] for event in heard if "id" in event and event["data"].get("seq") == 9)
-    again = past.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
-    places = dict(part.split(":") for part in middle.split(","))
+    middle = next(event["id"] for event in received if "id" in event and event["data"].get("seq") == 9)
+    again = shared_site.read_stream(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
+    positions = dict(part.split(":") for part in middle.split(","))
     for name in (run, other):
-        told = [event["seq"] for event in kept(again) if event["run"] == name]
-        assert told == [event["seq"] for event in past.ledger(name)[int(places[name]) :]]
+        seqs = [event["seq"] for event in stored_events(again) if event["run"] == name]
+        assert seqs == [event["seq"] for event in shared_site.ledger(name)[int(positions[name]) :]]
 
 
 @pytest.mark.behaviour("50-web-errors")
@@ -85,20 +88,20 @@ def test_several_runs_come_in_one_stream_with_their_names(past: Site, run: str) 
         ("/api/runs/%00/events", 404), ("/api/runs/%F0%9F%92%A9/events", 404), ("/api/runs/{run}/events?since=99999999999999999999", 422),
     ],
 )  # fmt: skip
-def test_a_place_that_there_is_not_is_refused(past: Site, run: str, path: str, status: int) -> None:
-    assert past.refused(path.format(run=run), status=status)
+def test_an_invalid_position_is_refused(shared_site: Site, run: str, path: str, status: int) -> None:
+    assert shared_site.refused(path.format(run=run), status=status)
 
 
-def test_a_last_event_that_is_no_number_is_refused(past: Site, run: str) -> None:
-    told = past.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
-    assert (told.status, told.headers["content-type"]) == (400, "application/json")
+def test_a_last_event_id_that_is_not_a_number_is_refused(shared_site: Site, run: str) -> None:
+    response = shared_site.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
+    assert (response.status, response.headers["content-type"]) == (400, "application/json")
 
 
-# What happens
+# New events
 
 
-class Speaking(Double):
-    """A member that says a piece whenever the test lets it."""
+class StreamingMember(Double):
+    """Member that streams a piece when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__("scripted:", lambda key: "")
@@ -117,9 +120,9 @@ class Speaking(Double):
 
 
 @pytest.fixture
-def speaking(site: Site) -> Iterator[tuple[Speaking, Callable[[], str]]]:
-    """A run held in a thread of its own, as in another process; and the run's name, once there is one."""
-    member, named = Speaking(), threading.Event()
+def streaming_run(site: Site) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
+    """Run a council in another thread; yield the member and a function that waits for the run id."""
+    member, named = StreamingMember(), threading.Event()
     names: list[str] = []
 
     def listen(entry: Entry) -> None:
@@ -144,16 +147,16 @@ def speaking(site: Site) -> Iterator[tuple[Speaking, Callable[[], str]]]:
 
 
 @pytest.mark.behaviour("50-web-deltas")
-def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
-    site: Site, speaking: tuple[Speaking, Callable[[], str]]
+def test_text_is_streamed_and_sent_again_after_a_reconnect(
+    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
-    member, name = speaking
+    member, name = streaming_run
     path = f"/api/runs/{name()}/events"
     texts: list[str] = []
-    with site.asked("GET", path) as response:
+    with site.open_request("GET", path) as response:
         texts.append(next(event["data"]["text"] for event in events(response) if event["event"] == "delta"))
     assert texts[0].startswith("One ")
-    with site.asked("GET", path, headers={"Last-Event-ID": "3"}) as response:
+    with site.open_request("GET", path, headers={"Last-Event-ID": "3"}) as response:
         coming = events(response)
         delta = next(event for event in coming if event["event"] == "delta")
         assert "id" not in delta
@@ -170,25 +173,27 @@ def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
 
 
 @pytest.mark.behaviour("50-web-one-follower")
-def test_however_many_listen_a_run_is_followed_once(site: Site, speaking: tuple[Speaking, Callable[[], str]]) -> None:
-    member, name = speaking
+def test_a_run_is_followed_once_for_all_listeners(
+    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
+) -> None:
+    member, name = streaming_run
     run = name()
     with ThreadPoolExecutor(20) as pool:
         listening = [pool.submit(site.heard, f"/api/runs/{run}/events") for _ in range(20)]
-        feeds = site.hall.feeds._feeds
-        until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all of them listen")
+        feeds = site.app_state.feeds._feeds
+        until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all listeners are connected")
         assert len(feeds) == 1
         member.go.set()
-        heard = [kept(one.result(30)) for one in listening]
-    assert all(one == site.ledger(run) for one in heard)
-    until(lambda: not feeds, "nobody follows a run that nobody listens to")
+        received = [stored_events(one.result(30)) for one in listening]
+    assert all(one == site.ledger(run) for one in received)
+    until(lambda: not feeds, "a run without listeners is not followed")
 
 
 @pytest.mark.behaviour("007-eight-tabs")
-def test_with_eight_streams_open_every_tab_is_still_answered(
-    site: Site, speaking: tuple[Speaking, Callable[[], str]]
+def test_requests_are_answered_with_eight_streams_open(
+    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
-    member, name = speaking
+    member, name = streaming_run
     run = name()
 
     async def tab(session: aiohttp.ClientSession) -> int:
@@ -199,57 +204,57 @@ def test_with_eight_streams_open_every_tab_is_still_answered(
             ]
             assert answers[1]["running"] is True
             member.go.set()
-            return len(kept(list(events(iter((await stream.content.read()).splitlines(keepends=True))))))
+            return len(stored_events(list(events(iter((await stream.content.read()).splitlines(keepends=True))))))
 
     async def tabs() -> list[int]:
-        async with signed_in(site) as session:
+        async with authorised_session(site) as session:
             return await asyncio.gather(*(tab(session) for _ in range(8)))
 
     assert asyncio.run(tabs()) == [len(site.ledger(run))] * 8
 
 
-def signed_in(site: Site) -> aiohttp.ClientSession:
+def authorised_session(site: Site) -> aiohttp.ClientSession:
     headers = {"Authorization": f"Bearer {site.token}"}
     unlimited = aiohttp.TCPConnector(limit=0)
     return aiohttp.ClientSession(f"http://{site.host}", headers=headers, connector=unlimited)
 
 
-# Fifty who come and go
+# Fifty listeners that reconnect
 
 
 class Listener:
-    """Listens, drops out at random, and comes back with the last event it saw."""
+    """Listener that disconnects at random and reconnects with the last event id."""
 
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+    def __init__(self, number: int) -> None:
+        self.chance = random.Random(number)
         self.last: str | None = None
         self.seen: list[Json] = []
         self.drops = 0
         self.over = False
 
-    async def hear_out(self, session: aiohttp.ClientSession, run: str) -> None:
+    async def listen_to_end(self, session: aiohttp.ClientSession, run: str) -> None:
         while not self.over:
             await self._listen(session, run, self.chance.randint(1, 12))
 
-    async def _listen(self, session: aiohttp.ClientSession, run: str, patience: int) -> None:
+    async def _listen(self, session: aiohttp.ClientSession, run: str, limit: int) -> None:
         headers = {"Last-Event-ID": self.last} if self.last else {}
         async with session.get(f"/api/runs/{run}/events", headers=headers) as response:
-            async for event in told(response.content):
-                self._take(event)
-                patience -= 1
-                if patience == 0 and not self.over:
+            async for event in parse_stream(response.content):
+                self._add(event)
+                limit -= 1
+                if limit == 0 and not self.over:
                     self.drops += 1
                     response.close()
                     return
 
-    def _take(self, event: Json) -> None:
+    def _add(self, event: Json) -> None:
         self.over = event["event"] == "end"
         if "id" in event:
             self.last = event["id"]
             self.seen.append(event["data"])
 
 
-async def told(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
+async def parse_stream(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
     lines: list[bytes] = []
     async for line in content:
         lines.append(line)
@@ -260,13 +265,13 @@ async def told(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
 
 
 @pytest.mark.behaviour("40-fifty-clients", "50-web-other-process")
-def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(site: Site) -> None:
+def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: Site) -> None:
     run = site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
-    listeners = [Listener(seed) for seed in range(CLIENTS)]
+    listeners = [Listener(number) for number in range(CLIENTS)]
 
     async def all_of_them() -> None:
-        async with signed_in(site) as session:
-            await asyncio.gather(*(listener.hear_out(session, run) for listener in listeners))
+        async with authorised_session(site) as session:
+            await asyncio.gather(*(listener.listen_to_end(session, run) for listener in listeners))
 
     asyncio.run(all_of_them())
     ledger = site.ledger(run)
@@ -277,15 +282,13 @@ def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(site: Si
     assert site.get(f"/api/runs/{run}")["status"] == "complete"
 
 
-# Who reads slowly
+# Slow listeners
 
 
 @pytest.mark.behaviour("50-web-slow")
-def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listener_that_does_not_read_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "PATIENCE", 0.2)
-    run = site.convened()
+    run = site.run_council()
     many = 400
 
     async def endless(name: str) -> AsyncIterator[Entry]:
@@ -293,26 +296,26 @@ def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
             yield Entry(seq, 0.0, ev.Noted("x" * 100_000, ""))
         await asyncio.Event().wait()
 
-    site.hall.feeds = Feeds(endless)
-    with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as deaf:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    site.app_state.feeds = Feeds(endless)
+    with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
-        deaf.sendall(head.encode())
-        until(lambda: site.hall.feeds._feeds, "it listens")
-        with site.asked("GET", f"/api/runs/{run}/events") as response:
+        stalled.sendall(head.encode())
+        until(lambda: site.app_state.feeds._feeds, "the listener is connected")
+        with site.open_request("GET", f"/api/runs/{run}/events") as response:
             coming = events(response)
             assert [next(coming)["id"] for _ in range(many)] == [str(n) for n in range(1, many + 1)]
-            (feed,) = site.hall.feeds._feeds.values()
-            until(lambda: len(feed.listeners) == 1, "the deaf one is let go")
-    until(lambda: not site.hall.feeds._feeds, "the other has gone")
+            (feed,) = site.app_state.feeds._feeds.values()
+            until(lambda: len(feed.listeners) == 1, "the stalled listener is disconnected")
+    until(lambda: not site.app_state.feeds._feeds, "the other listener is gone")
 
 
-# The pace of words
+# Streamed text
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("50-web-deltas")
-async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() -> None:
+async def test_pieces_between_two_reads_are_one_event_per_seat() -> None:
     more = asyncio.Event()
 
     async def entries() -> AsyncIterator[Entry]:
@@ -322,7 +325,7 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
         await more.wait()
         yield Entry(0, 1000, ev.Delta("draft/alpha", "alpha", "last"))
         yield Entry(1, 1001, ev.Faulted("draft/beta", "beta", 1, "m", "net", "gone"))
-        yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "anew"))
+        yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "again"))
 
     feed = Feed("r", entries())
     reading = Reading([Place(feed, 0)], several=False)
@@ -334,43 +337,43 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
     await feed._task
     second = list(events(line.encode() + b"\n" for line in reading.news().split("\n")))
     assert [(event["event"], event["data"].get("from"), event["data"].get("text")) for event in second] == [
-        ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "anew"), ("end", None, None),
+        ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "again"), ("end", None, None),
     ]  # fmt: skip
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_run_that_was_killed_is_told_to_its_last_event_and_as_stopped(site: Site) -> None:
-    run = site.convened()
+def test_a_killed_run_is_streamed_to_its_last_event_and_ends_as_stopped(site: Site) -> None:
+    run = site.run_council()
     with site.database() as db:
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", (run,))
         db.execute("UPDATE runs SET status = 'running', report = '' WHERE id = ?", (run,))
-    heard = site.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == site.ledger(run)
-    assert heard[-1]["data"] == {"run": run, "status": "stopped"}
+    received = site.read_stream(f"/api/runs/{run}/events")
+    assert stored_events(received) == site.ledger(run)
+    assert received[-1]["data"] == {"run": run, "status": "stopped"}
     assert site.get(f"/api/runs/{run}")["status"] == "stopped"
 
 
 @pytest.mark.behaviour("50-web-start")
-def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(site: Site) -> None:
+def test_listening_starts_a_worker_for_an_orphaned_run(site: Site) -> None:
     async def queued() -> str:
         convener = Convener(site.folder, site.env)
         run = await convener.enqueue(await convener.plan([QUESTION], protocol="triad"))
         await convener.close()
         return run
 
-    assert site.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
+    assert site.read_stream(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_stream_on_which_nothing_happens_says_that_it_is_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_stream_sends_keep_alive_comments(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "BEAT", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:
         await asyncio.Event().wait()
         yield Entry(1, 0.0, ev.Noted("", ""))
 
-    run = site.convened()
-    site.hall.feeds = Feeds(silent)
-    with site.asked("GET", f"/api/runs/{run}/events") as response:
+    run = site.run_council()
+    site.app_state.feeds = Feeds(silent)
+    with site.open_request("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
     assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.doors.web.conftest import laid
+from tests.doors.web.conftest import make_project
 from tests.doors.web.page.looking import Looking
 from tests.doors.web.site import Site, environment
 
@@ -50,9 +50,9 @@ def look(chromium: Any) -> Iterator[Callable[..., Looking]]:
 
 
 @pytest.fixture
-def house(chromium: Any, tmp_path: Path) -> Iterator[Site]:
+def server(chromium: Any, tmp_path: Path) -> Iterator[Site]:
     """A server of its own. The browser's driver keeps a loop in this thread, so the server is closed in another."""
-    served = Site(laid(tmp_path), environment(tmp_path))
+    served = Site(make_project(tmp_path), environment(tmp_path))
     yield served
     aside(served.close)
 
@@ -61,7 +61,7 @@ def house(chromium: Any, tmp_path: Path) -> Iterator[Site]:
 def gallery(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server whose page is only looked at."""
     place = tmp_path_factory.mktemp("gallery")
-    served = Site(laid(place), environment(place))
+    served = Site(make_project(place), environment(place))
     yield served
     aside(served.close)
 

@@ -37,12 +37,12 @@ def quiet(seen: Looking, site: Site) -> None:
 
 @pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "issue-7-page-run")
 def test_a_run_is_started_watched_stopped_and_taken_up_from_the_page(
-    house: Site, provider: FakeProvider, look: Look
+    server: Site, provider: FakeProvider, look: Look
 ) -> None:
-    table = Table(house.folder, provider)
+    table = Table(server.folder, provider)
     table.configure(more=PRICED)
     table.cast.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
-    seen = look().at(house.url)
+    seen = look().at(server.url)
 
     assert pressed(seen).startswith("Run · at most $")
     seen.wait("mark => document.querySelector('[data-seat=alpha]').innerText.includes(mark)", mark("alpha", "draft"))
@@ -59,13 +59,13 @@ def test_a_run_is_started_watched_stopped_and_taken_up_from_the_page(
     seen.page.wait_for_selector(".answer .prose")
     assert "The synthesise of chair" in seen.text(".answer .prose")
     assert seen.texts(".seat-name") == ["alpha", "beta", "gamma", "chair"]
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-replay")
-def test_the_timeline_replays_a_run_by_hand_and_by_itself(house: Site, look: Look) -> None:
-    run = aside(house.convened)
-    seen = look().run(house.url, run)
+def test_the_timeline_replays_a_run_by_hand_and_by_itself(server: Site, look: Look) -> None:
+    run = aside(server.run_council)
+    seen = look().run(server.url, run)
     plot = seen.page.locator(".plot input")
     box = plot.bounding_box()
     assert box is not None
@@ -82,10 +82,10 @@ def test_the_timeline_replays_a_run_by_hand_and_by_itself(house: Site, look: Loo
     seen.page.keyboard.press("r")
     seen.stands("complete")
     assert seen.page.locator(".answer").is_visible()
-    quiet(seen, house)
+    quiet(seen, server)
 
 
-def judged(house: Site) -> str:
+def judged(server: Site) -> str:
     """Two judges who agree on one finding and quarrel about another."""
     shared = {"severity": "critical", "category": "security", "description": "The core returns one and checks nothing.", "location": "src/core.py:2", "recommendation": "Check it.", "fix": "Check it first.", "why": "Nobody did.", "ref": "src/core.py:1"}  # fmt: skip
     lone = shared | {
@@ -112,13 +112,13 @@ def judged(house: Site) -> str:
         "r2/judge-1": second | {"findings": [shared, lone], "debate_notes": notes},
         "r2/judge-2": second | {"verdict": "FAIL", "findings": [shared], "debate_notes": notes | {"revised_from": "WARN", "challenges": [against]}},
     }  # fmt: skip
-    cast = house.folder / "judges.json"
+    cast = server.folder / "judges.json"
     cast.write_text(
         "".join(f"[{json.dumps(key)}]\nreply = {toml(line)}\n" for key, line in lines.items()), encoding="utf-8"
     )
     seats = "".join(f'[seats.judge-{n}]\nmodel = "scripted:{cast}"\n' for n in (1, 2))
-    (house.folder / "council.toml").write_text(seats, encoding="utf-8")
-    return str(aside(house.convened, "validate src/core.py", options={"debate": True}))
+    (server.folder / "council.toml").write_text(seats, encoding="utf-8")
+    return str(aside(server.run_council, "validate src/core.py", options={"debate": True}))
 
 
 def toml(value: Any) -> str:
@@ -129,8 +129,8 @@ def toml(value: Any) -> str:
 
 
 @pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts")
-def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(house: Site, look: Look) -> None:
-    seen = look().run(house.url, judged(house))
+def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(server: Site, look: Look) -> None:
+    seen = look().run(server.url, judged(server))
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
     assert seen.texts(".map .standing") == ["agreed", "disputed", "disputed"]
     cells = [row.split() for row in seen.texts(".map tbody tr")]
@@ -145,12 +145,12 @@ def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(house: Si
     flashed = seen.page.wait_for_selector(".flash")
     assert "The name says nothing about the thing." in flashed.inner_text()
     assert seen.page.evaluate("() => document.activeElement.dataset.key") == "r2 judge-1"
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-keyboard")
-def test_the_keyboard_alone_focuses_seats_widens_and_helps(house: Site, look: Look) -> None:
-    seen = look().run(house.url, aside(house.convened))
+def test_the_keyboard_alone_focuses_seats_widens_and_helps(server: Site, look: Look) -> None:
+    seen = look().run(server.url, aside(server.run_council))
     keys = seen.page.keyboard
     keys.press("2")
     assert seen.texts(".seat-name") == ["beta"] or seen.page.locator(".seat:visible").count() == 1
@@ -167,16 +167,16 @@ def test_the_keyboard_alone_focuses_seats_widens_and_helps(house: Site, look: Lo
 
 
 @pytest.mark.behaviour("50-page-diff")
-def test_rounds_are_compared_word_by_word(house: Site, look: Look) -> None:
-    seen = look().run(house.url, judged(house))
+def test_rounds_are_compared_word_by_word(server: Site, look: Look) -> None:
+    seen = look().run(server.url, judged(server))
     seen.page.click("[data-seat=judge-2] [data-key^=r2] button:has-text('compare')")
     assert "WARN" in " ".join(seen.texts("[data-seat=judge-2] del"))
     assert "FAIL" in " ".join(seen.texts("[data-seat=judge-2] ins"))
 
 
 @pytest.mark.behaviour("50-page-behind")
-def test_every_tab_tells_what_stands_behind_a_run(house: Site, look: Look) -> None:
-    seen = look().run(house.url, judged(house))
+def test_every_tab_tells_what_stands_behind_a_run(server: Site, look: Look) -> None:
+    seen = look().run(server.url, judged(server))
     page = seen.page
     page.click("#tab-packet")
     assert "src/core.py" in seen.text("#panel-packet")
@@ -194,18 +194,18 @@ def test_every_tab_tells_what_stands_behind_a_run(house: Site, look: Look) -> No
     assert '"type": "phase"' in seen.text(".event-detail")
     page.click("#tab-report")
     seen.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('core.py')")
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-history")
-def test_the_history_has_unfinished_runs_first_and_can_be_searched(house: Site, look: Look) -> None:
-    aside(house.convened, "Should the kitchen close on Mondays?")
-    unfinished = aside(house.convened, "Should the cellar flood?")
-    with house.database() as db:
+def test_the_history_has_unfinished_runs_first_and_can_be_searched(server: Site, look: Look) -> None:
+    aside(server.run_council, "Should the kitchen close on Mondays?")
+    unfinished = aside(server.run_council, "Should the cellar flood?")
+    with server.database() as db:
         db.execute("UPDATE runs SET status = 'running' WHERE id = ?", [unfinished])
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", [unfinished])
-    aside(house.convened, "Should the garden grow?")
-    seen = look().at(house.url)
+    aside(server.run_council, "Should the garden grow?")
+    seen = look().at(server.url)
     seen.wait("() => document.querySelectorAll('.past').length === 3")
     assert seen.texts(".past .q") == [
         "Should the cellar flood?",
@@ -224,12 +224,12 @@ def test_the_history_has_unfinished_runs_first_and_can_be_searched(house: Site, 
     seen.wait(
         "() => document.querySelector('.run-head h1').innerText.includes('cellar') && document.querySelector('.run-head .pill').innerText === 'complete'"
     )
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-files")
-def test_files_are_picked_within_the_roots_and_go_into_the_plan(house: Site, look: Look) -> None:
-    seen = look().at(house.url)
+def test_files_are_picked_within_the_roots_and_go_into_the_plan(server: Site, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
     assert "secret.pem" not in seen.text(".tree") and ".env" not in seen.text(".tree")
@@ -239,12 +239,12 @@ def test_files_are_picked_within_the_roots_and_go_into_the_plan(house: Site, loo
     assert seen.texts(".picked code") == ["src/core.py"]
     seen.page.fill("#question", "Is it sound?")
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_who_sits_answers_in_the_page(house: Site, look: Look) -> None:
-    seen = look().at(house.url)
+def test_a_person_who_sits_answers_in_the_page(server: Site, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector("#member-beta")
     seen.page.select_option("#member-beta", "human")
@@ -258,14 +258,14 @@ def test_a_person_who_sits_answers_in_the_page(house: Site, look: Look) -> None:
         seen.page.click(".asks button:has-text('Answer')")
         seen.wait("words => document.querySelector('[data-seat=beta]').innerText.includes(words)", words)
     seen.stands("complete")
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforehand(house: Site, look: Look) -> None:
+def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforehand(server: Site, look: Look) -> None:
     seats = '[seats.judge-1]\nmodel = "human"\n[seats.judge-2]\nmodel = "scripted:"\n'
-    (house.folder / "council.toml").write_text(seats, encoding="utf-8")
-    seen = look().at(house.url)
+    (server.folder / "council.toml").write_text(seats, encoding="utf-8")
+    seen = look().at(server.url)
     seen.page.click("#protocol-judges", force=True)
     pressed(seen, "src/core.py")
     form = seen.page.locator(".asks form")
@@ -282,13 +282,13 @@ def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforeha
     seen.stands("complete")
     seen.wait("() => document.querySelector('.map')?.innerText.includes('core.py:2')")
     assert "FAIL" in seen.text("[data-seat=judge-1] .stand")
-    quiet(seen, house)
+    quiet(seen, server)
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(house: Site, look: Look, tmp_path: Path) -> None:
-    run = judged(house)
-    seen = look().run(house.url, run)
+def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(server: Site, look: Look, tmp_path: Path) -> None:
+    run = judged(server)
+    seen = look().run(server.url, run)
     with seen.page.expect_download() as waiting:
         seen.page.click("a:has-text('Share .html')")
     file = tmp_path / "run.html"
@@ -310,10 +310,10 @@ def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(house: Sit
 
 
 @pytest.mark.behaviour("50-page-one-stream")
-def test_eight_tabs_share_one_stream_and_each_is_answered(house: Site, provider: FakeProvider, look: Look) -> None:
-    table = Table(house.folder, provider)
+def test_eight_tabs_share_one_stream_and_each_is_answered(server: Site, provider: FakeProvider, look: Look) -> None:
+    table = Table(server.folder, provider)
     gate = table.hold("synthesise")
-    seen = look().at(house.url)
+    seen = look().at(server.url)
     pressed(seen)
     where = seen.page.url
     tabs = [seen.page, *(seen.context.new_page() for _ in range(7))]
@@ -332,17 +332,17 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(house: Site, provider:
         tab.wait_for_function(
             "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=30_000
         )
-    assert seen.strangers(house.host) == []
+    assert seen.strangers(server.host) == []
 
 
 @pytest.mark.behaviour("issue-7-page-embedded")
-def test_the_embedded_member_is_watched_from_the_form_to_its_answer(house: Site, look: Look) -> None:
+def test_the_embedded_member_is_watched_from_the_form_to_its_answer(server: Site, look: Look) -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
-    (house.folder / "council.toml").unlink()
-    seen = look().at(house.url)
+    (server.folder / "council.toml").unlink()
+    seen = look().at(server.url)
     seen.page.click("#protocol-quick", force=True)
     assert pressed(seen, "Is the sky blue?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
     assert "local:smollm2" in seen.text(".seat .member")
     assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
-    quiet(seen, house)
+    quiet(seen, server)

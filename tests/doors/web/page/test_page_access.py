@@ -55,9 +55,9 @@ def serious(seen: Looking, axe: str) -> list[str]:
 @pytest.mark.parametrize(
     ("scheme", "size"), [("light", None), ("dark", None), ("light", PHONE)], ids=["light", "dark", "phone"]
 )
-def test_axe_finds_nothing_serious_in_a_run(house: Site, look: Look, axe: str, scheme: str, size: Any) -> None:
+def test_axe_finds_nothing_serious_in_a_run(server: Site, look: Look, axe: str, scheme: str, size: Any) -> None:
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
-    seen = look(**how).run(house.url, judged(house))
+    seen = look(**how).run(server.url, judged(server))
     seen.page.keyboard.press("j")
     for tab in ("packet", "money", "attempts", "events", "report") if scheme == "light" and not size else ("attempts",):
         seen.page.click(f"#tab-{tab}")
@@ -72,9 +72,9 @@ def test_axe_finds_nothing_serious_in_a_run(house: Site, look: Look, axe: str, s
 @pytest.mark.behaviour("issue-7-axe")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
-    house: Site, look: Look, axe: str, scheme: str
+    server: Site, look: Look, axe: str, scheme: str
 ) -> None:
-    seen = look(color_scheme=scheme, reduced_motion="reduce").at(house.url)
+    seen = look(color_scheme=scheme, reduced_motion="reduce").at(server.url)
     seen.page.click("#protocol-judges", force=True)
     seen.page.click(".start details summary")
     seen.page.fill("#question", QUESTION)
@@ -89,8 +89,8 @@ def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
 
 
 @pytest.mark.behaviour("50-page-live-region")
-def test_phases_absences_and_the_end_are_told_aloud_and_words_are_not(house: Site, look: Look) -> None:
-    seen = look().at(house.url)
+def test_phases_absences_and_the_end_are_told_aloud_and_words_are_not(server: Site, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector(".go .run:not([disabled])")
     seen.page.evaluate(
@@ -110,8 +110,8 @@ def test_phases_absences_and_the_end_are_told_aloud_and_words_are_not(house: Sit
 
 
 @pytest.mark.behaviour("50-page-themes")
-def test_light_dark_and_calm_follow_the_system_and_the_toggle(house: Site, look: Look) -> None:
-    seen = look(color_scheme="dark", reduced_motion="reduce").run(house.url, aside(house.convened))
+def test_light_dark_and_calm_follow_the_system_and_the_toggle(server: Site, look: Look) -> None:
+    seen = look(color_scheme="dark", reduced_motion="reduce").run(server.url, aside(server.run_council))
     ground = "() => getComputedStyle(document.body).backgroundColor"
     dark = seen.page.evaluate(ground)
     seen.page.click("button.theme")
@@ -129,8 +129,8 @@ def test_light_dark_and_calm_follow_the_system_and_the_toggle(house: Site, look:
 
 
 @pytest.mark.behaviour("50-page-phone")
-def test_at_phone_width_nothing_is_wider_than_the_screen(house: Site, look: Look) -> None:
-    seen = look(viewport=PHONE, has_touch=True).run(house.url, judged(house))
+def test_at_phone_width_nothing_is_wider_than_the_screen(server: Site, look: Look) -> None:
+    seen = look(viewport=PHONE, has_touch=True).run(server.url, judged(server))
     assert seen.page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]
     assert not seen.page.locator(".rail").is_visible()
     seen.page.click("button.menu")

@@ -52,22 +52,22 @@ def folded(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.behaviour("50-page-one-fold")
 def test_the_page_folds_events_to_the_same_minutes_as_the_house(
-    house: Site, provider: FakeProvider, look: Look
+    server: Site, provider: FakeProvider, look: Look
 ) -> None:
-    table = Table(house.folder, provider)
+    table = Table(server.folder, provider)
     table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
     table.cast.instead["gamma"] = Reply(status=500)
-    events = aside(house.ledger, aside(house.convened, protocol="adversarial"))
-    seen = look().at(house.url)
+    events = aside(server.ledger, aside(server.run_council, protocol="adversarial"))
+    seen = look().at(server.url)
     assert seen.page.evaluate(FOLD, events) == folded(events)
     assert any(event["type"] == "fault" for event in events)
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(house: Site, look: Look) -> None:
-    run = judged(house)
-    events = aside(house.ledger, run)
-    seen = look().at(house.url)
+def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(server: Site, look: Look) -> None:
+    run = judged(server)
+    events = aside(server.ledger, run)
+    seen = look().at(server.url)
     for many in range(1, len(events), 3):
         told, own = seen.page.evaluate(FOLD, events[:many]), folded(events[:many])
         assert {name: told[name] for name in own if name != "verdict"} == {
@@ -152,9 +152,9 @@ def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, gallery: Site
 
 
 @pytest.mark.behaviour("50-page-unknown-run")
-def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(house: Site, look: Look) -> None:
-    run = aside(house.convened)
-    seen = look().at(house.url)
+def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(server: Site, look: Look) -> None:
+    run = aside(server.run_council)
+    seen = look().at(server.url)
     seen.go("/run/nosuchrun")
     seen.page.wait_for_selector(".problem.big")
     assert "nosuchrun" in seen.text(".problem.big")

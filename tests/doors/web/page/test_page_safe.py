@@ -125,21 +125,21 @@ def strange_parts(seen: Looking) -> list[str]:
 @pytest.mark.behaviour("40-page-model-text", "issue-7-xss")
 @pytest.mark.parametrize("turn", [0, 13, 27])
 def test_forty_payloads_stay_text_in_the_page_and_in_its_file(
-    house: Site, look: Look, tmp_path: Path, turn: int
+    server: Site, look: Look, tmp_path: Path, turn: int
 ) -> None:
     assert len(set(PAYLOADS)) == 40
-    run = judged(house)
-    poison(house, run, turn)
-    seen = look().run(house.url, run)
+    run = judged(server)
+    poison(server, run, turn)
+    seen = look().run(server.url, run)
     look_everywhere(seen)
     assert strange_parts(seen) == []
-    assert seen.strangers(house.host) == []
+    assert seen.strangers(server.host) == []
     assert not any("evil.test" in url for url in seen.asked)
     assert seen.complaints == []
     assert PAYLOADS[0] in seen.page.locator("[data-seat=judge-1]").text_content()
 
     file = tmp_path / "run.html"
-    file.write_bytes(house.ask("GET", f"/api/runs/{run}/report?format=html").body)
+    file.write_bytes(server.ask("GET", f"/api/runs/{run}/report?format=html").body)
     alone = look()
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
@@ -170,8 +170,8 @@ def test_the_page_has_no_inline_script_or_style_and_asks_nobody_else() -> None:
         assert set(urls) <= {"http://www.w3.org"}, path.name
 
 
-def test_what_looks_for_strange_parts_finds_them(house: Site, look: Look) -> None:
-    seen = look().at(house.url)
+def test_what_looks_for_strange_parts_finds_them(server: Site, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.evaluate(
         """() => {
             const [link, picture] = [document.createElement('a'), document.createElement('object')];

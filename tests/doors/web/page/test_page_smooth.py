@@ -16,7 +16,7 @@ import pytest
 from council.convene import Convener
 from council.members.scripted import instance
 from council.types import Answer, Ask, Usage
-from tests.doors.web.conftest import laid
+from tests.doors.web.conftest import make_project
 from tests.doors.web.page.conftest import aside
 from tests.doors.web.page.looking import Looking
 from tests.doors.web.site import Site, environment
@@ -101,7 +101,7 @@ def longest(trace: Path) -> float:
 
 
 def traced(look: Callable[..., Looking], place: Path) -> float:
-    (laid(place) / "council.toml").write_text(roster(), encoding="utf-8")
+    (make_project(place) / "council.toml").write_text(roster(), encoding="utf-8")
     site = Site(place / "project", environment(place))
     seen, named = look(), threading.Event()
     run: list[str] = []
