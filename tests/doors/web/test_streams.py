@@ -179,7 +179,7 @@ def test_a_run_is_followed_once_for_all_listeners(
     member, name = streaming_run
     run = name()
     with ThreadPoolExecutor(20) as pool:
-        listening = [pool.submit(site.heard, f"/api/runs/{run}/events") for _ in range(20)]
+        listening = [pool.submit(site.read_stream, f"/api/runs/{run}/events") for _ in range(20)]
         feeds = site.app_state.feeds._feeds
         until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all listeners are connected")
         assert len(feeds) == 1
