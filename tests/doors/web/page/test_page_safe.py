@@ -33,7 +33,7 @@ PAYLOADS = [
     "javascript:window.pwned=1", "\" onmouseover=\"window.pwned=1\" x=\"",
 ]  # fmt: skip
 TAGS = (
-    "html head meta title link style script body header main nav run_in_thread section article div span p a button input select option "
+    "html head meta title link style script body header main nav aside section article div span p a button input select option "
     "textarea label form fieldset legend h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tfoot tr th td pre code b i strong em del ins "
     "blockquote hr kbd details summary dialog svg g path line polyline circle text datalist"
 )
