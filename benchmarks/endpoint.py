@@ -1,9 +1,9 @@
-"""A lean chat-completions endpoint in a process of its own, so that what is measured is the client.
+"""Minimal chat-completions endpoint in a separate process, so that benchmarks measure only the client.
 
-The model's name says how it answers, its fields joined by "-": `sim-300ms` waits before the first byte, `sim-0ms-500w`
-answers in 500 words (one event each). Typed replies are made from the schema; `-agree` says true to every question.
-Hand-written HTTP/1.1: about a tenth of the work of a framework. GET /log tells when each request came and ended, POST /reset
-forgets them.
+The model name sets the behaviour, with fields joined by "-": `sim-300ms` waits before the first byte, `sim-0ms-500w`
+answers in 500 words (one event each). Typed replies are generated from the schema; with `-agree` every boolean is true.
+Hand-written HTTP/1.1 takes about a tenth of the CPU time of a framework. GET /log returns the start and end of each
+request, POST /reset clears the log.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from functools import lru_cache
 from itertools import count, islice
 from typing import Any
 
-from council.members.scripted import instance
+from council.members.scripted import example_value
 
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
-SENTENCE = "the council weighs what it costs and what it gives before it says which way to go and why"
-EVENTS_A_CHUNK = 8  # a fast provider sends several events in one packet
+SENTENCE = "the council weighs the costs and the benefits before it recommends one option and explains why"
+EVENTS_PER_CHUNK = 8  # a fast provider sends several events in one packet
 
 
-class Answering(asyncio.Protocol):
+class EndpointProtocol(asyncio.Protocol):
     log: list[dict[str, float]] = []  # noqa: RUF012  # one log for all connections
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -47,11 +47,11 @@ class Answering(asyncio.Protocol):
 
     def handle(self, line: bytes, body: bytes) -> None:
         if b"/chat/completions" in line:
-            asked = json.loads(body)
-            delay, words, agree = behaviour(asked["model"])
+            request_body = json.loads(body)
+            delay, words, agree = behaviour(request_body["model"])
             seen = {"arrived": time.monotonic(), "ended": 0.0}
             self.log.append(seen)
-            asyncio.get_running_loop().call_later(delay, self.answer, said(asked, words, agree), seen)
+            asyncio.get_running_loop().call_later(delay, self.answer, make_reply(request_body, words, agree), seen)
             return
         if b"/reset" in line:
             self.log.clear()
@@ -73,28 +73,28 @@ class Answering(asyncio.Protocol):
 
 @lru_cache
 def behaviour(model: str) -> tuple[float, int, bool]:
-    """Seconds before the answer, words of it, and whether it agrees."""
+    """Return the delay in seconds, the number of words, and whether booleans are true."""
     fields = model.split("-")[1:]
     numbers = {field.lstrip("0123456789"): int(re.sub(r"\D", "", field) or 0) for field in fields}
     return numbers.get("ms", 0) / 1000, numbers.get("w", 60), "agree" in fields
 
 
-def said(asked: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
-    wanted = asked.get("response_format")
+def make_reply(request_body: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
+    wanted = request_body.get("response_format")
     if wanted is None:
-        return events(" ".join(islice(speech(), words)))
-    return events(json.dumps(instance(wanted["json_schema"]["schema"], agree, "as it is")))
+        return events(" ".join(islice(generate_words(), words)))
+    return events(json.dumps(example_value(wanted["json_schema"]["schema"], agree, "as it is")))
 
 
-def speech() -> Iterator[str]:
-    """Word after word without end, but never the very same ones again: that would be taken for a loop."""
+def generate_words() -> Iterator[str]:
+    """Yield endless words without exact repetition, which would be detected as a loop."""
     for n in count(1):
         yield from (f"{n}.", *SENTENCE.split())
 
 
 @lru_cache
 def events(text: str) -> tuple[bytes, ...]:
-    """An answer as server-sent events, several to a chunk."""
+    """Encode an answer as server-sent events, several per chunk."""
     deltas: list[Any] = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in re.findall(r"\s*\S+", text)]  # fmt: skip
     deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     deltas.append({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": len(text.split())}})
@@ -105,11 +105,11 @@ def events(text: str) -> tuple[bytes, ...]:
         for delta in deltas
     ]
     lines.append(b"data: [DONE]\n\n")
-    return tuple(b"".join(lines[n : n + EVENTS_A_CHUNK]) for n in range(0, len(lines), EVENTS_A_CHUNK))
+    return tuple(b"".join(lines[n : n + EVENTS_PER_CHUNK]) for n in range(0, len(lines), EVENTS_PER_CHUNK))
 
 
 class Endpoint:
-    """The endpoint as the one who started it sees it."""
+    """Client of the endpoint process."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -126,7 +126,7 @@ class Endpoint:
 
 @contextmanager
 def endpoint() -> Iterator[Endpoint]:
-    """Start it as a process, stop it at the end."""
+    """Start the endpoint as a process and stop it at the end."""
     process = subprocess.Popen([sys.executable, __file__], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
@@ -137,7 +137,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=4096)
+    server = await asyncio.get_running_loop().create_server(EndpointProtocol, "127.0.0.1", 0, backlog=4096)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

@@ -1,6 +1,6 @@
-"""Many councils at once in one process, against an endpoint with 50 ms a call, every run in the ledger on disk.
+"""Many councils at once in one process, against an endpoint with 50 ms per call, with every run in the ledger on disk.
 
-The floor is bare aiohttp that sends as many requests in as many waves and reads the answers: no prompts, no ledger.
+The baseline is plain aiohttp with the same requests and waves, without prompts and ledger.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 from endpoint import Endpoint, endpoint
-from measure import Spread, arguments, provider, put, room
+from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
 
-from council.convene import Convener
+from council.runs.service import Convener
 
 MODEL = "sim-50ms"
 WAVES = (3, 3, 1)  # a collaborative council
@@ -27,30 +27,30 @@ async def bare(running: Endpoint, councils: int) -> None:
         async with session.post(f"{running.base_url}/chat/completions", data=body) as response:
             await response.read()
 
-    async def one(session: aiohttp.ClientSession) -> None:
+    async def run_waves(session: aiohttp.ClientSession) -> None:
         for width in WAVES:
             await asyncio.gather(*(call(session) for _ in range(width)))
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        await asyncio.gather(*(one(session) for _ in range(councils)))
+        await asyncio.gather(*(run_waves(session) for _ in range(councils)))
 
 
 async def councils(running: Endpoint, count: int) -> None:
-    with room() as (folder, env):
-        provider(folder, running.base_url, MODEL, connections=min(1000, 3 * count))
+    with isolated_environment() as (folder, env):
+        write_config(folder, running.base_url, MODEL, connections=min(1000, 3 * count))
         convener = Convener(folder, env)
 
-        async def one(n: int) -> None:
+        async def run_council(n: int) -> None:
             plan = await convener.plan([f"Which way should we go, for the {n}. time?"], protocol="collaborative")
             minutes = await convener.run(plan, lambda entry: None)
             assert minutes.status == "complete", minutes.reason
 
-        await asyncio.gather(*(one(n) for n in range(count)))
+        await asyncio.gather(*(run_council(n) for n in range(count)))
         await convener.close()
 
 
-def measured(work: Callable[[Endpoint, int], Awaitable[None]], running: Endpoint, count: int) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+def measure(work: Callable[[Endpoint, int], Awaitable[None]], running: Endpoint, count: int) -> tuple[float, float]:
+    """Return wall-clock and CPU seconds."""
 
     async def timed() -> tuple[float, float]:
         clock, processor = time.perf_counter(), time.process_time()
@@ -61,23 +61,23 @@ def measured(work: Callable[[Endpoint, int], Awaitable[None]], running: Endpoint
 
 
 def main() -> None:
-    given = arguments(__doc__ or "", runs=5, councils=100)
+    options = parse_arguments(__doc__ or "", runs=5, councils=100)
     rows, result, floor = [], {}, 0.0
     with endpoint() as running:
-        measured(councils, running, 1)  # imports
+        measure(councils, running, 1)  # imports
         taken: dict[str, list[tuple[float, float]]] = {"bare aiohttp": [], "one council": [], "councils": []}
-        for _ in range(given.runs):
-            taken["bare aiohttp"].append(measured(bare, running, given.councils))
-            taken["one council"].append(measured(councils, running, 1))
-            taken["councils"].append(measured(councils, running, given.councils))
+        for _ in range(options.runs):
+            taken["bare aiohttp"].append(measure(bare, running, options.councils))
+            taken["one council"].append(measure(councils, running, 1))
+            taken["councils"].append(measure(councils, running, options.councils))
     for name, pairs in taken.items():
-        count = 1 if name == "one council" else given.councils
+        count = 1 if name == "one council" else options.councils
         clock = Spread.of([count / seconds for seconds, _ in pairs])
         cpu = Spread.of([spent / count * 1000 for _, spent in pairs])
         floor = floor or cpu.median
         rows.append((f"{count} × {name}", clock.show(1), cpu.show(2), f"{cpu.median / floor:.1f}"))
         result[name] = {"at_once": count, "per_second": clock.as_json(), "cpu_ms": cpu.as_json(), "ratio": round(cpu.median / floor, 2)}  # fmt: skip
-    put(given, result, ("", "councils/s", "ms CPU a council", "over bare"), rows)
+    print_result(options, result, ("", "councils/s", "CPU ms per council", "ratio to bare"), rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a room of their own, medians with their range, one way to print."""
+"""Shared by the benchmarks: an isolated environment, medians with range, and output."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 
-def arguments(description: str, **numbers: int) -> argparse.Namespace:
-    """`--json`, and a flag for each number with its default."""
-    options = argparse.ArgumentParser(description=description)
-    options.add_argument("--json", action="store_true", help="print one object in place of the table")
+def parse_arguments(description: str, **numbers: int) -> argparse.Namespace:
+    """Parse `--json` and one integer flag per keyword."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     for name, default in numbers.items():
-        options.add_argument(f"--{name}", type=int, default=default, help=f"(default: {default})")
-    return options.parse_args()
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"(default: {default})")
+    return parser.parse_args()
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Several measurements of one thing."""
+    """Median and range of repeated measurements."""
 
     median: float
     low: float
@@ -43,21 +43,21 @@ class Spread:
 
 
 @contextmanager
-def room() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder and an environment in which nobody's keys, settings or runs are seen."""
+def isolated_environment() -> Iterator[tuple[Path, dict[str, str]]]:
+    """Yield a folder and an environment without keys, settings and runs of the user."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "work"
         folder.mkdir()
-        env = {name: value for name, value in os.environ.items() if not _personal(name)}
+        env = {name: value for name, value in os.environ.items() if not _is_personal(name)}
         yield folder, {**env, "COUNCIL_DATA": f"{place}/data", "XDG_CONFIG_HOME": f"{place}/config"}
 
 
-def _personal(name: str) -> bool:
+def _is_personal(name: str) -> bool:
     return name.startswith("COUNCIL_") or name.endswith("_API_KEY") or name == "OLLAMA_HOST"
 
 
-def provider(folder: Path, base_url: str, model: str, connections: int = 16) -> None:
-    """A council.toml that seats everyone at the endpoint."""
+def write_config(folder: Path, base_url: str, model: str, connections: int = 16) -> None:
+    """Write a council.toml that uses the endpoint for all seats."""
     seats = "".join(f'[seats.{name}]\nmodel = "sim:{model}"\n' for name in ("alpha", "beta", "gamma"))
     (folder / "council.toml").write_text(
         f'[providers.sim]\nwire = "openai"\nbase_url = "{base_url}"\nmax_connections = {connections}\n'
@@ -66,18 +66,20 @@ def provider(folder: Path, base_url: str, model: str, connections: int = 16) -> 
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     for row in (head, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def verdict(value: float, budget: float) -> str:
+def check_budget(value: float, budget: float) -> str:
     return "ok" if value <= budget else "over"
 
 
-def put(given: argparse.Namespace, result: dict[str, Any], head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if given.json:
+def print_result(
+    options: argparse.Namespace, result: dict[str, Any], head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    if options.json:
         print(json.dumps(result))
     else:
-        table(head, rows)
+        print_table(head, rows)

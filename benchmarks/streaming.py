@@ -1,8 +1,7 @@
-"""What a streamed event costs the client: CPU of this process alone, against an endpoint in another.
+"""CPU time of the client per streamed event, with the endpoint in another process.
 
-Four readers of the same stream, interleaved: bare aiohttp that parses every event and no more (the floor), the openai
-wire, the wire with the watch for answers that go round in circles, and a whole council with its ledger on disk, whose few
-dozen other steps are spread over its events.
+Four interleaved readers of the same stream: plain aiohttp that only parses the events (the baseline), the openai wire, the
+wire with loop detection, and a whole council with its ledger on disk, whose other steps are averaged over its events.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from collections.abc import Awaitable, Callable
 
 import aiohttp
 from endpoint import Endpoint, endpoint
-from measure import Spread, arguments, provider, put, room
+from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
 
-from council.calling.repeating import Repetition
-from council.convene import Convener
+from council.calling.answer_check import LoopDetector
 from council.members.wires.openai import OpenAIMember
+from council.runs.service import Convener
 from council.types import Ask
 
 ASK = Ask("draft/alpha", ({"role": "user", "content": "Which way should we go?"},))
-CALLS = 7  # a collaborative council's, so that each reader reads as much
+CALLS = 7  # as in a collaborative council, so that all readers read the same amount
 
 
 class Readers:
-    """Each reads CALLS answers of so many events and returns when all is read."""
+    """Each method reads CALLS answers completely."""
 
     def __init__(self, running: Endpoint, words: int) -> None:
         self.running, self.model = running, f"sim-0ms-{words}w"
@@ -46,16 +45,16 @@ class Readers:
             await member.send(member.prepare(ASK), lambda piece: None)
         await member.close()
 
-    async def watched(self) -> None:
+    async def wire_with_loop_detection(self) -> None:
         member = self._member()
         for _ in range(CALLS):
-            heard = Repetition()
-            await member.send(member.prepare(ASK), heard.hear)
+            repetition = LoopDetector()
+            await member.send(member.prepare(ASK), repetition.feed)
         await member.close()
 
     async def council(self) -> None:
-        with room() as (folder, env):
-            provider(folder, self.running.base_url, self.model)
+        with isolated_environment() as (folder, env):
+            write_config(folder, self.running.base_url, self.model)
             convener = Convener(folder, env)
             plan = await convener.plan(["Which way should we go?"], protocol="collaborative")
             minutes = await convener.run(plan, lambda entry: None)
@@ -76,21 +75,25 @@ def microseconds(read: Callable[[], Awaitable[None]], events: int) -> float:
 
 
 def main() -> None:
-    given = arguments(__doc__ or "", runs=9, words=2000)
-    names = ("bare aiohttp and json", "openai wire", "openai wire, watched for loops", "whole council, ledger")
+    options = parse_arguments(__doc__ or "", runs=9, words=2000)
+    names = ("bare aiohttp and json", "openai wire", "openai wire with loop detection", "whole council, ledger")
     taken: dict[str, list[float]] = {name: [] for name in names}
     with endpoint() as running:
-        readers = Readers(running, given.words)
-        for n in range(given.runs + 1):
-            for name, read in zip(taken, (readers.bare, readers.wire, readers.watched, readers.council), strict=True):
-                spent = microseconds(read, CALLS * given.words)
-                if n:  # the first round imports
+        readers = Readers(running, options.words)
+        for n in range(options.runs + 1):
+            for name, read in zip(
+                taken, (readers.bare, readers.wire, readers.wire_with_loop_detection, readers.council), strict=True
+            ):
+                spent = microseconds(read, CALLS * options.words)
+                if n:  # the first round includes imports
                     taken[name].append(spent)
     spreads = {name: Spread.of(values) for name, values in taken.items()}
     floor = spreads["bare aiohttp and json"].median
     rows = [(name, spread.show(1), f"{spread.median / floor:.2f}") for name, spread in spreads.items()]
     result = {name: {**spread.as_json(), "ratio": round(spread.median / floor, 3)} for name, spread in spreads.items()}
-    put(given, result, (f"{CALLS} answers of {given.words} events", "µs CPU an event", "over bare"), rows)
+    print_result(
+        options, result, (f"{CALLS} answers of {options.words} events", "CPU µs per event", "ratio to bare"), rows
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# What the scripts of a pipeline share. Sourced, never called.
+# Shared by the CI scripts. Source this file; do not run it.
 # shellcheck shell=sh disable=SC2034
 
 temp=${RUNNER_TEMP:-${TMPDIR:-/tmp}}
@@ -6,7 +6,7 @@ venv=${COUNCIL_VENV:-$temp/council-venv}
 PATH=$venv/bin:$PATH
 github=${GITHUB_ACTIONS:-false}
 
-# A line for people; on GitHub an annotation. Nothing in it can become another command there.
+# Print one line; on GitHub as an annotation, escaped so that it cannot inject workflow commands.
 complain() { annotate error "$1"; }
 notice() { annotate notice "$1"; }
 annotate() {

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Put the council command on the PATH of a pipeline. A council that is there already is used, unless a version is asked for.
-#   COUNCIL_VERSION   a version of the package; empty: the sources this file came with, else the newest
-#   COUNCIL_VENV      where it goes; an environment of its own, so that the system's Python stays as it is
+# Install the council command in a pipeline. An installed council is reused unless COUNCIL_VERSION is set.
+#   COUNCIL_VERSION   package version; empty: the sources of this file, else the newest release
+#   COUNCIL_VENV      folder of the virtual environment
 set -eu
 
 # shellcheck source=ci/common.sh
 . "$(dirname -- "$0")/common.sh"
 
 if [ -z "${COUNCIL_VERSION:-}" ] && command -v council >/dev/null 2>&1; then
-    echo "council is there already: $(command -v council)"
+    echo "council is already installed: $(command -v council)"
     exit 0
 fi
 
@@ -23,7 +23,7 @@ fi
 
 python=$(command -v python3 || command -v python || echo python3)
 if ! "$python" -m pip --version >/dev/null 2>&1; then
-    complain "there is no Python with pip, and council needs 3.11 or newer: set one up before this step"
+    complain "Python with pip not found: install Python 3.11 or newer before this step"
     exit 2
 fi
 "$python" -m venv --without-pip "$venv"

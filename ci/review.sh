@@ -1,34 +1,34 @@
 #!/bin/sh
-# Review what a branch changes, and tell the pipeline. The exit code is the council's own: 0 passed, 10 --fail-on was met, 3 a person
-# has to look, 5 stopped by the budget, 4 nobody can be called, 2 wrong usage, 1 nothing was said.
-#   COUNCIL_BASE       the revision to compare with; empty: the target of the pull request, else what was pushed over
+# Review the changes of a branch in CI. The exit code is that of council: 0 passed, 10 --fail-on was met, 3 a person
+# has to look, 5 stopped by the budget, 4 no model available, 2 wrong usage, 1 no answer.
+#   COUNCIL_BASE       the revision to compare with; empty: the target of the pull request, else the previous commit of the push
 #   COUNCIL_FAIL_ON    fail | warn | critical | significant | never                                             (fail)
-#   COUNCIL_MAX_COST   dollars this run may cost                              COUNCIL_PRESET   perspectives of the judges
-#   COUNCIL_ROSTER     who sits: NAME=MEMBER, separated by blanks             COUNCIL_ARGS     more flags, separated by blanks
-#   COUNCIL_OUT        where report.md and report.json go, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
-#   COUNCIL_HEAD_REPO, COUNCIL_REPO   where the changes come from and where they go; COUNCIL_ACTOR who asks; COUNCIL_BEFORE
-set -euf # -f: a blank separates, a star is a star
+#   COUNCIL_MAX_COST   cost limit in dollars                                  COUNCIL_PRESET   perspectives of the judges
+#   COUNCIL_ROSTER     seats: NAME=MEMBER, separated by blanks                COUNCIL_ARGS     more flags, separated by blanks
+#   COUNCIL_OUT        output folder for report.md, report.json, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
+#   COUNCIL_HEAD_REPO, COUNCIL_REPO   source and target repository; COUNCIL_ACTOR the user; COUNCIL_BEFORE the previous commit
+set -euf # -f: split at blanks, but do not expand globs
 
 # shellcheck source=ci/common.sh
 . "$(dirname -- "$0")/common.sh"
 
 out=${COUNCIL_OUT:-$temp/council}
 mkdir -p "$out"
-COUNCIL_DATA=$out/data # a store of its own: the one run in it is this one
+COUNCIL_DATA=$out/data # a separate store that contains only this run
 export COUNCIL_DATA
 rm -rf "$COUNCIL_DATA" "$out/report.md" "$out/report.json" "$out/report.sarif" "$out/report.xml" "$out/outputs" "$out/summary.md"
 
-# What the pipeline gets to know
+# Output
 
 output() { # NAME VALUE
     printf '%s=%s\n' "$1" "$2" >>"${GITHUB_OUTPUT:-$out/outputs}"
 }
 
-summary() { # of standard input; a pipeline takes a megabyte
+summary() { # from standard input; CI accepts one megabyte
     head -c 900000 >>"${GITHUB_STEP_SUMMARY:-$out/summary.md}"
 }
 
-end() { # EXIT VERDICT LINE: it did not come to a run
+end() { # EXIT VERDICT LINE: end without a run
     output verdict "$2"
     printf '## Council: %s\n\n%s\n' "$2" "$3" | summary
     exit "$1"
@@ -41,7 +41,7 @@ refuse() { # EXIT LINE
     end "$1" none "$2"
 }
 
-# What is compared
+# Base revision
 
 exists() { git rev-parse --quiet --verify --end-of-options "$1^{commit}" >/dev/null 2>&1; }
 
@@ -56,23 +56,23 @@ if [ -z "$base" ]; then
     base=HEAD~1
 fi
 if ! exists "$base"; then
-    refuse 2 "the revision \"$base\" is not in this checkout, so there is nothing to compare with: fetch the history (fetch-depth: 0), or name another base"
+    refuse 2 "the revision \"$base\" is not in this checkout: fetch the history (fetch-depth: 0), or choose another base"
 fi
 
-# Who can be called
+# Available models
 
-command -v council >/dev/null 2>&1 || refuse 2 "the command council is not here: run ci/install.sh first"
+command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
 models=$(council models 2>"$out/progress") || refuse "$?" "$(last_line)"
 if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$'; then
-    nobody="no member can be called: no key and no endpoint is here"
+    unavailable="no model is available: no key and no endpoint is configured"
     if [ -n "${COUNCIL_HEAD_REPO:-}" ] && [ "${COUNCIL_HEAD_REPO:-}" != "${COUNCIL_REPO:-}" ] || [ "${COUNCIL_ACTOR:-}" = 'dependabot[bot]' ]; then
-        notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $nobody"
-        end 0 skipped "Nothing was reviewed: changes from a fork get no secrets, and $nobody. This is no PASS."
+        notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $unavailable"
+        end 0 skipped "Nothing was reviewed: changes from a fork get no secrets, and $unavailable. This is not a PASS."
     fi
-    refuse 4 "$nobody; give one in the environment, such as ANTHROPIC_API_KEY, or an endpoint in council.toml"
+    refuse 4 "$unavailable; set a key such as ANTHROPIC_API_KEY, or an endpoint in council.toml"
 fi
 
-# The review
+# Review
 
 set -- validate --base "$base" --fail-on "${COUNCIL_FAIL_ON:-fail}" --no-input --no-color
 if [ -n "${COUNCIL_MAX_COST:-}" ]; then set -- "$@" --max-cost "$COUNCIL_MAX_COST"; fi
@@ -82,7 +82,7 @@ for flag in ${COUNCIL_ARGS:-}; do set -- "$@" "$flag"; done
 form=md
 if [ "$github" = true ]; then form=github; fi
 
-# Progress repeats words of strangers, which must not be read as commands of a workflow.
+# Progress contains untrusted text, which must not be parsed as workflow commands.
 token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 if [ "$github" = true ]; then echo "::stop-commands::$token"; fi
 {
@@ -113,7 +113,7 @@ else
 fi
 gated=0
 gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}") || gated=$?
-if [ "$code" = 0 ]; then code=$gated; fi # a gate asks for more than a run does: two judges that answered
+if [ "$code" = 0 ]; then code=$gated; fi # the gate is stricter than the run: it needs answers from two judges
 
 output verdict "$verdict"
 output run "$run"

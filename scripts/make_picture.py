@@ -1,7 +1,7 @@
-"""The picture of the README: a real run of four judges on a cast of its own, seen in the page by a real browser.
+"""Generate the README picture: a real run of four scripted judges, shown by a real browser.
 
-`python scripts/make_picture.py` writes docs/council.png. What the judges say stands in picture.toml; they are served by an
-endpoint on this machine, so that nothing leaves it and nothing is paid.
+`python scripts/make_picture.py` writes docs/council.png. The judges' answers are in picture.toml and served by a local
+endpoint, so there are no external requests and no cost.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from typing import Any
 
 from aiohttp import web
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.events import Entry
-from council.minutes import Minutes
-from council.render.html import html
+from council.render.html import render_html
+from council.runs.service import Convener
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"
 CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
 ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
 SIZE = (1220, 1400)
-SILENCE = 0.8  # seconds before the first word
+FIRST_TOKEN_DELAY_S = 0.8  # seconds before the first token
 BACKOFF = 0.2
-PIECE = 24  # characters that are sent at once
+PIECE_CHARS = 24  # characters per event
 NOTES = {"revised_from": None, "steel_man": "", "challenges": [], "acknowledgments": []}
 Json = dict[str, Any]
 
 
-# The endpoint
+# Endpoint
 
 
 @asynccontextmanager
 async def endpoint() -> AsyncIterator[str]:
-    """Chat completions for the cast, streamed at each judge's own pace."""
+    """Serve chat completions of the judges, streamed at each judge's speed."""
     asked: Counter[str] = Counter()
 
     async def complete(request: web.Request) -> web.StreamResponse:
@@ -53,7 +53,7 @@ async def endpoint() -> AsyncIterator[str]:
             asked[seat] += 1
             status = troubles[min(asked[seat], len(troubles)) - 1]
             return web.json_response({"error": {"message": "busy, come back later"}}, status=status)
-        return await streamed(request, seat, body)
+        return await stream_reply(request, seat, body)
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", complete)
@@ -67,14 +67,14 @@ async def endpoint() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def streamed(request: web.Request, seat: str, body: Json) -> web.StreamResponse:
-    text = said(seat, ROUNDS[body["response_format"]["json_schema"]["name"]])
+async def stream_reply(request: web.Request, seat: str, body: Json) -> web.StreamResponse:
+    text = make_reply(seat, ROUNDS[body["response_format"]["json_schema"]["name"]])
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    await asyncio.sleep(SILENCE)
-    for start in range(0, len(text), PIECE):
-        await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE]}}]})
-        await asyncio.sleep(PIECE / CAST["judges"][seat]["speed"])
+    await asyncio.sleep(FIRST_TOKEN_DELAY_S)
+    for start in range(0, len(text), PIECE_CHARS):
+        await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE_CHARS]}}]})
+        await asyncio.sleep(PIECE_CHARS / CAST["judges"][seat]["speed"])
     usage = {"prompt_tokens": len(json.dumps(body)) // 4, "completion_tokens": len(text) // 4}
     await send(response, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
     await response.write(b"data: [DONE]\n\n")
@@ -85,8 +85,8 @@ async def send(response: web.StreamResponse, value: Json) -> None:
     await response.write(f"data: {json.dumps(value)}\n\n".encode())
 
 
-def said(seat: str, phase: str) -> str:
-    """A judge's reply; the second round keeps the findings of the first unless it has its own."""
+def make_reply(seat: str, phase: str) -> str:
+    """Return a judge's reply. The second round keeps the findings of the first unless it has new ones."""
     line = {**CAST[phase][seat], "schema_version": 2}
     findings = line.get("findings") or CAST["r1"][seat]["findings"]
     line["findings"] = [{"recommendation": one["fix"], **one} for one in findings]
@@ -95,11 +95,11 @@ def said(seat: str, phase: str) -> str:
     return json.dumps(line)
 
 
-# The run
+# Run
 
 
-def settle_in(folder: Path, base_url: str) -> None:
-    """The folder that is judged, with its configuration."""
+def write_project(folder: Path, base_url: str) -> None:
+    """Write the reviewed project and its configuration."""
     for name, text in CAST["files"].items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,27 +116,27 @@ def settle_in(folder: Path, base_url: str) -> None:
     (folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
-async def convened(folder: Path) -> list[Entry]:
-    """The run from its first event to its last."""
-    heard: list[Entry] = []
+async def run_council(folder: Path) -> list[Entry]:
+    """Run the council and return all events."""
+    entries: list[Entry] = []
     async with endpoint() as base_url:
-        settle_in(folder, base_url)
+        write_project(folder, base_url)
         convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")})
         lenses = [seat.removeprefix("judge-") for seat in CAST["judges"]]
         options = {"debate": True, "count": len(lenses), "perspectives": lenses}
         try:
             plan = await convener.plan(["validate", CAST["target"]], options)
-            await convener.run(plan, heard.append)
+            await convener.run(plan, entries.append)
         finally:
             await convener.close()
-    return heard
+    return entries
 
 
-# The picture
+# Picture
 
 
-def pictured(run: Path, target: Path, width: int, height: int) -> None:
-    """The exported run as a browser shows it when it is over, from its answer down to its columns."""
+def take_picture(run: Path, target: Path, width: int, height: int) -> None:
+    """Take a screenshot of the exported run in a browser."""
     from playwright.sync_api import sync_playwright
 
     path = next(found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name)))
@@ -151,16 +151,16 @@ def pictured(run: Path, target: Path, width: int, height: int) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--output", type=Path, default=TARGET)
-    options.add_argument("--html", type=Path, help="keep the exported run here as well")
-    given = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=TARGET)
+    parser.add_argument("--html", type=Path, help="also write the exported run to this file")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        entries = asyncio.run(convened(Path(place)))
-        run = (given.html or Path(place) / "run.html").resolve()
-        run.write_text(html(Minutes.fold(entries), entries), encoding="utf-8")
-        pictured(run, given.output, *SIZE)
-    print(f"{given.output}: {given.output.stat().st_size:,} bytes")
+        entries = asyncio.run(run_council(Path(place)))
+        run = (options.html or Path(place) / "run.html").resolve()
+        run.write_text(render_html(Minutes.fold(entries), entries), encoding="utf-8")
+        take_picture(run, options.output, *SIZE)
+    print(f"{options.output}: {options.output.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An event loop whose clock a test can put forward: nobody has to wait for a timeout, and nothing runs early by chance."""
+"""Event loop with a clock that tests can advance, so that timeouts need no waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """Real time, and what was skipped of it. Sockets and threads go on as ever."""
+    """Real time plus the skipped time. Sockets and threads work as usual."""
 
     skipped = 0.0
 
@@ -14,20 +14,20 @@ class Clock(asyncio.SelectorEventLoop):
         return super().time() + self.skipped
 
     def skip(self, seconds: float) -> None:
-        """As if so much time had passed at once."""
+        """Advance the clock."""
         self.skipped += seconds
 
 
 def skip(seconds: float) -> None:
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, Clock), "ask for the fixture `anyio_backend` of a test with a clock"
+    assert isinstance(loop, Clock), "override the fixture `anyio_backend` with CLOCKED"
     loop.skip(seconds)
 
 
 async def settle(turns: int = 50) -> None:
-    """Let everything happen that needs no time and no other thread."""
+    """Run all callbacks that need no time and no other thread."""
     for _ in range(turns):
         await asyncio.sleep(0)
 
 
-CLOCKED = ("asyncio", {"loop_factory": Clock})  # what the fixture `anyio_backend` returns
+CLOCKED = ("asyncio", {"loop_factory": Clock})  # return value for the fixture `anyio_backend`

@@ -1,4 +1,4 @@
-"""What every test stands on: an environment of its own, and the fake provider."""
+"""Fixtures for all tests: an isolated environment and the fake provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key, no configuration and no folder of the person who runs the tests; only the model's weights are shared."""
+    """Hide the keys, configuration and folders of the user; only the model weights are shared."""
     for name in list(os.environ):
         ours = name.startswith("COUNCIL_") and name not in KEPT
         if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR"):

@@ -1,4 +1,4 @@
-"""An endpoint on a real socket that speaks all three wires: scripted, logged, with a bill of its own.
+"""Fake model endpoint on a real socket, for all three wires: scripted, with a log and a bill.
 
     with FakeProvider() as provider:
         provider.script("m1", Reply(status=500), Reply(cut=40))    # the first two calls of m1; then the default answer
@@ -8,7 +8,7 @@
         …; gate.wait(); …; gate.release()
         provider.log, provider.waves(), provider.bill, provider.base("anthropic")
 
-As a process of its own: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
+As a separate process: `python -m tests.fake_provider --port 0 --delay 0.3`; GET /log returns the log as JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["FakeProvider", "Gate", "Reply", "Seen"]
 
 
 class Gate:
-    """Holds the requests that match it until it is released."""
+    """Holds matching requests open until it is released."""
 
     def __init__(self, provider: FakeProvider, matches: Callable[[Seen], bool]) -> None:
         self.matches = matches
@@ -61,25 +61,25 @@ class Gate:
 
 
 class FakeProvider:
-    """The endpoint. Runs in a thread with a loop of its own; everything public may be called from any thread."""
+    """The endpoint. Runs in a thread with its event loop; public methods are thread-safe."""
 
     def __init__(self, *, delay: float = 0.0, port: int = 0, models: tuple[str, ...] = ("m1", "m2", "m3")) -> None:
         self.delay = delay
         self.port = port
         self.models = models
-        self.booleans: bool | dict[str, bool] = False  # what a schema's booleans become, by property name or all
-        self.values: Json = {}  # what a schema's properties become, by name: a value, or a callable of Seen
-        self.answer: Callable[[Seen], Reply | None] | None = None  # None from it: the script, then the default
+        self.booleans: bool | dict[str, bool] = False  # values of a schema's booleans: for all, or by property name
+        self.values: Json = {}  # values of a schema's properties by name: a value, or a callable of Seen
+        self.answer: Callable[[Seen], Reply | None] | None = None  # if it returns None: the script, then the default
         self._scripts: dict[str, list[Reply]] = {}
         self._always: dict[str, Reply] = {}
-        self._kept: set[tuple[str, str]] = set()  # prefixes by model, as a vendor's cache has them
+        self._kept: set[tuple[str, str]] = set()  # (model, prefix) in the vendor's cache
         self._gates: list[Gate] = []
         self._log: list[Seen] = []
         self._lock = threading.Lock()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    # What a test says and asks
+    # Interface for tests
 
     @property
     def address(self) -> str:
@@ -102,18 +102,18 @@ class FakeProvider:
 
     @property
     def bill(self) -> Json:
-        """What the provider would charge for: calls and tokens."""
+        """Return the billed calls and tokens."""
         return self.bill_of()
 
     def bill_of(self, wire: str | None = None) -> Json:
-        """The same for the calls over one wire; what was read from a cache or written to one only where there was any."""
+        """Return the bill of one wire. Cache reads and writes are included only if there are any."""
         tokens = [seen.tokens for seen in self.log if wire in (None, seen.wire)]
-        paid = [told for told in tokens if told["out"] or told["in"]]
-        sums = {name: sum(told.get(name, 0) for told in paid) for name in ("in", "out", "cached", "written")}
+        paid = [counts for counts in tokens if counts["out"] or counts["in"]]
+        sums = {name: sum(counts.get(name, 0) for counts in paid) for name in ("in", "out", "cached", "written")}
         return {"calls": len(paid)} | {name: sums[name] for name in sums if name in ("in", "out") or sums[name]}
 
     def waves(self) -> list[list[Seen]]:
-        """Requests in groups: one that arrives after the end of all earlier ones starts a new group."""
+        """Group the requests: one that arrives after all earlier ones ended starts a new group."""
         waves: list[list[Seen]] = []
         end = -1.0
         for seen in sorted(self.log, key=lambda seen: seen.arrived):
@@ -124,7 +124,7 @@ class FakeProvider:
         return waves
 
     def script(self, model: str, *replies: Reply) -> None:
-        """How the next calls of a model are answered, in turn. `*` stands for a model without a script."""
+        """Script the next replies of a model, in turn. `*` matches models without a script."""
         with self._lock:
             self._scripts.setdefault(model, []).extend(replies)
 
@@ -135,7 +135,7 @@ class FakeProvider:
     def hold(
         self, when: Callable[[Seen], bool] | None = None, *, nth: int | None = None, model: str | None = None
     ) -> Gate:
-        """Keep matching requests open: the nth in all, or the nth of a model, or what `when` says."""
+        """Hold matching requests open: the nth of all, the nth of a model, or those that `when` selects."""
 
         def matches(seen: Seen) -> bool:
             number = seen.nth if model else seen.n
@@ -147,7 +147,7 @@ class FakeProvider:
         return gate
 
     def forget(self) -> None:
-        """An empty log and no scripts, gates or faults."""
+        """Clear the log, scripts, gates and faults."""
         with self._lock:
             self._log, self._scripts, self._always, gates, self._gates = [], {}, {}, self._gates, []
             self._kept = set()
@@ -179,7 +179,7 @@ class FakeProvider:
         app.router.add_post("/v1beta/models/{called}", self._complete)
         app.router.add_get("/v1beta/models", self._list)
         app.router.add_get("/log", self._show_log)
-        # A handler outlives its client, as a provider's does: what was asked for is paid for.
+        # A handler outlives its client, as with real providers: the request is billed.
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=False, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
@@ -213,7 +213,7 @@ class FakeProvider:
         try:
             return await self._respond(request, DIALECTS[seen.wire], seen, reply)
         except ConnectionError:
-            return web.Response()  # the client has gone; nobody reads this
+            return web.Response()  # the client has disconnected
         finally:
             seen.ended = seen.ended or time.monotonic()
 
@@ -228,7 +228,7 @@ class FakeProvider:
         return seen
 
     def _counted(self, seen: Seen, reply: Reply) -> Json:
-        """Four characters a token. A marked prefix is written to the cache once, and read from it after that."""
+        """Count four characters per token. A marked prefix is written to the cache once and then read from it."""
         thoughts = len(reply.thinks) // 4
         tokens = {"in": len(seen.prompt) // 4 + 1, "out": len(said_by(self._typed, seen, reply)) // 4 + 1 + thoughts}
         if prefix := kept_prefix(seen.body) if seen.wire == "anthropic" else "":
@@ -248,7 +248,7 @@ class FakeProvider:
             return script.pop(0) if script else self._always.get(model)
 
     def _typed(self, name: str, schema: Json, seen: Seen) -> Any:
-        """What a test wants in the place of a property; None leaves it to the schema."""
+        """Return the value a test sets for a property, or None to use the schema."""
         wanted = self.values.get(name)
         if wanted is None and schema.get("type") == "boolean":
             wanted = self.booleans.get(name, False) if isinstance(self.booleans, dict) else self.booleans
@@ -280,7 +280,7 @@ def wire_of(request: web.Request) -> str:
 
 
 def main() -> None:
-    """Serve until interrupted; the address is the first line."""
+    """Serve until interrupted. Print the address as the first line."""
     options = argparse.ArgumentParser(description="A fake chat-completions endpoint.")
     options.add_argument("--port", type=int, default=0)
     options.add_argument("--delay", type=float, default=0.0)

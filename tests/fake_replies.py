@@ -1,4 +1,4 @@
-"""What the fake provider says, under the names that older tests know."""
+"""Replies of the fake provider, re-exported for older tests."""
 
 from __future__ import annotations
 

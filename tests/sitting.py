@@ -1,4 +1,4 @@
-"""A council over a real store, for tests: scripted members, prompts of its own, and `again` as another process would."""
+"""Test council on a real store: scripted members, custom prompts, and `again` to resume as another process."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from council import events as ev
-from council.calling.loop import Caller
-from council.council import Council, Effect
-from council.ledger import Ledger
-from council.members.base import Hear, Member
+from council.calling.retry import Caller
+from council.engine.council import Council, Effect
+from council.engine.ledger import Ledger
+from council.engine.prompting import Prompts
+from council.members.base import Member, OnDelta
 from council.members.scripted import Scripted
-from council.prompting import Prompts
-from council.record import Record
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Question, Roster, Seat
 
@@ -32,13 +32,13 @@ ROSTER = Roster((ALPHA, BETA, GAMMA), CHAIR)
 
 
 class Double(Scripted):
-    """A member on the real seam that answers by a function of the step's key."""
+    """Scripted member that answers by a function of the step's key."""
 
     def __init__(self, name: str, answer: Callable[[str], Any]) -> None:
         super().__init__(name, {})
         self.answer = answer
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, hear: OnDelta) -> Answer:
         key = str(json.loads(body)["key"])
         self.calls.append({"key": key, "body": body})
         answer = self.answer(key)
@@ -50,7 +50,7 @@ class Double(Scripted):
 
 
 class Sitting:
-    """One process at work on one run."""
+    """One process working on one run."""
 
     def __init__(
         self, store: SqliteStore, record: Record, folder: Path, members: Mapping[str, Member], *,
@@ -68,13 +68,13 @@ class Sitting:
 
     @property
     def events(self) -> list[ev.Event]:
-        return [entry.event for entry in self.heard if not isinstance(entry.event, ev.PASSING)]
+        return [entry.event for entry in self.heard if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
 
     def told(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def again(self, members: Mapping[str, Member] | None = None, **how: Any) -> Sitting:
-        """The same run, taken up from what the store holds."""
+        """Return the same run, resumed from the store."""
         return Sitting(self.store, await self.store.load(self.record.run), self.folder, members or self.members, **how)
 
 
@@ -82,7 +82,7 @@ async def sit(
     store: SqliteStore, folder: Path, members: Mapping[str, Member] | Member | None = None, *, run: str = "r2345",
     seed: str = "seed", prompts: Mapping[str, str] | None = None, **how: Any,
 ) -> Sitting:  # fmt: skip
-    """Open a run. Without prompts of its own it has `t/say`."""
+    """Open a run. The prompt `t/say` always exists."""
     for name, text in {"t/say": SAY, **(prompts or {})}.items():
         path = folder / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ async def sit(
     record = Record(run, "a run", str(folder), 1.0, seed, {})
     sitting = Sitting(store, record, folder, members, **how)
     row = ("run", (record.name, record.folder, record.created, record.seed, "{}"))
-    await sitting.ledger.tell_safely(ev.Convened(run, record.name, {}, record.folder), row)
+    await sitting.ledger.emit_durably(ev.Convened(run, record.name, {}, record.folder), row)
     return sitting
 
 

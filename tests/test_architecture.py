@@ -1,4 +1,4 @@
-"""The house, held over the import graph: who may know whom. Imports inside functions count like those above them."""
+"""Import rules between the packages. Imports inside functions count too."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import pytest
 import council
 
 PACKAGE = Path(council.__file__).parent
-LONGEST = 500  # lines
+MAX_LINES = 500  # lines
 
-GROUND = {"types", "errors", "settings", "foreign", "proxies", "money"}
-LEAVES = GROUND | {"events", "record"}
-# A room, and the rooms it may know besides itself. The order is the ladder's.
-MAY_KNOW: dict[str, set[str]] = {
+BASE = {"types", "errors", "settings", "foreign", "proxies", "money"}
+LEAVES = BASE | {"events", "record"}
+# Each package, and the packages it may import besides itself.
+MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
     "money": {"types"},
     "foreign": {"types"},
     "proxies": set(),
     "settings": {"errors", "types"},
-    "replies": GROUND,
-    "events": GROUND,
-    "record": GROUND | {"events"},
+    "replies": BASE,
+    "events": BASE,
+    "record": BASE | {"events"},
     "rules": LEAVES | {"replies"},
     "ledger": LEAVES,
     "minutes": LEAVES,
     "prompting": LEAVES,
     "filing": LEAVES,
-    "intent": GROUND | {"rules"},
+    "intent": BASE | {"rules"},
     "council": LEAVES | {"replies", "rules", "ledger", "minutes", "prompting"},
     "protocols": LEAVES | {"replies", "rules", "council"},
     "members": LEAVES,
@@ -45,7 +45,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "packet": LEAVES | {"filing", "rules"},
     "render": {"events", "minutes", "types", "money"},
     "audit": LEAVES | {"minutes"},
-    "panel": GROUND | {"rules", "protocols", "search"},
+    "panel": BASE | {"rules", "protocols", "search"},
     "estimate": LEAVES | {"calling", "members"},
     "planning": LEAVES | {
         "estimate", "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
@@ -54,10 +54,10 @@ MAY_KNOW: dict[str, set[str]] = {
         "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",
         "calling", "store", "render", "audit", "planning", "packet", "panel", "search",
     },
-    "doctor": GROUND | {"rules", "convene", "members"},
+    "doctor": BASE | {"rules", "convene", "members"},
     "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},
 }  # fmt: skip
-ONE_ROOM = {
+SAME_PACKAGE = {
     "waiting": "council",
     "endings": "convene",
     "settings_files": "settings",
@@ -70,7 +70,7 @@ ONE_ROOM = {
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module by its dotted name; the package itself is left out: it only lists names."""
+    """Return every module by its dotted name, except the top-level package."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -79,7 +79,7 @@ def modules() -> dict[str, Path]:
 
 
 def imports(name: str) -> set[str]:
-    """The modules of ours that a module imports, wherever in its text."""
+    """Return the modules of the project that a module imports, at any level."""
     tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
     return {found for node in ast.walk(tree) for found in imported(node) if found in modules()} - {name}
 
@@ -88,32 +88,32 @@ def imported(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        assert not node.level, "imports are written out in full"
+        assert not node.level, "use absolute imports"
         yield str(node.module)
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room(name: str) -> str:
+def package(name: str) -> str:
     first = name.split(".")[1]
-    return ONE_ROOM.get(first, first)
+    return SAME_PACKAGE.get(first, first)
 
 
 @pytest.mark.behaviour("house-ladder")
 @pytest.mark.parametrize("name", modules())
-def test_a_module_knows_only_the_rooms_below_its_own(name: str) -> None:
-    assert room(name) in MAY_KNOW, f"{name} stands in no room of the house: give it a line in MAY_KNOW"
-    strangers = {found for found in imports(name) if room(found) not in MAY_KNOW[room(name)] | {room(name)}}
-    assert not strangers
+def test_a_module_imports_only_allowed_packages(name: str) -> None:
+    assert package(name) in MAY_IMPORT, f"{name} is in an unknown package: add it to MAY_IMPORT"
+    forbidden = {found for found in imports(name) if package(found) not in MAY_IMPORT[package(name)] | {package(name)}}
+    assert not forbidden
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_the_table_itself_is_a_ladder() -> None:
-    order = list(TopologicalSorter(MAY_KNOW).static_order())  # raises on a circle
-    assert set(order) == set(MAY_KNOW)
+def test_the_import_rules_have_no_cycle() -> None:
+    order = list(TopologicalSorter(MAY_IMPORT).static_order())  # raises on a cycle
+    assert set(order) == set(MAY_IMPORT)
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_no_module_imports_itself_by_way_of_others() -> None:
+def test_modules_have_no_import_cycle() -> None:
     above = {name: {found for found in imports(name) if not found.startswith(f"{name}.")} for name in modules()}
     packages = {name for name, path in modules().items() if path.name == "__init__.py"}
     graph = {
@@ -124,42 +124,46 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_calling_knows_the_seam_of_a_member_and_no_member() -> None:
+def test_calling_imports_only_the_member_interface() -> None:
     known = {
-        found for name in modules() if room(name) == "calling" for found in imports(name) if room(found) == "members"
+        found
+        for name in modules()
+        if package(name) == "calling"
+        for found in imports(name)
+        if package(found) == "members"
     }
     assert known <= {"council.members", "council.members.base"}
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_planning_knows_a_stand_in_and_no_member_that_costs() -> None:
-    known = {found for found in imports("council.planning") if room(found) == "members"}
+def test_planning_imports_no_member_but_the_scripted_one() -> None:
+    known = {found for found in imports("council.planning") if package(found) == "members"}
     assert known <= {"council.members", "council.members.base", "council.members.scripted"}
 
 
-def test_members_of_one_kind_do_not_know_those_of_another() -> None:
+def test_member_kinds_do_not_import_each_other() -> None:
     def kind(name: str) -> str:
         return name.removeprefix("council.members.").split(".")[0].split("_")[0]
 
-    shared = {"base", "wires", "weights", "council"}  # the local member speaks over a wire of its own
+    shared = {"base", "wires", "weights", "council"}  # the local member uses a wire
     for name in modules():
-        if room(name) == "members" and kind(name) not in {"registry", "council"}:
-            strange = {kind(found) for found in imports(name) if room(found) == "members"} - shared - {kind(name)}
-            assert not strange, name
+        if package(name) == "members" and kind(name) not in {"registry", "council"}:
+            unexpected = {kind(found) for found in imports(name) if package(found) == "members"} - shared - {kind(name)}
+            assert not unexpected, name
 
 
 @pytest.mark.parametrize("name", modules())
-def test_a_module_can_be_read_in_one_sitting(name: str) -> None:
-    assert len(modules()[name].read_text(encoding="utf-8").splitlines()) <= LONGEST
+def test_a_module_is_not_too_long(name: str) -> None:
+    assert len(modules()[name].read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
 @pytest.mark.parametrize("name", [name for name, path in modules().items() if path.name != "__init__.py"])
-def test_a_module_says_in_a_sentence_what_it_is(name: str) -> None:
+def test_a_module_has_a_docstring(name: str) -> None:
     assert ast.get_docstring(ast.parse(modules()[name].read_text(encoding="utf-8")))
 
 
 @pytest.mark.behaviour("issue-2-lazy-import")
-def test_the_commands_first_words_need_neither_pydantic_nor_aiohttp_nor_rich() -> None:
+def test_the_command_line_starts_without_heavy_imports() -> None:
     code = "import sys; import council.doors.cli; print([m for m in ('pydantic', 'aiohttp', 'jinja2', 'rich') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""The invariants of a record, each broken once."""
+"""Consistency checks of a record: each is violated once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
-from council.audit import audit
-from council.convene import Convener
 from council.events import Entry
 from council.members.scripted import Scripted
-from council.record import Attempt, Record
+from council.runs.audit import audit_record
+from council.runs.service import Convener
+from council.store.interface import Attempt, Record
 from council.types import Outcome
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
 Damage = Callable[[Record], object]
 
 
-async def a_record(script: dict[str, object] | None = None) -> Record:
+async def make_record(script: dict[str, object] | None = None) -> Record:
     convener = Convener(Path.cwd(), flags={"seats": SEATS}, members=[Scripted(script=script or {})])
     try:
         minutes = await convener.run(await convener.plan(["Tabs or spaces?"], protocol="triad"), lambda entry: None)
@@ -32,23 +32,23 @@ async def a_record(script: dict[str, object] | None = None) -> Record:
 
 def problems(record: Record) -> list[str]:
     kept = record.report
-    return audit(record, lambda entries: kept)
+    return audit_record(record, lambda entries: kept)
 
 
-def without(record: Record, tag: str, nth: int = 0) -> None:
-    """Take one event out and close the gap, so that only its absence shows."""
+def remove_event(record: Record, tag: str, nth: int = 0) -> None:
+    """Remove one event and renumber the rest, so that no gap is reported."""
     found = [entry for entry in record.entries if entry.event.type == tag][nth]
     left = [entry for entry in record.entries if entry is not found]
     record.entries[:] = [Entry(n, entry.at, entry.event) for n, entry in enumerate(left, 1)]
 
 
-def told_again(record: Record, tag: str) -> None:
+def duplicate_event(record: Record, tag: str) -> None:
     (end,) = record.entries[-1:]
     event = next(entry.event for entry in record.entries if entry.event.type == tag)
     record.entries[-1:] = [Entry(end.seq, end.at, event), Entry(end.seq + 1, end.at, end.event)]
 
 
-def unanswered(record: Record) -> None:
+def remove_answer(record: Record) -> None:
     record.attempts["draft/beta"][0].result = {"fault": "net"}
 
 
@@ -59,11 +59,11 @@ def set_status(record: Record, status: str) -> None:
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a gap": (lambda r: r.entries.pop(3), "the events have a gap: number 4 is missing"),
     "a result without a step": (lambda r: r.results.update(stray=Outcome("ok")), 'the result "stray" has no step'),
-    "a statement told twice": (lambda r: told_again(r, "statement"), 'the result "draft/alpha" is told of 2 times, not once'),
-    "a result never told": (lambda r: without(r, "statement", 3), 'the result "merge/chair" is told of 0 times, not once'),
-    "a result without an answer": (unanswered, 'the result "draft/beta" has no intent with an answer'),
+    "a duplicate statement": (lambda r: duplicate_event(r, "statement"), 'the result "draft/alpha" has 2 events, not 1'),
+    "a result without a statement": (lambda r: remove_event(r, "statement", 3), 'the result "merge/chair" has 0 events, not 1'),
+    "a result without an answer": (remove_answer, 'the result "draft/beta" has no attempt with an answer'),
     "a result without an intent": (
-        lambda r: r.attempts.pop("draft/beta"), 'the result "draft/beta" has no intent with an answer'
+        lambda r: r.attempts.pop("draft/beta"), 'the result "draft/beta" has no attempt with an answer'
     ),
     "a statement without a result": (lambda r: r.results.pop("draft/beta"), 'the statement "draft/beta" has no result'),
     "attempts with a gap": (
@@ -72,25 +72,25 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "asked after it was answered": (
         lambda r: r.attempts["draft/beta"].append(Attempt(2, "m", b"")),
-        '"draft/beta" was asked again after its result was kept',
+        '"draft/beta" was asked again after its result was stored',
     ),
     "attempts of no step": (
         lambda r: r.attempts.update(stray=[Attempt(1, "m", b"")]), 'the attempts of "stray" belong to no step'
     ),
     "asked after the phase had ended": (
-        lambda r: told_again(r, "asked"), '"draft/alpha" was asked after its phase had ended'
+        lambda r: duplicate_event(r, "asked"), '"draft/alpha" was asked after its phase had ended'
     ),
-    "a phase's end that was only told": (
-        lambda r: r.phases.pop("draft"), 'the end of the phase "draft" is told of or kept, but not both'
+    "a phase end without a row": (
+        lambda r: r.phases.pop("draft"), 'the end of the phase "draft" has an event or a row, but not both'
     ),
-    "a phase's end that was only kept": (
-        lambda r: without(r, "phase_ended"), 'the end of the phase "draft" is told of or kept, but not both'
+    "a phase end without an event": (
+        lambda r: remove_event(r, "phase_ended"), 'the end of the phase "draft" has an event or a row, but not both'
     ),
     "a status without an end": (
-        lambda r: without(r, "closed"), "the run is called complete, but its last event is not its end"
+        lambda r: remove_event(r, "closed"), 'the run has the status "complete", but its last event is not "closed"'
     ),
     "another status than its end": (
-        lambda r: set_status(r, "failed"), "the run is called failed, but its end says complete"
+        lambda r: set_status(r, "failed"), 'the run has the status "failed", but its closed event says "complete"'
     ),
 }  # fmt: skip
 
@@ -98,8 +98,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 @pytest.mark.anyio
 @pytest.mark.behaviour("40-fsck-invariants")
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_each_invariant_is_held(damage: str) -> None:
-    record = await a_record()
+async def test_each_damage_is_reported(damage: str) -> None:
+    record = await make_record()
     assert problems(record) == []
     do, told = DAMAGES[damage]
     do(record)
@@ -108,24 +108,24 @@ async def test_each_invariant_is_held(damage: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("40-fsck-invariants", "40-report-same-bytes")
-async def test_a_report_that_is_not_what_the_ledger_says_is_found() -> None:
-    record = await a_record()
-    assert audit(record, lambda entries: "another") == [
-        "the report rebuilt from the ledger is not the one that was kept"
+async def test_report_that_differs_from_the_ledger_is_reported() -> None:
+    record = await make_record()
+    assert audit_record(record, lambda entries: "another") == [
+        "the report rebuilt from the ledger differs from the stored one"
     ]
 
 
 @pytest.mark.anyio
-async def test_absences_retries_and_repairs_are_in_order() -> None:
+async def test_run_with_absences_retries_and_repairs_is_consistent() -> None:
     script = {"draft/beta": {"fail": "server"}, "draft/gamma": {"fail": "net", "times": 2}}
-    record = await a_record(script)
+    record = await make_record(script)
     assert problems(record) == []
     assert len(record.attempts["draft/gamma"]) == 3
 
 
 @pytest.mark.anyio
-async def test_a_run_that_is_still_at_work_is_in_order() -> None:
-    record = await a_record()
+async def test_running_run_is_consistent() -> None:
+    record = await make_record()
     record.entries.pop()
     assert problems(replace(record, status="running")) == []
     assert problems(Record("r", "", "", 0.0, "", {})) == []
@@ -133,7 +133,7 @@ async def test_a_run_that_is_still_at_work_is_in_order() -> None:
 
 @pytest.mark.anyio
 async def test_an_audit_changes_nothing() -> None:
-    record = await a_record()
+    record = await make_record()
     before = (list(record.entries), dict(record.results), dict(record.phases))
     problems(record)
     assert (record.entries, record.results, record.phases) == before

@@ -1,4 +1,4 @@
-"""Every behaviour that is demanded has a test, and every id a test carries is demanded."""
+"""Every required behaviour has a test, and every id in a test is in behaviours.toml."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def rows() -> list[dict[str, str]]:
 
 
 def marks(path: Path) -> Iterator[tuple[str, int]]:
-    """The ids of every `pytest.mark.behaviour(…)` in a file: on a test, a class, a parameter or the whole module."""
+    """Yield the ids of every `pytest.mark.behaviour(…)` in a file, with line numbers."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "behaviour":
             assert node.args, f"{path.name}:{node.lineno}: a behaviour mark without an id"
             for argument in node.args:
                 written = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-                assert written, f"{path.name}:{node.lineno}: write the id out, so that it can be found"
+                assert written, f"{path.name}:{node.lineno}: write the id as a string literal"
                 yield str(ast.literal_eval(argument)), node.lineno
 
 
 @cache
-def carried() -> dict[str, list[str]]:
-    """Where each id is carried."""
+def marked_ids() -> dict[str, list[str]]:
+    """Return the places of each id."""
     found: dict[str, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         for id_, line in marks(path):
@@ -42,15 +42,15 @@ def carried() -> dict[str, list[str]]:
 
 
 def test_every_row_has_a_test() -> None:
-    assert [row["id"] for row in rows() if row["id"] not in carried()] == []
+    assert [row["id"] for row in rows() if row["id"] not in marked_ids()] == []
 
 
-def test_every_test_carries_known_ids() -> None:
+def test_every_test_has_known_ids() -> None:
     known = {row["id"] for row in rows()}
-    assert {id_: places for id_, places in carried().items() if id_ not in known} == {}
+    assert {id_: places for id_, places in marked_ids().items() if id_ not in known} == {}
 
 
-def test_a_row_has_an_id_of_its_own_a_source_and_a_behaviour() -> None:
+def test_a_row_has_a_unique_id_a_source_and_a_behaviour() -> None:
     assert [id_ for id_, times in Counter(row["id"] for row in rows()).items() if times > 1] == []
     assert all(set(row) == {"id", "source", "behaviour"} and all(row.values()) for row in rows())
 
@@ -64,13 +64,13 @@ def test_a_row_has_an_id_of_its_own_a_source_and_a_behaviour() -> None:
         ("def test_y(): ...", []),
     ],
 )
-def test_marks_are_found_wherever_they_stand(tmp_path: Path, text: str, ids: list[str]) -> None:
+def test_marks_are_found_on_tests_modules_and_parameters(tmp_path: Path, text: str, ids: list[str]) -> None:
     (tmp_path / "test_it.py").write_text(text)
     assert [id_ for id_, _ in marks(tmp_path / "test_it.py")] == ids
 
 
 @pytest.mark.parametrize("text", ["pytest.mark.behaviour(ID)", "pytest.mark.behaviour()"])
-def test_an_id_that_cannot_be_found_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_id_that_is_not_a_literal_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "test_it.py").write_text(text)
     with pytest.raises(AssertionError):
         list(marks(tmp_path / "test_it.py"))

@@ -1,4 +1,4 @@
-"""The verbs a protocol has, over a real ledger."""
+"""The verbs of a protocol with a real ledger."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.council import Council
+from council.engine.council import Council
+from council.engine.reply import Reply
 from council.errors import ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
 from council.members.scripted import Scripted
-from council.replies import Reply
 from council.store.sqlite import SqliteStore
 from council.types import Json, Roster, Seat
 from tests.sitting import ALPHA, BETA, CHAIR, GAMMA, ROSTER, Double, Sitting, sit
@@ -25,7 +25,7 @@ ALL = ROSTER.seats
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates a killed process."""
 
 
 class Pick(Reply):
@@ -75,7 +75,7 @@ async def test_a_phase_inside_another_carries_both_names(store: SqliteStore, fol
     assert [event.phase for event in sitting.told(ev.PhaseEnded)] == ["r1/explore", "r1"]
 
 
-async def test_a_phase_tells_its_beginning_every_step_and_its_end_in_order(store: SqliteStore, folder: Path) -> None:
+async def test_a_phase_emits_its_start_its_steps_and_its_end_in_order(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("draft"):
         await sitting.council.ask(ALPHA, "t/say")
@@ -84,7 +84,7 @@ async def test_a_phase_tells_its_beginning_every_step_and_its_end_in_order(store
     assert [entry.seq for entry in sitting.heard if entry.seq] == list(range(1, 7))
 
 
-async def test_a_phase_that_breaks_off_has_no_end(store: SqliteStore, folder: Path) -> None:
+async def test_a_phase_that_raises_has_no_end_event(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     with suppress(Killed):
         async with sitting.council.phase("draft"):
@@ -102,7 +102,7 @@ async def test_a_step_outside_any_phase_is_a_clear_error(store: SqliteStore, fol
 # ask
 
 
-async def test_ask_returns_what_the_seat_said_and_where_it_stands(store: SqliteStore, folder: Path) -> None:
+async def test_ask_returns_the_statement_with_its_outcome(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/alpha": {"text": "Tabs."}}))
     async with sitting.council.phase("draft"):
         said = await sitting.council.ask(ALPHA, "t/say")
@@ -112,7 +112,7 @@ async def test_ask_returns_what_the_seat_said_and_where_it_stands(store: SqliteS
     assert (stated.key, stated.said, stated.usage["out"]) == ("draft/alpha", "Tabs.", 1)
 
 
-async def test_the_words_that_were_asked_stand_in_the_event(store: SqliteStore, folder: Path) -> None:
+async def test_the_asked_event_contains_the_exact_messages(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("draft"):
         await sitting.council.ask(BETA, "t/say")
@@ -122,7 +122,7 @@ async def test_the_words_that_were_asked_stand_in_the_event(store: SqliteStore, 
     assert event.messages == scripted(sitting).calls[0]["messages"]
 
 
-async def test_a_typed_reply_is_read_and_told_as_prose(store: SqliteStore, folder: Path) -> None:
+async def test_a_typed_reply_is_parsed_and_shown_as_prose(store: SqliteStore, folder: Path) -> None:
     script = {"triage/chair": {"reply": {"leader": "beta"}}}
     sitting = await sit(store, folder, Scripted(script=script))
     async with sitting.council.phase("triage"):
@@ -133,14 +133,14 @@ async def test_a_typed_reply_is_read_and_told_as_prose(store: SqliteStore, folde
     assert scripted(sitting).calls[0]["schema"]["required"] == ["leader"]
 
 
-async def test_a_seat_that_is_asked_alone_and_absent_ends_the_quorum(store: SqliteStore, folder: Path) -> None:
+async def test_an_absent_seat_that_was_asked_alone_loses_the_quorum(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/alpha": {"fail": "auth"}}))
     with pytest.raises(QuorumLost, match=r"alpha did not answer in draft: failed\(auth\)"):
         async with sitting.council.phase("draft"):
             await sitting.council.ask(ALPHA, "t/say")
 
 
-async def test_an_absent_chair_is_told_apart_from_a_lost_quorum(store: SqliteStore, folder: Path) -> None:
+async def test_an_absent_chair_raises_chair_absent(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, Scripted(script={"merge/chair": {"fail": "server"}}))
     with pytest.raises(ChairAbsent, match=r"chair did not answer in merge: failed\(server\)"):
         async with sitting.council.phase("merge"):
@@ -149,7 +149,7 @@ async def test_an_absent_chair_is_told_apart_from_a_lost_quorum(store: SqliteSto
 
 async def test_a_protocol_without_a_chair_cannot_ask_it(store: SqliteStore, folder: Path) -> None:
     council = (await sit(store, folder, roster=Roster(ALL))).council
-    with pytest.raises(EngineError, match="its table gives it none"):
+    with pytest.raises(EngineError, match="its Protocol entry has none"):
         _ = council.chair
 
 
@@ -181,12 +181,12 @@ async def test_poll_after_continues_each_seats_own_conversation(store: SqliteSto
 
 
 @pytest.mark.behaviour("10-independent-first-statements")
-async def test_poll_asks_everyone_at_once_and_keeps_the_seating_order(store: SqliteStore, folder: Path) -> None:
+async def test_poll_asks_in_parallel_and_keeps_the_seating_order(store: SqliteStore, folder: Path) -> None:
     together = asyncio.Barrier(3)
     order = iter(("gamma", "alpha", "beta"))
 
     async def answer(key: str) -> str:
-        await together.wait()  # nobody gets past before all three were asked
+        await together.wait()  # released only after all three were asked
         return f"{key}, spoken {next(order)}"
 
     council = (await sit(store, folder, {"scripted:": Double("scripted:", answer)})).council
@@ -203,7 +203,7 @@ async def test_a_failing_seat_is_absent_with_its_reason_while_quorum_holds(store
     assert (drafts.absent["beta"].state, drafts.absent["beta"].seat) == ("failed(server)", BETA)
     (absence,) = sitting.told(ev.WasAbsent)
     assert (absence.key, absence.state, absence.reason) == (
-        "draft/beta", "failed(server)", "told to fail by the script",
+        "draft/beta", "failed(server)", "scripted failure",
     )  # fmt: skip
     (ended,) = sitting.told(ev.PhaseEnded)
     assert ended.absent == ["beta"]
@@ -224,15 +224,15 @@ async def test_quorum_is_counted_over_the_seats_that_answered(
             await council.poll(ALL, "t/say")
 
 
-async def test_polling_nobody_is_an_empty_round(store: SqliteStore, folder: Path) -> None:
+async def test_polling_no_seats_returns_an_empty_round(store: SqliteStore, folder: Path) -> None:
     council = (await sit(store, folder)).council
     async with council.phase("attack"):
         assert len(await council.poll((), "t/say")) == 0
 
 
-async def test_an_error_in_a_poll_stops_the_seats_that_are_still_speaking(store: SqliteStore, folder: Path) -> None:
+async def test_an_error_in_a_poll_cancels_the_other_seats(store: SqliteStore, folder: Path) -> None:
     member = Double("scripted:", lambda key: asyncio.Event().wait())
-    prompts = {"t/two": "Who?", "t/two.beta": "{{ nobody_gives_this }}"}
+    prompts = {"t/two": "Who?", "t/two.beta": "{{ missing_variable }}"}
     council = (await sit(store, folder, {"scripted:": member}, prompts=prompts)).council
     before = len(asyncio.all_tasks())
     async with council.phase("draft"):
@@ -244,7 +244,7 @@ async def test_an_error_in_a_poll_stops_the_seats_that_are_still_speaking(store:
 # relay
 
 
-async def test_relay_lets_each_seat_hear_those_before_it(store: SqliteStore, folder: Path) -> None:
+async def test_relay_passes_earlier_statements_to_each_seat(store: SqliteStore, folder: Path) -> None:
     prompts = {"t/turn": "{% for said in heard %}{{ said.seat.name }}: {{ said.text }}. {% endfor %}Now you."}
     script = {f"r1/{seat.name}": {"text": seat.name.upper()} for seat in ALL}
     sitting = await sit(store, folder, Scripted(script=script), prompts=prompts)
@@ -255,7 +255,7 @@ async def test_relay_lets_each_seat_hear_those_before_it(store: SqliteStore, fol
     assert list(heard) == ["alpha", "beta", "gamma"]
 
 
-async def test_relay_goes_on_after_a_seat_that_does_not_speak(store: SqliteStore, folder: Path) -> None:
+async def test_relay_continues_after_an_absent_seat(store: SqliteStore, folder: Path) -> None:
     prompts = {"t/turn": "{{ heard|length }} before you."}
     sitting = await sit(store, folder, Scripted(script={"r1/beta": {"fail": "refused"}}), prompts=prompts)
     async with sitting.council.phase("r1"):
@@ -274,7 +274,7 @@ async def two_steps(council: Council, seat: Seat) -> str:
         return (await council.ask(seat, "t/say")).key
 
 
-async def test_keys_of_a_gather_carry_the_seat(store: SqliteStore, folder: Path) -> None:
+async def test_gather_keys_include_the_seat(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("r1"):
         keys = await sitting.council.gather(ALL, two_steps)
@@ -282,11 +282,11 @@ async def test_keys_of_a_gather_carry_the_seat(store: SqliteStore, folder: Path)
     assert sorted(asked(sitting)) == sorted(f"r1/{s.name}/{p}/{s.name}" for s in ALL for p in ("look", "judge"))
 
 
-async def test_nobody_in_a_gather_waits_for_another(store: SqliteStore, folder: Path) -> None:
+async def test_gather_seats_do_not_wait_for_each_other(store: SqliteStore, folder: Path) -> None:
     released = asyncio.Event()
 
     async def answer(key: str) -> str:
-        if key == "r1/alpha/look/alpha":  # stalls until beta and gamma are through both of their steps
+        if key == "r1/alpha/look/alpha":  # stalls until gamma has finished both of its steps
             await released.wait()
         if key.endswith("judge/gamma"):
             released.set()
@@ -316,7 +316,7 @@ async def test_a_seat_out_in_a_gather_is_out_for_the_whole_council(store: Sqlite
 
 
 @pytest.mark.parametrize(("kind", "key"), [("look", "r1/alpha/look"), ("search", "r1/search")])
-async def test_an_effect_is_a_step_of_the_ledger_and_not_done_again(
+async def test_an_effect_is_a_ledger_step_and_is_not_repeated(
     store: SqliteStore, folder: Path, kind: str, key: str
 ) -> None:
     done: list[Json] = []
@@ -341,9 +341,9 @@ async def test_an_effect_is_a_step_of_the_ledger_and_not_done_again(
 
 
 @pytest.mark.parametrize("kind", ["look", "search"])
-async def test_an_effect_without_a_port_says_what_is_missing(store: SqliteStore, folder: Path, kind: str) -> None:
+async def test_a_missing_effect_is_a_clear_error(store: SqliteStore, folder: Path, kind: str) -> None:
     council = (await sit(store, folder)).council
-    with pytest.raises(EngineError, match=f"nothing to {kind} in: give it a packet or a search provider"):
+    with pytest.raises(EngineError, match=f'no "{kind}" effect: configure a packet or a search provider'):
         async with council.phase("r1"):
             await (council.look(ALPHA, {}) if kind == "look" else council.search(["tabs"]))
 
@@ -351,7 +351,7 @@ async def test_an_effect_without_a_port_says_what_is_missing(store: SqliteStore,
 # note and shuffled
 
 
-async def test_a_note_is_told_once_however_often_the_protocol_is_run(store: SqliteStore, folder: Path) -> None:
+async def test_a_note_is_emitted_once_across_replays(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     for _ in range(2):
         sitting.council.note("attack skipped", why="consensus")
@@ -363,7 +363,7 @@ async def test_a_note_is_told_once_however_often_the_protocol_is_run(store: Sqli
     assert notes == [ev.Noted("attack skipped", "consensus"), ev.Noted("attack skipped", "another reason")]
 
 
-async def test_every_reader_gets_an_order_of_its_own(store: SqliteStore, folder: Path) -> None:
+async def test_every_reader_gets_a_different_order(store: SqliteStore, folder: Path) -> None:
     council = (await sit(store, folder)).council
     items = list(range(8))
     orders = [council.shuffled(items, seat) for seat in ALL]
@@ -371,7 +371,7 @@ async def test_every_reader_gets_an_order_of_its_own(store: SqliteStore, folder:
     assert all(sorted(order) == items for order in orders)
 
 
-async def test_the_order_is_the_same_when_resumed_and_another_in_another_run(store: SqliteStore, folder: Path) -> None:
+async def test_the_order_is_stable_on_resume_and_differs_between_runs(store: SqliteStore, folder: Path) -> None:
     one = await sit(store, folder)
     other = await sit(store, folder, run="r3456", seed="another")
     items = list(range(8))
@@ -379,11 +379,11 @@ async def test_the_order_is_the_same_when_resumed_and_another_in_another_run(sto
     assert one.council.shuffled(items, ALPHA) != other.council.shuffled(items, ALPHA)
 
 
-# The ledger under the verbs
+# The ledger
 
 
 @pytest.mark.behaviour("40-duplicate-key")
-async def test_one_key_twice_in_a_run_is_refused(store: SqliteStore, folder: Path) -> None:
+async def test_a_duplicate_key_is_refused(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("draft"):
         await sitting.council.ask(ALPHA, "t/say")
@@ -393,7 +393,7 @@ async def test_one_key_twice_in_a_run_is_refused(store: SqliteStore, folder: Pat
 
 
 @pytest.mark.behaviour("40-ledger-mismatch")
-async def test_other_words_under_a_known_key_offer_a_fork(store: SqliteStore, folder: Path) -> None:
+async def test_a_changed_request_under_a_known_key_suggests_a_fork(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, prompts={"t/other": "Something else."})
     async with sitting.council.phase("draft"):
         await sitting.council.ask(ALPHA, "t/say")
@@ -404,7 +404,7 @@ async def test_other_words_under_a_known_key_offer_a_fork(store: SqliteStore, fo
 
 
 @pytest.mark.behaviour("40-committed-never-bought-again", "00-calls-counted")
-async def test_what_was_answered_is_replayed_and_not_asked_again(store: SqliteStore, folder: Path) -> None:
+async def test_answered_steps_are_replayed_and_not_asked_again(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder)
     async with sitting.council.phase("draft"):
         drafts = await sitting.council.poll(ALL, "t/say")
@@ -453,7 +453,7 @@ async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteSto
         ("refused", "refused", False), ("schema", "failed(schema)", False),
     ],
 )  # fmt: skip
-async def test_some_absences_are_for_the_run_and_others_for_the_phase(
+async def test_some_absences_last_for_the_run_and_others_for_the_phase(
     store: SqliteStore, folder: Path, fault: str, state: str, out: bool
 ) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
@@ -469,9 +469,7 @@ async def test_some_absences_are_for_the_run_and_others_for_the_phase(
 
 
 @pytest.mark.behaviour("10-out-for-the-run")
-async def test_a_seat_that_went_out_in_a_finished_phase_stays_out_after_resume(
-    store: SqliteStore, folder: Path
-) -> None:
+async def test_a_seat_out_for_the_run_stays_out_after_resume(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": "quota"}}))
     async with sitting.council.phase("draft"):
         await sitting.council.poll(ALL, "t/say")
@@ -484,7 +482,7 @@ async def test_a_seat_that_went_out_in_a_finished_phase_stays_out_after_resume(
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
-async def test_a_name_outside_the_allowed_ones_gets_the_repair_turn(store: SqliteStore, folder: Path) -> None:
+async def test_a_name_that_is_not_allowed_gets_a_repair_turn(store: SqliteStore, folder: Path) -> None:
     answers = iter((json.dumps({"leader": "delta"}), json.dumps({"leader": "gamma"})))
     member = Double("scripted:", lambda key: next(answers))
     sitting = await sit(store, folder, {"scripted:": member})
@@ -498,7 +496,9 @@ async def test_a_name_outside_the_allowed_ones_gets_the_repair_turn(store: Sqlit
     assert fault.detail in repair[-1]["content"]
 
 
-async def test_positions_are_each_seats_latest_words_and_never_the_chairs(store: SqliteStore, folder: Path) -> None:
+async def test_positions_are_the_latest_statements_of_members_without_the_chair(
+    store: SqliteStore, folder: Path
+) -> None:
     council = (await sit(store, folder)).council
     for phase in ("draft", "improve"):
         async with council.phase(phase):
@@ -510,14 +510,14 @@ async def test_positions_are_each_seats_latest_words_and_never_the_chairs(store:
     }  # fmt: skip
 
 
-async def test_context_and_given_reach_the_template_and_given_wins(store: SqliteStore, folder: Path) -> None:
+async def test_context_and_arguments_reach_the_template_and_arguments_win(store: SqliteStore, folder: Path) -> None:
     sitting = await sit(store, folder, prompts={"t/of": "{{ one }} {{ two }}"}, context={"one": 1, "two": 2})
     async with sitting.council.phase("draft"):
         await sitting.council.ask(ALPHA, "t/of", two=3)
     assert scripted(sitting).calls[0]["messages"][-1]["content"].endswith("1 3")
 
 
-async def test_two_runs_in_one_store_do_not_meet(store: SqliteStore, folder: Path) -> None:
+async def test_two_runs_in_one_store_are_independent(store: SqliteStore, folder: Path) -> None:
     one, other = await sit(store, folder), await sit(store, folder, run="r3456")
     for sitting in (one, other):
         async with sitting.council.phase("draft"):
@@ -525,7 +525,18 @@ async def test_two_runs_in_one_store_do_not_meet(store: SqliteStore, folder: Pat
     assert [len(asked(sitting)) for sitting in (one, other)] == [1, 1]
 
 
-def test_the_verbs_are_those_of_the_house() -> None:
-    verbs: set[str] = {"phase", "ask", "poll", "relay", "gather", "look", "search", "note", "shuffled", "labelled"}
+def test_the_public_verbs_are_pinned() -> None:
+    verbs: set[str] = {
+        "phase",
+        "ask",
+        "poll",
+        "relay",
+        "gather",
+        "look",
+        "search",
+        "note",
+        "shuffled",
+        Council.assign_labels.__name__,
+    }
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}
     assert {name for name, value in public.items() if callable(value)} == verbs

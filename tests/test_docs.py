@@ -1,4 +1,4 @@
-"""Documentation cannot lie: what is generated is fresh, what is shown runs, what is linked is there."""
+"""Documentation: generated pages are current, examples run, links work."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from scripts import make_docs
 
 from council import events as ev
-from council.council import Council
-from council.doors.cli.ask import convening
-from council.doors.cli.manage import management
-from council.doors.cli.words import BUILT, PLANNED
+from council.doors.cli.ask import ask_command
+from council.doors.cli.grammar import COMMAND_HELP, RESERVED_COMMANDS
+from council.doors.cli.management import management_group
+from council.engine.council import Council
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
@@ -39,7 +39,7 @@ def prose(text: str) -> str:
 
 @cache
 def tracked() -> list[Path]:
-    """The files of the repository; outside of one, whatever lies in its folders."""
+    """Return the tracked files, or all files of the main folders outside a repository."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode == 0 and listed.stdout:
         names = [ROOT / name for name in listed.stdout.split("\0") if name]
@@ -48,10 +48,10 @@ def tracked() -> list[Path]:
     return [path for path in names if path.is_file() and path.suffix not in (".png", ".gif", ".pyc")]
 
 
-# What is generated
+# Generated pages
 
 
-def test_generated_pages_say_what_the_code_says() -> None:
+def test_generated_pages_are_current() -> None:
     assert make_docs.stale() == [], "run python scripts/make_docs.py"
 
 
@@ -62,8 +62,8 @@ def commands() -> Iterator[tuple[str, click.Command]]:
             for name, inner in command.commands.items():
                 yield from inside(f"{path} {name}", inner)
 
-    yield "council", convening()
-    for name, command in management().commands.items():
+    yield "council", ask_command()
+    for name, command in management_group().commands.items():
         yield from inside(f"council {name}", command)
 
 
@@ -71,7 +71,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
 def test_every_command_and_flag_is_documented(path: str, command: click.Command) -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     if command.hidden:
-        assert path.split()[1] in PLANNED
+        assert path.split()[1] in RESERVED_COMMANDS
         assert f"`{path.split()[1]}`" in page
         return
     assert path == "council" or f"# {path}\n" in page
@@ -81,22 +81,22 @@ def test_every_command_and_flag_is_documented(path: str, command: click.Command)
 
 
 def test_every_management_word_is_a_command() -> None:
-    assert set(management().commands) == {*BUILT, *PLANNED}
+    assert set(management_group().commands) == {*COMMAND_HELP, *RESERVED_COMMANDS}
 
 
-@pytest.mark.parametrize("kind", ev.BY_TAG.values(), ids=list(ev.BY_TAG))
-def test_an_event_speaks_only_of_fields_it_has(kind: type[ev.Event]) -> None:
+@pytest.mark.parametrize("kind", ev.EVENT_BY_TAG.values(), ids=list(ev.EVENT_BY_TAG))
+def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
     named = re.findall(r"`(\w+)`", kind.__doc__ or "")
     assert kind.__doc__
     assert set(named) <= set(kind.__slots__)
 
 
-# What is shown runs
+# Examples
 
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
-    """The files of the page about writing a protocol, installed as pip would."""
+    """The files of the page about writing a protocol, laid out like an installed package."""
     folder = tmp_path / "second-opinion"
     for found in FENCE.finditer(PROTOCOL_PAGE):
         if title := re.search(r'title="([^"]+)"', found["info"]):
@@ -120,41 +120,41 @@ def shell(command: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_newcomers_protocol_runs_as_the_page_shows(example: Path) -> None:
+def test_the_example_protocol_runs_as_documented(example: Path) -> None:
     for block in fences(PROTOCOL_PAGE, "console"):
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = step.splitlines()
             printed = iter(shell(command, example).splitlines())
             for line in (line for line in shown if line != "…"):
-                assert any(line == said.strip() for said in printed), f'"{line}" is not what `{command}` printed'
+                assert any(line == output.strip() for output in printed), f'"{line}" is not what `{command}` printed'
 
 
-def test_a_newcomers_tests_pass_as_the_page_shows(example: Path) -> None:
+def test_the_example_tests_pass_as_documented(example: Path) -> None:
     assert "4 passed" in shell(f'"{sys.executable}" -m pytest -q -p no:cacheprovider --rootdir . test_second_opinion.py', example)  # fmt: skip
 
 
-def test_the_protocol_of_the_page_is_as_short_as_promised() -> None:
+def test_the_example_protocol_is_short() -> None:
     (module,) = fences(PROTOCOL_PAGE, 'python title="second_opinion/__init__.py"')
     assert len([line for line in module.splitlines() if line.strip()]) <= 24
 
 
-def test_every_verb_on_the_page_is_one_and_every_verb_is_on_the_page() -> None:
+def test_the_page_lists_exactly_the_public_verbs() -> None:
     public = {name for name in vars(Council) if not name.startswith("_")}
     rows = set(re.findall(r"^\| `[^`]*council\.(\w+)\(", PROTOCOL_PAGE, re.MULTILINE))
     assert rows == public - {"members", "chair", "packet"}
 
 
-# The README and every page
+# README and links
 
 
-def test_the_readmes_two_commands_are_single_lines() -> None:
+def test_the_two_readme_commands_are_single_lines() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = fences(readme, "sh")
     assert [block.count("\n") for block in blocks] == [1, 1]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_relative_links_lead_somewhere(page: str) -> None:
+def test_relative_links_exist(page: str) -> None:
     here = ROOT / page
     for link in LINK.findall(prose(here.read_text(encoding="utf-8"))):
         if re.match(r"[a-z]+:", link):
@@ -166,17 +166,17 @@ def test_relative_links_lead_somewhere(page: str) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page, as a forge makes them."""
+    """Return the heading anchors of a page, as GitHub generates them."""
     titles = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-# Built from pieces, so that this file is not what it looks for.
+# Built from parts, so that this file does not match itself.
 MACHINE = re.compile("|".join(rf"(?<![\w.]){re.escape('/' + folder)}/" for folder in ("wo" + "rk", "ho" + "me", "ro" + "ot", "Us" + "ers")))  # fmt: skip
 REGISTRY = re.compile("|".join(re.escape(host) for host in ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.")))
 
 
-def test_no_file_knows_the_machine_it_was_written_on() -> None:
+def test_no_file_contains_a_local_path() -> None:
     assert [(path.name, found[0]) for path in tracked() if (found := MACHINE.search(text_of(path)))] == []
 
 

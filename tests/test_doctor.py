@@ -1,4 +1,4 @@
-"""The doctor: how far each member has come, what to do next, and what could cost a key."""
+"""The doctor: checks of each member, next steps, and warnings about leaked keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.doctor import examine, members, seating, warnings
 from council.doors.cli import run
+from council.runs.doctor import diagnose, list_members, list_warnings, preview_seating
+from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.commands import Bench
 
@@ -32,7 +32,7 @@ def steps(row: dict[str, Any]) -> list[bool | None]:
 
 
 def agents(folder: Path) -> dict[str, str]:
-    """A machine with three agents, two of them logged in, and no key."""
+    """Return the environment of a machine with three agents, two of them logged in, and no keys."""
     bench = Bench(folder, "behaves")
     for name in ("codex", "gemini"):
         (bench.bin / name).symlink_to(bench.bin / "claude")
@@ -44,31 +44,31 @@ def agents(folder: Path) -> dict[str, str]:
 
 async def rows(convener: Convener, **how: bool) -> dict[str, dict[str, Any]]:
     try:
-        return {row["member"]: row for row in await examine(convener, **how)}
+        return {row["member"]: row for row in await diagnose(convener, **how)}
     finally:
         await convener.close()
 
 
 @pytest.fixture
 async def seated(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeProvider]:
-    """One provider with a key, and two of its models at the table."""
+    """One provider with a key, and two of its models in seats."""
     monkeypatch.setenv("SIM_API_KEY", "k")
     configure(*sim(provider), "[models]", 'default = "sim:m1"', "[seats.beta]", 'model = "sim:m2"')
     yield provider
 
 
 @pytest.mark.behaviour("00-members-missing-key-is-named")
-def test_a_seat_whose_key_is_missing_is_a_notice_of_the_doctor() -> None:
+def test_doctor_reports_a_seat_whose_key_is_missing() -> None:
     configure("[providers.sim]", 'base_url = "http://127.0.0.1:9/v1"', 'api_key_env = "SIM_API_KEY"', "[seats.alpha]", 'model = "sim:m1"')  # fmt: skip
-    found = seating(Convener())
+    found = preview_seating(Convener())
     assert found["seats"] == []
     assert "set SIM_API_KEY" in found["notices"][0]
 
 
 @pytest.mark.behaviour("issue-5-doctor-steps")
-async def test_each_member_is_shown_with_the_four_steps_it_has_taken(seated: FakeProvider, tmp_path: Path) -> None:
-    nobody = ['base_url = "http://127.0.0.1:9/v1"', "connect = 1"]
-    configure(*sim(seated), "[providers.keyless]", *nobody, 'api_key_env = "OTHER_API_KEY"', "[providers.gone]", *nobody,
+async def test_each_member_is_listed_with_its_four_checks(seated: FakeProvider, tmp_path: Path) -> None:
+    closed = ['base_url = "http://127.0.0.1:9/v1"', "connect = 1"]
+    configure(*sim(seated), "[providers.keyless]", *closed, 'api_key_env = "OTHER_API_KEY"', "[providers.gone]", *closed,
               "[models]", 'default = "sim:m1"', 'other = "cli:claude"')  # fmt: skip
     found = await rows(Convener(env=agents(tmp_path) | {"SIM_API_KEY": "k"}))
     assert steps(found["sim:m1"]) == [True, True, True, True]
@@ -90,16 +90,16 @@ async def test_members_are_probed_without_a_paid_call(seated: FakeProvider) -> N
 
 
 @pytest.mark.behaviour("issue-5-doctor-steps")
-async def test_a_model_that_its_provider_does_not_list_is_told(provider: FakeProvider) -> None:
+async def test_model_not_listed_by_its_provider_is_reported(provider: FakeProvider) -> None:
     told = f'base_url = "{provider.base_url}"'
     configure("[providers.sim]", told, "[providers.idle]", told, "[models]", 'default = "sim:m1"', 'strong = "sim:m9"')
     found = await rows(Convener())
     assert found["sim:m1"]["detail"] == found["idle:"]["detail"] == "answered, 3 models"
-    assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not among them"
+    assert found["sim:m9"]["detail"] == "answered, 3 models, m9 not listed"
 
 
 @pytest.mark.behaviour("issue-5-doctor-steps")
-async def test_the_embedded_model_has_not_answered_because_its_file_is_there(tmp_path: Path) -> None:
+async def test_present_weights_file_does_not_count_as_an_answer(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp", reason="the extra local is not installed")
     (tmp_path / "own.gguf").write_bytes(b"GGUF")
     configure("[models]", f'default = "local:{tmp_path}/own.gguf"')
@@ -108,7 +108,7 @@ async def test_the_embedded_model_has_not_answered_because_its_file_is_there(tmp
 
 
 @pytest.mark.behaviour("issue-5-doctor-deep")
-async def test_a_deep_look_asks_everybody_who_would_sit_for_one_word_and_tells_the_cost(seated: FakeProvider) -> None:
+async def test_deep_check_calls_every_seated_member_and_reports_the_cost(seated: FakeProvider) -> None:
     configure(
         *sim(seated),
         "[models]",
@@ -128,21 +128,21 @@ async def test_a_deep_look_asks_everybody_who_would_sit_for_one_word_and_tells_t
 
 
 @pytest.mark.behaviour("issue-5-doctor-deep")
-async def test_a_member_that_does_not_give_its_word_is_told_apart_from_its_provider(seated: FakeProvider) -> None:
+async def test_deep_check_separates_member_failures_from_the_provider(seated: FakeProvider) -> None:
     seated.always("m2", Reply(status=404, error={"code": "model_not_found", "message": "the model m2 does not exist"}))
     found = await rows(Convener(), deep=True)
     assert (found["sim:m1"]["answered"], found["sim:m2"]["answered"]) == (True, False)
     assert "the model m2 does not exist" in found["sim:m2"]["detail"]
 
 
-async def test_an_agent_gives_its_word_too(tmp_path: Path) -> None:
+async def test_deep_check_calls_a_command_line_agent(tmp_path: Path) -> None:
     configure("[models]", 'default = "cli:claude"')
     found = await rows(Convener(env=agents(tmp_path)), deep=True)
     assert found["cli:claude"]["answered"] is True
     assert found["cli:codex"]["answered"] is None
 
 
-def test_the_command_shows_the_table_and_fails_when_a_member_does_not_answer(
+def test_command_prints_the_table_and_fails_if_a_member_does_not_answer(
     provider: FakeProvider, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SIM_API_KEY", "k")
@@ -159,7 +159,7 @@ def test_the_command_shows_the_table_and_fails_when_a_member_does_not_answer(
     assert told["warnings"] == []
 
 
-# Keys that would go elsewhere
+# Keys sent to the wrong host
 
 
 THIEF = ["[providers.helper]", 'base_url = "https://models.example.net/v1"', 'api_key_env = "OPENAI_API_KEY"']
@@ -176,15 +176,15 @@ THIEF = ["[providers.helper]", 'base_url = "https://models.example.net/v1"', 'ap
         ["[providers.x]", 'base_url = "http://models.example.net/v1"', 'api_key_env = "DATABASE_URL"'],
     ],
 )
-def test_a_projects_file_that_sends_a_known_key_elsewhere_is_named(lines: list[str]) -> None:
+def test_project_file_that_sends_a_known_key_elsewhere_is_named(lines: list[str]) -> None:
     configure(*lines)
-    (line,) = warnings(Convener())
+    (line,) = list_warnings(Convener())
     for word in (str(Path("council.toml").absolute()), lines[-1].split('"')[1] if "KEY" in lines[-1] else "", "to "):
         assert word in line
 
 
 @pytest.mark.behaviour("issue-5-doctor-lent-key")
-def test_a_council_says_so_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_prints_the_key_warning_before_it_starts(capsys: pytest.CaptureFixture[str]) -> None:
     configure(*THIEF)
     assert run(["--dry-run", "--json", "--seat", "alpha=scripted:", "Tabs or spaces?"]) == 0
     told = json.loads(capsys.readouterr().out)["warnings"]
@@ -201,39 +201,39 @@ def test_a_council_says_so_before_it_begins(capsys: pytest.CaptureFixture[str]) 
         ["[providers.openai]", "idle = 30"],
     ],
 )
-def test_a_key_that_stays_where_it_belongs_is_no_warning(lines: list[str]) -> None:
+def test_no_warning_for_a_key_sent_to_its_vendor(lines: list[str]) -> None:
     configure(*lines)
-    assert warnings(Convener()) == []
+    assert list_warnings(Convener()) == []
 
 
-def test_what_the_user_wrote_for_all_projects_is_the_users_wish(tmp_path: Path) -> None:
+def test_no_warning_for_the_users_configuration_file(tmp_path: Path) -> None:
     own = tmp_path / "config" / "council"
     own.mkdir(parents=True)
     (own / "config.toml").write_text("\n".join(THIEF))
-    assert warnings(Convener()) == []
+    assert list_warnings(Convener()) == []
 
 
 # Models
 
 
 @pytest.mark.behaviour("issue-5-models-price")
-def test_models_tell_their_context_and_with_price_what_they_charge() -> None:
-    plain = {row["member"]: row for row in members(Convener())}
+def test_models_lists_context_size_and_prices() -> None:
+    plain = {row["member"]: row for row in list_members(Convener())}
     assert plain["claude-haiku-4.5"]["context"] == 200_000
     assert "price" not in plain["claude-haiku-4.5"]
-    priced = {row["member"]: row for row in members(Convener(), prices=True)}
+    priced = {row["member"]: row for row in list_members(Convener(), prices=True)}
     assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
     assert priced["cli:claude"]["price"] is None
     assert float(priced["local:smollm2"]["price"]["input"]) == 0
 
 
-def test_models_name_what_an_agent_lacks(tmp_path: Path) -> None:
+def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:
     env = {"PATH": str(Bench(tmp_path, "behaves").bin)}
-    found = {row["member"]: row for row in members(Convener(env=env))}
+    found = {row["member"]: row for row in list_members(Convener(env=env))}
     assert (found["cli:claude"]["available"], found["cli:codex"]["needs"]) == (True, "codex on PATH")
 
 
-def test_the_command_shows_prices(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_command_shows_prices(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["models", "--price"]) == 0
     shown = capsys.readouterr().out
     assert "in $1 · cached $0.1 · out $5" in shown

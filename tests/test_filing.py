@@ -1,4 +1,4 @@
-"""Where reports are filed."""
+"""Report files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import StoreError
-from council.filing import LONGEST, file, open_folder, reserve, slug, unwritten
+from council.runs.report_files import (
+    MAX_SLUG_CHARS,
+    is_unwritten,
+    open_report_folder,
+    reserve_report_path,
+    slugify,
+    write_atomically,
+)
 
 NOON = 1_800_000_000.0
 
@@ -21,31 +28,31 @@ NOON = 1_800_000_000.0
     ("text", "made"),
     [
         ("Tabs or spaces?", "tabs-or-spaces"), ("  Über  Köln!! ", "uber-koln"), ("../../etc/passwd", "etc-passwd"),
-        ("日本語", "question"), ("", "question"), ("a" * 100, "a" * LONGEST), ("REST/gRPC v2.0", "rest-grpc-v2-0"),
+        ("日本語", "question"), ("", "question"), ("a" * 100, "a" * MAX_SLUG_CHARS), ("REST/gRPC v2.0", "rest-grpc-v2-0"),
     ],
 )  # fmt: skip
 def test_a_slug_is_made_of_plain_words(text: str, made: str) -> None:
-    assert slug(text) == made
+    assert slugify(text) == made
 
 
 def test_a_long_slug_is_cut_at_a_word() -> None:
-    made = slug("one two three four five six seven eight nine ten eleven twelve thirteen")
-    assert len(made) <= LONGEST
+    made = slugify("one two three four five six seven eight nine ten eleven twelve thirteen")
+    assert len(made) <= MAX_SLUG_CHARS
     assert made.split("-")[-1] == "eleven"
 
 
 @given(st.text())
 def test_a_slug_is_always_a_safe_name(text: str) -> None:
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug(text))
-    assert len(slug(text)) <= LONGEST
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slugify(text))
+    assert len(slugify(text)) <= MAX_SLUG_CHARS
 
 
 @pytest.mark.behaviour("00-gitignore")
-def test_the_folder_is_made_with_a_gitignore_and_an_own_one_is_kept(tmp_path: Path) -> None:
-    folder = open_folder(tmp_path, ".agents/council")
+def test_folder_gets_a_gitignore_and_an_existing_one_is_kept(tmp_path: Path) -> None:
+    folder = open_report_folder(tmp_path, ".agents/council")
     assert (folder, (folder / ".gitignore").read_text()) == (tmp_path / ".agents/council", "*\n")
     (folder / ".gitignore").write_text("!keep\n")
-    open_folder(tmp_path, ".agents/council")
+    open_report_folder(tmp_path, ".agents/council")
     assert (folder / ".gitignore").read_text() == "!keep\n"
     assert [path.name for path in folder.iterdir()] == [".gitignore"]
 
@@ -56,61 +63,61 @@ def test_reports_are_not_written_through_links(tmp_path: Path, link: str) -> Non
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(tmp_path / "elsewhere", target_is_directory=True)
     with pytest.raises(StoreError, match="is a link, and reports are not written through links"):
-        open_folder(tmp_path, ".agents/council")
+        open_report_folder(tmp_path, ".agents/council")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_file_in_the_way_is_one_clear_line(tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / ".agents").write_text("in the way")
     with pytest.raises(StoreError, match=r'the report folder ".*" cannot be written \(.*\): make it writable'):
-        open_folder(tmp_path, ".agents/council")
+        open_report_folder(tmp_path, ".agents/council")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_an_unwritable_folder_is_found_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir(mode=0o500)
     with pytest.raises(StoreError, match="make it writable"):
-        open_folder(tmp_path, "reports")
+        open_report_folder(tmp_path, "reports")
 
 
-def test_a_name_is_taken_once_and_then_counted_on(tmp_path: Path) -> None:
-    names = [reserve(tmp_path, "collaborative", "Tabs or spaces?", NOON, f"r{n}").name for n in range(3)]
+def test_taken_name_gets_a_number(tmp_path: Path) -> None:
+    names = [reserve_report_path(tmp_path, "collaborative", "Tabs or spaces?", NOON, f"r{n}").name for n in range(3)]
     stem = re.sub(r"\.md$", "", names[0])
     assert re.fullmatch(r"2027-01-1\d-collaborative-tabs-or-spaces", stem)
     assert names[1:] == [f"{stem}-2.md", f"{stem}-3.md"]
 
 
-def test_a_run_that_crashed_finds_the_place_it_held(tmp_path: Path) -> None:
-    first = reserve(tmp_path, "triad", "q", NOON, "r1")
-    assert reserve(tmp_path, "triad", "q", NOON, "r1") == first
-    assert unwritten(first, "r1")
-    file(first, "The report.")
-    assert not unwritten(first, "r1")
-    assert reserve(tmp_path, "triad", "q", NOON, "r1") != first
+def test_crashed_run_finds_its_reserved_path(tmp_path: Path) -> None:
+    first = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
+    assert reserve_report_path(tmp_path, "triad", "q", NOON, "r1") == first
+    assert is_unwritten(first, "r1")
+    write_atomically(first, "The report.")
+    assert not is_unwritten(first, "r1")
+    assert reserve_report_path(tmp_path, "triad", "q", NOON, "r1") != first
 
 
 def test_a_dangling_link_under_the_name_is_not_followed(tmp_path: Path) -> None:
-    first = reserve(tmp_path, "triad", "q", NOON, "r1")
+    first = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
     first.unlink()
     first.symlink_to(tmp_path / "outside")
-    second = reserve(tmp_path, "triad", "q", NOON, "r1")
+    second = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
     assert second != first
     assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.behaviour("40-files-at-rest")
-def test_a_report_is_whole_private_and_leaves_no_draft(tmp_path: Path) -> None:
-    path = reserve(tmp_path, "triad", "q", NOON, "r1")
-    file(path, "Café.\n")
+def test_report_is_complete_private_and_leaves_no_temp_file(tmp_path: Path) -> None:
+    path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
+    write_atomically(path, "Café.\n")
     assert path.read_text(encoding="utf-8") == "Café.\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == [path.name]
 
 
-def test_what_cannot_be_written_leaves_the_old_report_and_no_draft(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_report_and_leaves_no_temp_file(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
-    file(path, "old")
+    write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):
-        file(path, "\ud800")
+        write_atomically(path, "\ud800")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["report.md"]

@@ -1,4 +1,4 @@
-"""How words and flags choose a protocol, a task, a target and a domain."""
+"""Parsing of words and flags into protocol, task, target and domain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.intent import Intent, focus_line, read_intent
+from council.planning.intent import Intent, focus_line, parse_intent
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(words: str | list[str], folder: Path = Path(), protocol: str | None = None, **flags: Any) -> Intent:
     said = words if isinstance(words, list) else [words]
-    return read_intent(said, flags, protocol=protocol, folder=folder, known=KNOWN)
+    return parse_intent(said, flags, protocol=protocol, folder=folder, known=KNOWN)
 
 
 def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
@@ -68,7 +68,7 @@ def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
         ),
     ],
 )
-def test_a_prefix_decides_and_leaves_the_question(words: str, protocol: str, why: str, question: str) -> None:
+def test_a_prefix_chooses_the_protocol_and_is_removed(words: str, protocol: str, why: str, question: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == (protocol, why, question, "ask")
 
@@ -81,7 +81,7 @@ def test_a_named_protocol_wins_over_every_word() -> None:
 
 
 @pytest.mark.behaviour("00-grammar-unknown-protocol")
-def test_an_unknown_protocol_is_refused_with_the_nearest_and_the_known_ones() -> None:
+def test_an_unknown_protocol_is_refused_with_a_suggestion() -> None:
     said = refusal("x", protocol="advers")
     assert 'unknown protocol "advers": did you mean "adversarial"?' in said and "triad" in said
     assert "did you mean" not in refusal("x", protocol="zzz")
@@ -147,11 +147,11 @@ def test_a_flag_against_the_prefix_is_refused() -> None:
 
 
 @pytest.mark.behaviour("00-grammar-preset-general")
-def test_a_preset_beside_general_belongs_to_general() -> None:
+def test_a_preset_with_a_general_flag_chooses_general() -> None:
     assert read("x", protocol="general", preset="science").protocol == "general"
 
 
-def test_an_option_that_nobody_has_is_refused_unless_an_own_protocol_is_named() -> None:
+def test_an_unknown_option_is_refused_unless_a_third_party_protocol_is_named() -> None:
     assert 'did you mean "--flow"?' in refusal("x", flw=1)
     assert read("x", protocol="own", depth=3).options == {"depth": 3}
 
@@ -174,20 +174,20 @@ def test_a_leading_verb_chooses_the_task(verb: str, task: str) -> None:
 
 
 @pytest.mark.behaviour("00-grammar-verb-leaves-question")
-def test_the_verb_of_the_grammar_leaves_the_question_and_its_synonyms_stay() -> None:
+def test_a_task_verb_is_removed_from_the_question_and_its_synonyms_stay() -> None:
     assert read("validate: this plan").question == "this plan"
     assert read("compare Redis and Memcached").question == "compare Redis and Memcached"
 
 
 @pytest.mark.behaviour("00-grammar-ask")
-def test_ask_as_an_argument_of_its_own_makes_a_plain_question() -> None:
+def test_a_separate_ask_argument_makes_a_plain_question() -> None:
     found = read(["ask", "validate", "my", "assumption"])
     assert (found.protocol, found.task, found.question) == ("collaborative", "ask", "validate my assumption")
     assert read("ask not what your country can do").question == "ask not what your country can do"
 
 
 @pytest.mark.behaviour("00-grammar-trigger-elsewhere")
-def test_a_verb_elsewhere_counts_only_beside_an_existing_path(folder: Path) -> None:
+def test_a_verb_elsewhere_counts_only_with_an_existing_path(folder: Path) -> None:
     found = read("please review src/auth", folder)
     assert (found.protocol, found.task, found.target) == ("judges", "validate", "src/auth")
     assert found.why == 'the verb "review" and the target "src/auth"'
@@ -240,12 +240,12 @@ def test_a_noun_that_only_looks_like_a_verb_does_not_lead(words: str) -> None:
         ("validate src/*/*.py", "src/*/*.py"),
         ("validate src/auth/jwt.py and README.md.", "src/auth/jwt.py README.md"),
         ("summarise README.md", "README.md"),
-        ("what is /tmp for?", None),
+        ("why is there a /tmp folder?", None),
         ("plan our offsite", None),
         ("what does **bold** do, or a/b?", None),
     ],
 )
-def test_targets_are_read_as_written(words: str, target: str | None, folder: Path) -> None:
+def test_targets_are_kept_as_written(words: str, target: str | None, folder: Path) -> None:
     assert read(words, folder).target == target
 
 
@@ -291,7 +291,7 @@ def test_a_dash_is_standard_input_only_as_an_argument_at_an_edge() -> None:
         ("research Kubernetes upgrade strategies", {"mixed": True, "explorers": 2}, "research", None),
     ],
 )
-def test_the_example_lines_of_the_seed_work_quoted_or_not(
+def test_the_documented_examples_work_quoted_or_not(
     line: str, flags: dict[str, Any], task: str, target: str | None, folder: Path
 ) -> None:
     for words in ([line], line.split()):
@@ -378,7 +378,7 @@ def test_words_that_mean_something_else_trigger_nothing(words: str) -> None:
 
 
 @pytest.mark.behaviour("00-trigger-exceptions")
-def test_an_exception_does_not_hide_the_trigger_beside_it() -> None:
+def test_an_exception_does_not_hide_another_trigger() -> None:
     assert read("attack my plan for heart attack care").protocol == "adversarial"
 
 
@@ -407,13 +407,13 @@ def test_an_exception_does_not_hide_the_trigger_beside_it() -> None:
         ("validate my queue verbose", "my queue"),
     ],
 )
-def test_a_verbose_phrase_turns_verbose_on_and_leaves_the_question(words: str, question: str) -> None:
+def test_a_verbose_phrase_turns_verbose_on_and_is_removed(words: str, question: str) -> None:
     found = read(words)
     assert (found.verbose, found.question) == (True, question)
 
 
 @pytest.mark.behaviour("00-verbose-removed")
-def test_a_verbose_phrase_is_removed_before_triggers_are_read() -> None:
+def test_a_verbose_phrase_is_removed_before_triggers_are_matched() -> None:
     assert read("pick a queue, show debate").why == "the default"
 
 
@@ -436,7 +436,7 @@ def test_a_question_about_verbosity_keeps_its_words(words: str) -> None:
 
 
 def test_the_flag_turns_verbose_on_too() -> None:
-    assert read_intent(["x"], {}, verbose=True, folder=Path(), known=KNOWN).verbose
+    assert parse_intent(["x"], {}, verbose=True, folder=Path(), known=KNOWN).verbose
 
 
 @pytest.mark.behaviour("00-grammar-empty-question")
@@ -468,11 +468,11 @@ def test_an_empty_question_is_refused(words: str) -> None:
         ("write about `parse_row`", "code"),
         ("why is foo() slow", "code"),
         ("compare\n```\nx = 1\n```", "code"),
-        ("what is this: Traceback (most recent call last)", "code"),
-        ("what is this:\n    at main (app:12:3)", "code"),
+        ("explain this: Traceback (most recent call last)", "code"),
+        ("explain this:\n    at main (app:12:3)", "code"),
     ],
 )
-def test_the_domain_is_read_off_the_words(words: str, domain: str) -> None:
+def test_the_domain_is_detected_from_the_words(words: str, domain: str) -> None:
     assert read(words).domain == domain
 
 
@@ -484,10 +484,10 @@ def test_each_seat_has_a_focus_in_each_domain_but_general() -> None:
         for seat in ("alpha", "beta", "gamma")
     }
     assert len(lines) == 12 and "" not in lines
-    assert focus_line("general", "alpha") == focus_line("code", "nobody") == ""
+    assert focus_line("general", "alpha") == focus_line("code", "delta") == ""
 
 
-# Whatever is typed.
+# Arbitrary input.
 
 SPICE = [
     "verbose",
@@ -532,9 +532,9 @@ WORDS = st.lists(
     words=WORDS,
     flags=st.sets(st.sampled_from(["flow", "deep", "preset", "search", "technique", "nonsense"]), max_size=2),
 )
-def test_whatever_is_typed_is_understood_or_refused(words: list[str], flags: set[str]) -> None:
+def test_any_input_is_parsed_or_refused(words: list[str], flags: set[str]) -> None:
     try:
-        found = read_intent(words, dict.fromkeys(flags, "x"), folder=Path(), known=KNOWN)
+        found = parse_intent(words, dict.fromkeys(flags, "x"), folder=Path(), known=KNOWN)
     except UsageError as refused:
         assert str(refused)
     else:

@@ -1,4 +1,4 @@
-"""Keys in the system's keyring: kept, used where the environment has none, never shown."""
+"""Keys in the system keyring: stored, used if the environment has none, never shown."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.doctor import warnings
 from council.doors.cli import run
+from council.runs.doctor import list_warnings
+from council.runs.service import Convener
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'council[keys]'")
 KEY = "sk-ant-kept-0123456789abcdef"
 
 
 class Ring(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
-    """A keyring of the real kind that holds its keys in this process, and can be locked."""
+    """In-memory keyring backend that can be locked."""
 
     priority = 1
 
@@ -56,9 +56,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 @pytest.mark.behaviour("issue-5-keys")
 @pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "anthropic"])
-def test_a_kept_key_is_used_where_the_environment_has_none(
-    name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_key_is_used_if_the_environment_has_none(name: str, ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, f"{KEY}\n")
     assert run(["keys", "set", name]) == 0
     assert Convener().env["ANTHROPIC_API_KEY"] == KEY
@@ -67,7 +65,7 @@ def test_a_kept_key_is_used_where_the_environment_has_none(
 
 
 @pytest.mark.behaviour("issue-5-keys", "40-security-keys")
-def test_no_command_shows_a_key_and_no_file_holds_one(
+def test_key_is_neither_printed_nor_written_to_a_file(
     ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     piped(monkeypatch, KEY)
@@ -83,36 +81,36 @@ def test_no_command_shows_a_key_and_no_file_holds_one(
 
 
 @pytest.mark.behaviour("issue-5-keys")
-def test_a_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_removed_key_is_gone(ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     piped(monkeypatch, KEY)
     run(["keys", "set", "OPENAI_API_KEY"])
     assert run(["keys", "rm", "OPENAI_API_KEY"]) == 0
     assert ring.held == {}
     assert "OPENAI_API_KEY" not in Convener().env
     assert run(["keys", "rm", "OPENAI_API_KEY"]) == 2
-    assert 'no key is kept for "OPENAI_API_KEY"' in capsys.readouterr().err
+    assert 'no key is stored for "OPENAI_API_KEY"' in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("40-security-keys")
 def test_a_key_on_the_command_line_is_refused_and_not_repeated(ring: Ring, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keys", "set", KEY]) == 2
     told = capsys.readouterr().err
-    assert "never given on the command line" in told
+    assert "never on the command line" in told
     assert KEY not in told
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "one\nanother\n"])
-def test_what_cannot_be_a_key_is_not_kept(
+def test_invalid_key_is_not_stored(
     text: str, ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     piped(monkeypatch, text)
     assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
-    assert "nothing was kept" in capsys.readouterr().err
+    assert "nothing was stored" in capsys.readouterr().err
     assert ring.held == {}
 
 
 @pytest.mark.behaviour("issue-5-keys-none")
-def test_a_system_without_a_keyring_is_told_so(
+def test_missing_system_keyring_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = keyring.get_keyring()
@@ -122,21 +120,21 @@ def test_a_system_without_a_keyring_is_told_so(
         assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
     finally:
         keyring.set_keyring(before)
-    assert "this system has no keyring" in capsys.readouterr().err
+    assert "this system has no usable keyring" in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("issue-5-keys-none")
-def test_the_extra_that_is_not_installed_is_named(
+def test_missing_extra_is_named_in_the_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)  # as if it were not there
+    monkeypatch.setitem(sys.modules, "keyring", None)  # simulate a missing package
     piped(monkeypatch, KEY)
     assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
     assert "pip install 'council[keys]'" in capsys.readouterr().err
     assert run(["keys"]) == 0
 
 
-def test_a_locked_keyring_stops_nothing_and_the_doctor_says_so(
+def test_locked_keyring_is_ignored_and_reported_by_the_doctor(
     ring: Ring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     piped(monkeypatch, KEY)
@@ -144,8 +142,8 @@ def test_a_locked_keyring_stops_nothing_and_the_doctor_says_so(
     ring.locked = True
     convener = Convener()
     assert "SIM_API_KEY" not in convener.env
-    assert warnings(convener) == [
-        "SIM_API_KEY is kept in the system's keyring, which does not give it now: unlock it, or set SIM_API_KEY"
+    assert list_warnings(convener) == [
+        "SIM_API_KEY is stored in the system's keyring, which does not return it: unlock the keyring, or set SIM_API_KEY"
     ]
     piped(monkeypatch, KEY)
     assert run(["keys", "set", "SIM_API_KEY", "--json"]) == 2

@@ -1,4 +1,4 @@
-"""Council as a library: the names it has, what importing it costs, and a council without a terminal."""
+"""Council as a library: public names, import time, and runs without a terminal."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 import council
 from council import events as ev
 from council import protocols
-from council.convene import Convener
 from council.errors import UsageError
 from council.members.scripted import Scripted
+from council.runs.service import Convener
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
 HEAVY = ("pydantic", "aiohttp", "jinja2", "click", "rich", "platformdirs", "sqlite3", "asyncio")
@@ -27,21 +27,21 @@ HEAVY = ("pydantic", "aiohttp", "jinja2", "click", "rich", "platformdirs", "sqli
 
 @pytest.fixture
 def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
-    """A protocol of one's own: one function and one folder of prompts."""
+    """A custom protocol: one function and one folder of prompts."""
     (tmp_path / "mine/second").mkdir(parents=True)
     (tmp_path / "mine/second/say.md").write_text("Say it.")
 
     async def second(convened: council.Council, loud: bool = False) -> council.Verdict:
         async with convened.phase("say"):
-            said = await convened.ask(convened.chair, "second/say")
-        return council.Verdict(said.text.upper() if loud else said.text)
+            statement = await convened.ask(convened.chair, "second/say")
+        return council.Verdict(statement.text.upper() if loud else statement.text)
 
     protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
     yield protocol
-    protocols._TABLE.pop("second", None)
+    protocols._PROTOCOLS.pop("second", None)
 
 
-# The surface
+# Public API
 
 
 @pytest.mark.behaviour("house-public-surface")
@@ -55,13 +55,13 @@ def test_the_public_names_are_these_and_no_others() -> None:
     assert set(council.__all__) <= set(dir(council))
 
 
-def test_an_unknown_name_says_which_there_are() -> None:
-    with pytest.raises(AttributeError, match=r'council has no "convenne": .*convene'):
+def test_an_unknown_name_error_lists_the_public_names() -> None:
+    with pytest.raises(AttributeError, match=r'has no attribute "convenne": .*convene'):
         _ = council.convenne  # type: ignore[attr-defined]
 
 
-def test_convene_is_the_function_whoever_imported_the_module() -> None:
-    importlib.reload(importlib.import_module("council.filing"))
+def test_convene_is_the_function_even_after_importing_the_module() -> None:
+    importlib.reload(importlib.import_module("council.runs.report_files"))
     assert "council.convene" in sys.modules
     assert council.convene is vars(importlib.import_module("council.doors.library"))["convene"]
     assert callable(council.convene)
@@ -74,7 +74,7 @@ def test_importing_council_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# A council without a terminal
+# Runs
 
 
 def test_convene_sync_returns_the_report_object() -> None:
@@ -86,7 +86,7 @@ def test_convene_sync_returns_the_report_object() -> None:
 
 
 @pytest.mark.anyio
-async def test_convene_reads_the_words_like_the_command_does() -> None:
+async def test_convene_parses_words_like_the_command_line() -> None:
     report = await council.convene("adversarial council: pick a queue", members=[Scripted()], seats=SEATS)
     assert (report["protocol"], report["question"]) == ("adversarial", "pick a queue")
 
@@ -96,7 +96,7 @@ async def test_a_stream_yields_the_events_in_order_and_ends() -> None:
     entries = [
         entry async for entry in council.stream("Tabs or spaces?", protocol="triad", members=[Scripted()], seats=SEATS)
     ]
-    kept = [entry for entry in entries if not isinstance(entry.event, ev.PASSING)]
+    kept = [entry for entry in entries if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
     assert [entry.seq for entry in kept] == list(range(1, len(kept) + 1))
     assert (kept[0].event.type, kept[-1].event.type) == ("convened", "closed")
     assert any(isinstance(entry.event, ev.Delta) for entry in entries)
@@ -104,7 +104,7 @@ async def test_a_stream_yields_the_events_in_order_and_ends() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_stream_that_is_left_stops_its_run_and_leaves_it_resumable() -> None:
+async def test_closing_a_stream_stops_its_run_and_keeps_it_resumable() -> None:
     member = Scripted(script={"merge/chair": {"stall": True}})
     stream: AsyncIterator[Any] = council.stream("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS)
     async with aclosing(stream) as entries:  # type: ignore[type-var]
@@ -129,26 +129,26 @@ async def test_an_error_before_the_run_is_raised_to_the_caller() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_question_in_broken_characters_is_still_a_question() -> None:
+async def test_a_question_with_invalid_characters_is_repaired() -> None:
     report = await council.convene("Tabs or caf\udce9?", protocol="triad", members=[Scripted()], seats=SEATS)
     assert (report["status"], report["question"]) == ("complete", "Tabs or caf\ufffd?")
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("00-timeout-for-a-phase")
-async def test_a_timeout_is_a_seats_time_for_a_phase() -> None:
+async def test_the_timeout_applies_per_seat_and_phase() -> None:
     member = Scripted(script={"draft/beta": {"stall": True}})
     report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=1.0)
     assert [seat["state"] for seat in report["seats"]] == ["ok", "timed_out", "ok"]
     assert report["degraded"]
 
 
-# A protocol of one's own
+# Custom protocols
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("issue-2-own-protocol")
-async def test_a_protocol_can_be_handed_over_or_registered(second_opinion: council.Protocol) -> None:
+async def test_a_protocol_can_be_passed_or_registered(second_opinion: council.Protocol) -> None:
     member = Scripted(script={"say/chair": {"text": "Spaces."}})
     report = await council.convene("Tabs or spaces?", protocol=second_opinion, members=[member], seats=SEATS)
     assert (report["answer"], report["protocol"]) == ("Spaces.", "second")
@@ -158,12 +158,12 @@ async def test_a_protocol_can_be_handed_over_or_registered(second_opinion: counc
 
 
 def test_a_shipped_protocol_cannot_be_replaced() -> None:
-    with pytest.raises(UsageError, match='there is a protocol "triad" already'):
+    with pytest.raises(UsageError, match='protocol "triad" is already registered'):
         council.register(council.Protocol("triad", None))
 
 
 @pytest.mark.anyio
-async def test_two_councils_sit_at_once_in_one_process() -> None:
+async def test_two_councils_run_at_once_in_one_process() -> None:
     members = [Scripted(), Scripted()]
     runs = [
         council.convene(f"Question {n}?", protocol="triad", members=[m], seats=SEATS) for n, m in enumerate(members)

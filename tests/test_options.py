@@ -1,4 +1,4 @@
-"""What each protocol can be told, and the shape it then has."""
+"""Protocol options: validation, defaults and flags."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from pydantic import BaseModel
 
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, JudgesOptions, flags_table, parse_options
+from council.protocols.options import OPTIONS, JudgesOptions, build_flag_table, parse_options
 
 
 @pytest.mark.behaviour("house-flags-generated")
-def test_the_flag_file_is_what_the_option_models_say() -> None:
+def test_the_flag_file_matches_the_option_models() -> None:
     stored = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
-    assert stored == flags_table(), "run python scripts/make_flags.py"
+    assert stored == build_flag_table(), "run python scripts/make_flags.py"
 
 
 @pytest.mark.behaviour("00-grammar-flag-owners")
-def test_flags_belong_to_the_protocols_that_the_grammar_names() -> None:
+def test_flags_belong_to_the_specified_protocols() -> None:
     owned: dict[str, set[str]] = {}
-    for row in flags_table():
+    for row in build_flag_table():
         for owner in row["owners"]:
             owned.setdefault(owner, set()).add(row["flag"])
     assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster", "--early-stop"}
@@ -32,7 +32,7 @@ def test_flags_belong_to_the_protocols_that_the_grammar_names() -> None:
 
 
 def test_every_flag_has_a_help_text_and_a_kind() -> None:
-    for row in flags_table():
+    for row in build_flag_table():
         assert row["help"] and row["kind"] in ("bool", "int", "str", "choice")
         assert (row["kind"] == "choice") == bool(row["choices"])
 
@@ -48,7 +48,7 @@ def test_every_flag_has_a_help_text_and_a_kind() -> None:
         ("research", {"technique": "reverse"}, "Error: --technique is only applicable to brainstorm mode."),
     ],
 )
-def test_the_seed_s_own_sentences_are_said(task: str, given: dict[str, Any], sentence: str) -> None:
+def test_incompatible_options_raise_the_specified_errors(task: str, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError) as refusal:
         parse_options("judges", task, given)
     assert str(refusal.value) == sentence
@@ -64,12 +64,12 @@ def test_the_seed_s_own_sentences_are_said(task: str, given: dict[str, Any], sen
             'unknown technique "scampr": did you mean "scamper"? known are scamper, six-hats',
         ),
         ("judges", {"profile": "rapid"}, 'unknown profile "rapid": known are thorough, balanced, fast'),
-        ("judges", {"quick": True, "deep": True}, "--quick seats one judge, which --deep contradicts"),
+        ("judges", {"quick": True, "deep": True}, "--quick seats one judge and cannot be combined with --deep"),
         ("judges", {"quick": True, "count": 2}, "--count"),
         ("judges", {"quick": True, "preset": "ops"}, "--preset"),
         ("judges", {"explorers": 6}, '--explorers "6" cannot be used'),
         ("judges", {"count": 0}, '--count "0" cannot be used'),
-        ("judges", {"debate": True, "count": 1}, "--debate needs 2 judges"),
+        ("judges", {"debate": True, "count": 1}, "--debate needs at least 2 judges"),
         ("judges", {"perspectives": "a,,b"}, "without a letter"),
         ("judges", {"perspectives": "api use,API-use"}, "twice"),
         ("judges", {"perspectives": "a", "perspectives_file": "f.yaml"}, "drop one of the two"),
@@ -77,9 +77,9 @@ def test_the_seed_s_own_sentences_are_said(task: str, given: dict[str, Any], sen
         ("advisors", {"rounds": 6}, '--rounds "6" cannot be used'),
         ("advisors", {"rounds": "many"}, '--rounds "many" cannot be used'),
         ("advisors", {"flow": "debate", "rounds": 1}, "at least 2 rounds"),
-        ("advisors", {"deep": True}, "--deep is no option of the protocol advisors"),
-        ("general", {"search": "brave", "no_search": True}, "contradict each other"),
-        ("collaborative", {"flow": "debate"}, "--flow is no option of the protocol collaborative"),
+        ("advisors", {"deep": True}, "--deep is not an option of the protocol advisors"),
+        ("general", {"search": "brave", "no_search": True}, "cannot be combined"),
+        ("collaborative", {"flow": "debate"}, "--flow is not an option of the protocol collaborative"),
     ],
 )
 def test_a_wrong_option_is_refused_in_one_line(protocol: str, given: dict[str, Any], said: str) -> None:
@@ -93,7 +93,7 @@ def test_a_wrong_option_is_refused_in_one_line(protocol: str, given: dict[str, A
     ("given", "rounds"),
     [({}, 1), ({"flow": "debate"}, 3), ({"flow": "DEBATE"}, 3), ({"flow": "debate", "rounds": 2}, 2)],
 )
-def test_a_debate_runs_three_rounds_unless_told_otherwise(given: dict[str, Any], rounds: int) -> None:
+def test_a_debate_has_three_rounds_by_default(given: dict[str, Any], rounds: int) -> None:
     assert parse_options("advisors", "ask", given).model_dump()["rounds"] == rounds
 
 
@@ -112,6 +112,6 @@ def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 
 
-def test_every_option_model_refuses_what_it_does_not_know() -> None:
+def test_every_option_model_forbids_unknown_options() -> None:
     for model in set(OPTIONS.values()):
         assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"

@@ -1,4 +1,4 @@
-"""Who judges: seats, families and sizes, from flags and settings."""
+"""Panels of judges: seats, families and sizes from flags and settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.errors import UsageError
-from council.planning import Plan, sent
-from council.rules.perspectives import preset, presets
+from council.planning.plan import Plan, preview_packet
+from council.protocols.judges.perspectives import list_presets, load_preset
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 ONE = '[models]\ndefault = "scripted:"\n'
@@ -60,9 +60,9 @@ async def test_judges_are_named_by_number_or_perspective(given: dict[str, Any], 
 
 
 @pytest.mark.behaviour("20-mixed-pairs")
-async def test_each_perspective_is_held_once_in_each_family() -> None:
+async def test_each_perspective_has_one_judge_in_each_family() -> None:
     mixed = await plan(settings=TWO, mixed=True, preset="architecture")
-    lenses = [lens.name for lens in preset("architecture").perspectives]
+    lenses = [lens.name for lens in load_preset("architecture").perspectives]
     assert [seat.perspective for seat in mixed.roster.seats] == lenses * 2
     assert names(mixed)[0] == "scripted-judge-scalability" and names(mixed)[3] == "sim-judge-scalability"
     assert [seat.vendor for seat in mixed.roster.seats] == ["scripted"] * 3 + ["sim"] * 3
@@ -70,7 +70,7 @@ async def test_each_perspective_is_held_once_in_each_family() -> None:
 
 
 @pytest.mark.behaviour("002-judge-names")
-async def test_the_seeds_own_families_are_called_claude_and_codex() -> None:
+async def test_the_default_families_are_named_claude_and_codex() -> None:
     env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x"}
     mixed = await plan(settings="", env=env, mixed=True, count=1)
     assert names(mixed) == ["claude-judge-1", "codex-judge-1"]
@@ -80,8 +80,8 @@ async def test_the_seeds_own_families_are_called_claude_and_codex() -> None:
 async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -> None:
     alone = await plan(mixed=True)
     assert names(alone) == ["judge-1", "judge-2", "judge-3"]
-    assert "--mixed found no second family: the judges of the first sit alone." in alone.notices
-    with pytest.raises(UsageError, match="--mixed needs a second family"):
+    assert "--mixed found no second vendor family: all judges are of the first." in alone.notices
+    with pytest.raises(UsageError, match="--mixed needs a second vendor family"):
         await plan(mixed=True, strict=True)
 
 
@@ -99,15 +99,15 @@ async def test_a_debate_asks_every_judge_twice() -> None:
 
 
 @pytest.mark.behaviour("002-bench-cap")
-async def test_a_scaled_bench_says_so_and_names_what_it_dropped() -> None:
+async def test_scaling_down_warns_and_names_the_dropped_perspectives() -> None:
     scaled = await plan("research", settings=TWO, mixed=True, explorers=2, preset="research")
     assert (len(scaled.roster.seats), scaled.agents) == (4, 12)
-    assert "3 judges per family scaled down to 2: at most 12 agents sit" in scaled.warnings
+    assert "3 judges per family scaled down to 2: at most 12 agents" in scaled.warnings
     assert "perspectives dropped: contrarian" in scaled.warnings
 
 
 @pytest.mark.behaviour("002-explorers-agents")
-async def test_explorers_count_as_agents_and_may_look_three_times() -> None:
+async def test_explorers_count_as_agents_and_have_three_look_ups() -> None:
     deep = await plan("research", deep=True, explorers=1)
     assert deep.agents == 6
     assert phases(deep) == [
@@ -127,7 +127,7 @@ async def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
 
 @pytest.mark.behaviour("20-presets")
 def test_presets_have_three_perspectives_but_plans_and_documents_four() -> None:
-    sizes = {name: len(preset(name).perspectives) for name in presets()}
+    sizes = {name: len(load_preset(name).perspectives) for name in list_presets()}
     assert {name for name, size in sizes.items() if size == 4} == {"plan-review", "doc-review"}
     assert set(sizes.values()) == {3, 4} and len(sizes) == 10
 
@@ -138,7 +138,7 @@ async def test_quick_is_one_seat_and_one_call() -> None:
     assert (names(quick), quick.calls, quick.agents, quick.roster.chair) == (["judge-1"], (1, 1), 1, None)
 
 
-async def test_the_environment_decides_over_the_profile_and_the_settings() -> None:
+async def test_the_environment_overrides_the_profile_and_the_settings() -> None:
     env = {"COUNCIL_CLAUDE_MODEL": "scripted:", "COUNCIL_JUDGE_COUNT": "4"}
     made = await plan(
         settings='[models]\ndefault = "sim:m"\n[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n',
@@ -149,18 +149,18 @@ async def test_the_environment_decides_over_the_profile_and_the_settings() -> No
 
 
 @pytest.mark.behaviour("20-mixed-pairs")
-async def test_no_family_stands_in_for_the_other_in_a_mixed_council() -> None:
+async def test_seats_of_a_mixed_council_have_no_fallbacks() -> None:
     assert {seat.fallbacks for seat in (await plan(settings=TWO, mixed=True)).roster.seats} == {()}
 
 
-async def test_the_environment_names_the_second_family_over_the_file() -> None:
+async def test_the_environment_overrides_the_file_for_the_second_family() -> None:
     made = await plan(settings=TWO, env={"COUNCIL_CODEX_MODEL": "sim:other"}, mixed=True, count=1)
     assert [seat.member for seat in made.roster.seats] == ["scripted:", "sim:other"]
 
 
-async def test_the_packet_is_shown_with_its_lens_and_the_form_of_the_reply() -> None:
+async def test_the_packet_contains_the_perspective_and_the_reply_schema() -> None:
     Path("notes.md").write_text("one\ntwo\n", encoding="utf-8")  # noqa: ASYNC240
     made = await plan("validate notes.md", preset="ops")
-    packet = sent(made)["council_packet"]
+    packet = preview_packet(made)["council_packet"]
     assert packet["context"]["files"] == [{"path": "notes.md", "content": "1| one\n2| two"}]
     assert (packet["perspective"], packet["output_schema"]["verdict"]) == ("reliability", "PASS | WARN | FAIL")

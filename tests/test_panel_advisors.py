@@ -1,4 +1,4 @@
-"""Who advises: the usual three or a roster, on the tier that was asked for, and the referee."""
+"""Panels of advisors: default or custom roster, tier and referee."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.planning import Plan
+from council.planning.plan import Plan
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 TIERS = """
@@ -21,7 +21,7 @@ strong = "sim:strong"
 
 
 async def plan(settings: str = TIERS, seats: dict[str, str] | None = None, **flags: Any) -> Plan:
-    """A council of advisors as it would sit, with `--seat` flags if there are any."""
+    """Plan a council of advisors with optional `--seat` flags."""
     Path("council.toml").write_text(settings, encoding="utf-8")  # noqa: ASYNC240
     convener = Convener(Path.cwd(), {"XDG_CONFIG_HOME": "config"}, flags={"seats": seats or {}})
     try:
@@ -45,7 +45,7 @@ async def test_advisors_speak_once_a_round_and_the_referee_closes() -> None:
 
 
 @pytest.mark.behaviour("001-roster-default", "10-advisors-roles")
-async def test_the_usual_three_have_the_seeds_lenses_and_stances() -> None:
+async def test_the_default_advisors_have_the_specified_lenses_and_stances() -> None:
     seats = (await plan()).roster.seats
     assert [(seat.role, seat.perspective, seat.focus) for seat in seats] == [
         ("Pragmatist", "feasibility, cost, effort, timeline", "Can we actually do this?"),
@@ -88,31 +88,34 @@ chair = {model = "sim:head"}
         (TIERS + BOARD, {"cfo": "sim:flag", "chair": "sim:hand"}, {"roster": "board"}, ["flag", "plain", "hand"]),
     ],
 )  # fmt: skip
-async def test_who_decides_where_whom_sits(
+async def test_precedence_of_tier_seat_and_roster_settings(
     settings: str, seats: dict[str, str], flags: dict[str, Any], members: list[str]
 ) -> None:
     assert sitting(await plan(settings, seats, **flags)) == members
 
 
 @pytest.mark.behaviour("001-tiers")
-@pytest.mark.parametrize(("tier", "told"), [("light", False), ("medium", True), ("heavy", True)])
-async def test_a_tier_that_finds_nobody_stronger_says_so(tier: str, told: bool) -> None:
+@pytest.mark.parametrize(("tier", "warns"), [("light", False), ("medium", True), ("heavy", True)])
+async def test_a_tier_without_a_stronger_model_warns(tier: str, warns: bool) -> None:
     made = await plan(TIERS.replace('strong = "sim:strong"\n', ""), tier=tier)
-    assert any(f"--tier {tier} finds nobody stronger than sim:plain" in line for line in made.warnings) is told
+    assert (
+        any(f"--tier {tier} has no effect, no stronger model than sim:plain is set" in line for line in made.warnings)
+        is warns
+    )
 
 
-async def test_copies_of_one_model_that_debate_are_told_apart_from_minds() -> None:
-    said = "several rounds between advisors of one model"
-    assert any(said in line for line in (await plan(rounds=2)).warnings)
-    assert not any(said in line for line in (await plan()).warnings)
-    assert not any(said in line for line in (await plan(seats={"skeptic": "sim:other"}, rounds=2)).warnings)
+async def test_several_rounds_on_one_model_warn() -> None:
+    warning = "several rounds between advisors on one model"
+    assert any(warning in line for line in (await plan(rounds=2)).warnings)
+    assert not any(warning in line for line in (await plan()).warnings)
+    assert not any(warning in line for line in (await plan(seats={"skeptic": "sim:other"}, rounds=2)).warnings)
 
 
 ROSTER = '[[seats]]\nname = "{0} one"\nrole = "{0}"\n[[seats]]\nname = "{0} two"\n'
 
 
 @pytest.mark.behaviour("10-advisors-roster")
-async def test_a_name_means_the_configuration_then_the_users_folder_then_what_is_shipped() -> None:
+async def test_a_roster_name_is_looked_up_in_settings_then_user_folder_then_shipped() -> None:
     assert next(seat.name for seat in (await plan(roster="executives")).roster.seats) == "finance"
     (folder := Path("config/council/rosters")).mkdir(parents=True)
     (folder / "executives.toml").write_text(ROSTER.format("user"))
@@ -122,7 +125,7 @@ async def test_a_name_means_the_configuration_then_the_users_folder_then_what_is
 
 
 @pytest.mark.behaviour("001-roster-override")
-async def test_the_usual_three_can_be_replaced_for_good() -> None:
+async def test_the_default_advisors_can_be_replaced_in_settings() -> None:
     own = '[rosters.advisors]\nseats = [{name = "yes", role = "Yes-man"}, {name = "no"}]\n'
     assert [(seat.name, seat.role) for seat in (await plan(TIERS + own)).roster.seats] == [
         ("yes", "Yes-man"),

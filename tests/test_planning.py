@@ -1,4 +1,4 @@
-"""From what is meant to a plan: rehearsed, so that it cannot lie."""
+"""Plans and rehearsals."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 
 from council import events as ev
 from council import protocols
-from council.convene import Convener
-from council.council import Council
+from council.engine.council import Council
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
-from council.planning import Plan, question_from, rehearse, roster_from
+from council.planning.plan import Plan, question_from, rehearse, roster_from
 from council.protocols import Protocol
+from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def convener() -> AsyncIterator[Convener]:
     await convener.close()
 
 
-async def planned(convener: Convener, words: str = "Tabs or spaces?", **how: Any) -> Plan:
+async def make_plan(convener: Convener, words: str = "Tabs or spaces?", **how: Any) -> Plan:
     return await convener.plan([words], how.pop("flags", None), **how)
 
 
@@ -45,7 +45,7 @@ def phases(plan: Plan) -> list[tuple[str, int, bool]]:
     return [(phase["name"], phase["calls"], phase["parallel"]) for phase in plan.phases]
 
 
-# What is built is rehearsed
+# Rehearsal
 
 
 @pytest.mark.behaviour(
@@ -63,43 +63,43 @@ def phases(plan: Plan) -> list[tuple[str, int, bool]]:
         ("triad", [("draft", 3, True), ("merge", 1, False)], (4, 4)),
     ],
 )
-async def test_phases_and_calls_are_those_the_protocol_makes(
+async def test_planned_phases_and_calls_match_the_protocol(
     convener: Convener, protocol: str, shape: list[tuple[str, int, bool]], calls: tuple[int, int]
 ) -> None:
-    plan = await planned(convener, protocol=protocol)
+    plan = await make_plan(convener, protocol=protocol)
     assert (phases(plan), plan.calls, plan.agents) == (shape, calls, 3)
 
 
 @pytest.mark.behaviour("000-same-seats-both-modes")
-async def test_both_modes_sit_on_the_same_members() -> None:
+async def test_both_modes_seat_the_same_members() -> None:
     env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x", "GEMINI_API_KEY": "x", "GOOGLE_API_KEY": "x"}
     convener = Convener(Path.cwd(), env)
-    settled = [
+    seatings = [
         [(seat.name, seat.member, seat.fallbacks) for seat in plan.roster.seats]
-        for plan in [await planned(convener, protocol=name) for name in ("collaborative", "adversarial", "triad")]
+        for plan in [await make_plan(convener, protocol=name) for name in ("collaborative", "adversarial", "triad")]
     ]
-    assert settled[0] == settled[1] == settled[2]
-    assert [name for name, _, _ in settled[0]] == ["alpha", "beta", "gamma"]
+    assert seatings[0] == seatings[1] == seatings[2]
+    assert [name for name, _, _ in seatings[0]] == ["alpha", "beta", "gamma"]
     await convener.close()
 
 
 async def test_a_dry_run_sends_nothing_and_makes_no_folder(convener: Convener) -> None:
     member = Scripted()
     convener.members.add(member)
-    await planned(convener)
+    await make_plan(convener)
     assert member.calls == []
     assert list(Path.cwd().iterdir()) == []
     assert convener._store is None
 
 
-async def test_a_rehearsal_tells_a_whole_run() -> None:
-    protocol = protocols.find("triad")
+async def test_a_rehearsal_emits_the_events_of_a_whole_run() -> None:
+    protocol = protocols.get_protocol("triad")
     entries = await rehearse(protocol, Roster(protocol.seats, protocol.chair), Question("?"), {}, agree=True)
     assert [entry.event.type for entry in entries].count("statement") == 4
     assert isinstance(entries[-1].event, ev.PhaseEnded)
 
 
-# A protocol that breaks does so before anything is spent
+# Broken protocols fail before any request
 
 
 async def breaks(council: Council) -> Verdict:
@@ -119,7 +119,7 @@ async def asks_twice(council: Council) -> Verdict:
     return Verdict("")
 
 
-async def asks_for_nothing_there(council: Council) -> Verdict:
+async def asks_a_missing_prompt(council: Council) -> Verdict:
     async with council.phase("draft"):
         await council.ask(council.chair, "mine/no-such-prompt")
     return Verdict("")
@@ -135,10 +135,10 @@ async def forgets_a_variable(council: Council) -> Verdict:
 @pytest.mark.parametrize(
     ("function", "error", "words"),
     [
-        (breaks, EngineError, 'the protocol "mine" broke in rehearsal, nothing was spent: '),
+        (breaks, EngineError, 'the protocol "mine" failed in rehearsal, nothing was spent: '),
         (asks_outside, EngineError, "outside any phase"),
         (asks_twice, EngineError, 'the key "draft/chair"'),
-        (asks_for_nothing_there, PromptError, 'there is no prompt "mine/no-such-prompt.md"'),
+        (asks_a_missing_prompt, PromptError, 'there is no prompt "mine/no-such-prompt.md"'),
         (forgets_a_variable, PromptError, 'needs "drafts"'),
     ],
 )
@@ -152,9 +152,9 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
     protocols.register(Protocol("mine", function, (Seat("alpha"),), prompts=tmp_path))
     try:
         with pytest.raises(error, match=words) as caught:
-            await planned(convener, protocol="mine")
+            await make_plan(convener, protocol="mine")
     finally:
-        protocols._TABLE.pop("mine")
+        protocols._PROTOCOLS.pop("mine")
     assert "\n" not in str(caught.value)
     assert member.calls == []
 
@@ -172,13 +172,13 @@ async def test_general_takes_six_to_ten_calls(
     assert plan.calls == calls
 
 
-# The object
+# The plan object
 
 
 @pytest.mark.behaviour("00-plan-object")
-@pytest.mark.parametrize("protocol", protocols.known())
-async def test_the_plan_object_has_its_keys_in_order_and_obeys_its_schema(convener: Convener, protocol: str) -> None:
-    made = (await planned(convener, protocol=protocol)).as_json()
+@pytest.mark.parametrize("protocol", protocols.protocol_names())
+async def test_the_plan_object_matches_its_schema_with_its_keys_in_order(convener: Convener, protocol: str) -> None:
+    made = (await make_plan(convener, protocol=protocol)).as_json()
     assert list(made)[: len(KEYS)] == KEYS
     schema = json.loads(files("council").joinpath("data/schemas/plan.json").read_text())
     jsonschema.validate(json.loads(json.dumps(made)), schema)
@@ -197,12 +197,12 @@ async def test_the_plan_object_has_its_keys_in_order_and_obeys_its_schema(conven
         ("triad", ["Drafter & Red Teamer", "Fact-Checker & Validator", "Optimizer & Devil's Advocate"]),
     ],
 )
-async def test_the_seats_have_the_titles_of_the_seed(convener: Convener, protocol: str, titles: list[str]) -> None:
-    assert [seat["role"] for seat in (await planned(convener, protocol=protocol)).as_json()["seats"]] == titles
+async def test_the_seats_have_their_documented_titles(convener: Convener, protocol: str, titles: list[str]) -> None:
+    assert [seat["role"] for seat in (await make_plan(convener, protocol=protocol)).as_json()["seats"]] == titles
 
 
-async def test_what_a_run_keeps_gives_its_question_and_roster_back(convener: Convener) -> None:
-    plan = await planned(convener, "Fix the bug in auth.py")
+async def test_question_and_roster_can_be_restored_from_the_setup(convener: Convener) -> None:
+    plan = await make_plan(convener, "Fix the bug in auth.py")
     setup = json.loads(json.dumps(plan.setup()))
     assert (question_from(setup), roster_from(setup)) == (plan.question, plan.roster)
 
@@ -212,12 +212,12 @@ async def test_a_small_member_makes_its_seat_small() -> None:
     tiny = Scripted("scripted:tiny", {})
     tiny.small = True
     convener = Convener(Path.cwd(), flags={"seats": SEATS | {"beta": tiny.name}}, members=[tiny])
-    plan = await planned(convener)
+    plan = await make_plan(convener)
     assert [seat.small for seat in plan.roster.seats] == [False, True, False]
     await convener.close()
 
 
-def changed_repository() -> None:
+def make_changed_repository() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     Path("new.py").write_text("x = 1\n", encoding="utf-8")
 
@@ -225,7 +225,7 @@ def changed_repository() -> None:
 @pytest.mark.behaviour("00-grammar-verb-leaves-question")
 @pytest.mark.parametrize("word", ["validate", "review", "critique"])
 async def test_a_bare_verb_means_the_changes_in_the_work_tree(word: str) -> None:
-    changed_repository()
+    make_changed_repository()
     convener = Convener(Path.cwd(), {})
     plan = await convener.plan([word])
     await convener.close()
@@ -236,6 +236,6 @@ async def test_a_bare_verb_means_the_changes_in_the_work_tree(word: str) -> None
 
 async def test_a_bare_verb_without_changes_is_refused() -> None:
     convener = Convener(Path.cwd(), {})
-    with pytest.raises(UsageError, match="nothing has changed here"):
+    with pytest.raises(UsageError, match="the work tree has no changes"):
         await convener.plan(["review"])
     await convener.close()

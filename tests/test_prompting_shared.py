@@ -1,4 +1,4 @@
-"""How much of a prompt every seat is shown alike: what a vendor may keep for all of them."""
+"""Length of the prompt prefix that all seats share, for vendor caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from council.prompting import Prompts
+from council.engine.prompting import Prompts
 from council.types import Packet, PacketFile, Question, Seat
 
 PACKET = Packet(files=(PacketFile("a.py", "x = {\n  }\n" * 20),), diff="+  }\n", target="a.py")
@@ -14,16 +14,16 @@ ALPHA = Seat("alpha", perspective="Security", focus="Who may do what?")
 BETA = Seat("beta", perspective="Cost", focus="Who pays?")
 
 
-def shown(seat: Seat, packet: Packet = PACKET, task: str = "validate", before: Any = ()) -> tuple[str, int]:
+def render_for(seat: Seat, packet: Packet = PACKET, task: str = "validate", before: Any = ()) -> tuple[str, int]:
     given = {"question": Question("Is it right?", task), "packet": packet, "focus": {"alpha": "", "beta": ""}}
-    rendered = Prompts("seed").render("collaborative/draft", seat, given, before)
+    rendered = Prompts("key").render("collaborative/draft", seat, given, before)
     return rendered.messages[1]["content"], rendered.shared
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
 @pytest.mark.parametrize("task", ["ask", "validate"])
 def test_seats_share_everything_up_to_the_end_of_the_packets_context(task: str) -> None:
-    (first, shared), (second, again) = shown(ALPHA, task=task), shown(BETA, task=task)
+    (first, shared), (second, again) = render_for(ALPHA, task=task), render_for(BETA, task=task)
     assert shared == again
     assert first[:shared] == second[:shared]
     assert first[:shared].endswith('"prior_decisions": []\n  }')
@@ -31,16 +31,16 @@ def test_seats_share_everything_up_to_the_end_of_the_packets_context(task: str) 
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
-def test_a_conversation_that_goes_on_still_has_its_beginning_in_common() -> None:
-    text, shared = shown(ALPHA)
+def test_a_continued_conversation_keeps_its_shared_prefix() -> None:
+    text, shared = render_for(ALPHA)
     turns = (
         {"role": "system", "content": "…"},
         {"role": "user", "content": text},
         {"role": "assistant", "content": "a"},
     )
-    assert shown(ALPHA, before=turns) == (text, shared)
+    assert render_for(ALPHA, before=turns) == (text, shared)
 
 
-def test_without_a_packet_nothing_is_worth_keeping() -> None:
-    assert shown(ALPHA, Packet())[1] == 0
-    assert shown(Seat("alpha", small=True))[1] == 0
+def test_without_a_packet_the_shared_prefix_is_empty() -> None:
+    assert render_for(ALPHA, Packet())[1] == 0
+    assert render_for(Seat("alpha", small=True))[1] == 0

@@ -1,4 +1,4 @@
-"""Typed replies: the schema that is sent, the words that come back, and what is said when they do not fit."""
+"""Typed replies: schema, parsing and faults."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.engine.reply import SMALL_LIST, SMALL_STRING, Reply, build_schema, parse_reply, strip_code_fence
 from council.errors import Fault
-from council.replies import SMALL_LIST, SMALL_STRING, Attack, Reply, Ruling, Triage, read, schema_of, unfence
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 
 ALL = (Triage, Attack, Ruling)
 TRIAGE: dict[str, Any] = {
@@ -29,42 +30,42 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for value in node.values() for found in objects(value)]
 
 
-# The schema that is sent
+# Schema
 
 
 @pytest.mark.behaviour("house-strict-schemas")
 @pytest.mark.parametrize("reply", ALL)
 @pytest.mark.parametrize("small", [False, True])
 def test_a_schema_is_strict_all_the_way_down(reply: type[Reply], small: bool) -> None:
-    schema = schema_of(reply, {}, small=small)
+    schema = build_schema(reply, {}, small=small)
     for node in objects(schema):
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
     assert not {"$ref", "$defs", "default"} & set(json.dumps(schema).replace('"', " ").split())
 
 
-def test_names_are_limited_to_those_present_at_any_depth() -> None:
-    assert schema_of(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
-    points = schema_of(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
+def test_choices_limit_values_at_any_depth() -> None:
+    assert build_schema(Triage, {"leader": ["alpha", "gamma"]})["properties"]["leader"]["enum"] == ["alpha", "gamma"]
+    points = build_schema(Ruling, {"issue": ["beta-1"]})["properties"]["points"]
     assert points["items"]["properties"]["issue"]["enum"] == ["beta-1"]
 
 
-def test_a_small_member_is_given_an_end_to_every_string_and_list() -> None:
-    properties = schema_of(Triage, {"leader": ["alpha"]}, small=True)["properties"]
+def test_the_schema_of_a_small_member_limits_strings_and_lists() -> None:
+    properties = build_schema(Triage, {"leader": ["alpha"]}, small=True)["properties"]
     assert properties["reason"]["maxLength"] == SMALL_STRING
     assert (properties["agreed"]["maxItems"], properties["agreed"]["items"]["maxLength"]) == (SMALL_LIST, SMALL_STRING)
-    assert "maxLength" not in schema_of(Triage, {})["properties"]["reason"]
+    assert "maxLength" not in build_schema(Triage, {})["properties"]["reason"]
 
 
 @pytest.mark.behaviour("000-attack-severity", "000-attack-stance", "000-verdict-outcome")
-def test_the_words_of_the_seed_are_the_only_ones_a_reply_may_use() -> None:
-    attack = schema_of(Attack, {})["properties"]
+def test_enums_of_replies_match_the_specification() -> None:
+    attack = build_schema(Attack, {})["properties"]
     assert attack["issues"]["items"]["properties"]["severity"]["enum"] == ["FATAL", "MAJOR", "MINOR"]
     assert attack["verdict"]["enum"] == ["STAND", "MODIFIED", "REJECTED"]
-    assert schema_of(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
+    assert build_schema(Ruling, {})["properties"]["outcome"]["enum"] == ["SURVIVED", "MODIFIED", "OVERTURNED"]
 
 
-# The words that come back
+# Parsing
 
 
 @pytest.mark.parametrize(
@@ -72,26 +73,26 @@ def test_the_words_of_the_seed_are_the_only_ones_a_reply_may_use() -> None:
     ["{}", "```json\n{}\n```", "```\n{}\n```", "  \n```JSON\n{}\n```\n "],
     ids=["bare", "json", "plain", "spaced"],
 )
-def test_a_fence_that_encloses_the_whole_message_is_taken_off(around: str) -> None:
-    assert read(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
+def test_a_code_fence_around_the_whole_message_is_stripped(around: str) -> None:
+    assert parse_reply(Triage, around.replace("{}", json.dumps(TRIAGE)), {}).leader == "beta"
 
 
 @pytest.mark.parametrize("around", ["Here you are: {}", "{} I hope this helps", "Sure!\n```json\n{}\n```"])
-def test_words_around_the_object_are_not_guessed_away(around: str) -> None:
+def test_text_around_the_object_is_a_fault(around: str) -> None:
     with pytest.raises(Fault) as caught:
-        read(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
+        parse_reply(Triage, around.replace("{}", json.dumps(TRIAGE)), {})
     assert caught.value.kind == "schema"
 
 
-def test_a_fault_names_the_field_and_keeps_what_was_said() -> None:
+def test_a_fault_names_the_field_and_keeps_the_raw_reply() -> None:
     said = json.dumps({key: value for key, value in TRIAGE.items() if key != "leader"})
     with pytest.raises(Fault) as caught:
-        read(Triage, said, {})
+        parse_reply(Triage, said, {})
     assert (caught.value.kind, caught.value.detail, caught.value.said) == ("schema", "leader: Field required", said)
 
 
-def test_extra_fields_are_ignored_when_they_come_back() -> None:
-    assert read(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
+def test_extra_fields_in_a_reply_are_ignored() -> None:
+    assert parse_reply(Triage, json.dumps(TRIAGE | {"thoughts": "hm"}), {}).leader == "beta"
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
@@ -105,46 +106,49 @@ def test_extra_fields_are_ignored_when_they_come_back() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_at_the_table_is_a_fault(
+def test_a_value_outside_the_choices_is_a_fault(
     reply: type[Reply], value: Any, choices: dict[str, list[str]], words: str
 ) -> None:
     with pytest.raises(Fault, match=words):
-        read(reply, json.dumps(value), choices)
+        parse_reply(reply, json.dumps(value), choices)
 
 
 @pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
 @pytest.mark.parametrize("points", [[], [{"issue": "beta-1", "landed": False, "why": "no"}]])
 def test_overturned_without_a_landed_point_is_a_fault(points: list[Any]) -> None:
     with pytest.raises(Fault, match="OVERTURNED needs at least one attack point that landed"):
-        read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {})
+        parse_reply(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {})
 
 
 def test_overturned_on_a_landed_point_is_read() -> None:
     points = [{"issue": "beta-1", "landed": True, "why": "yes"}]
-    assert read(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {}).outcome == "OVERTURNED"
+    assert (
+        parse_reply(Ruling, json.dumps(RULING | {"outcome": "OVERTURNED", "points": points}), {}).outcome
+        == "OVERTURNED"
+    )
 
 
 @given(st.text(max_size=300))
-def test_whatever_a_member_says_it_is_a_reply_or_a_fault(text: str) -> None:
+def test_any_text_is_a_reply_or_a_fault(text: str) -> None:
     for reply in ALL:
         try:
-            read(reply, text, {"leader": ["alpha"]})
+            parse_reply(reply, text, {"leader": ["alpha"]})
         except Fault as fault:
             assert fault.kind == "schema"
 
 
 @given(st.text(max_size=100))
-def test_unfencing_never_fails_and_never_adds(text: str) -> None:
-    assert unfence(text) in text
+def test_stripping_a_code_fence_never_fails_and_never_adds_text(text: str) -> None:
+    assert strip_code_fence(text) in text
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000, "1" * 100_000])
 def test_a_hostile_reply_is_a_fault_and_no_crash(deep: str) -> None:
     with pytest.raises(Fault):
-        read(Triage, deep, {"leader": ["alpha"]})
+        parse_reply(Triage, deep, {"leader": ["alpha"]})
 
 
-# How a person reads them
+# Rendering
 
 
 def test_a_triage_reads_as_leader_reason_and_points() -> None:

@@ -1,4 +1,4 @@
-"""What judges, their explorers and their chair answer: read with patience, never by guessing."""
+"""Replies of judges, explorers and the chair: schema, parsing and rendering."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.engine.reply import Reply, build_schema, parse_reply
 from council.errors import Fault
-from council.members.scripted import instance
-from council.replies import (
+from council.members.scripted import example_value
+from council.protocols.judges.replies import (
     Consolidation,
     Exploration,
     Facets,
     Lookups,
     Opinion,
     Options,
-    Reply,
     SecondOpinion,
     SubQuestions,
-    read,
-    schema_of,
 )
 
 ALL = (Opinion, SecondOpinion, Options, Facets, SubQuestions, Lookups, Exploration, Consolidation)
@@ -43,7 +41,7 @@ SECOND = OPINION | {"restated": "I said PASS.", "debate_notes": NOTES, "reason":
 
 
 def said(reply: type[Reply], value: Any) -> Any:
-    return read(reply, json.dumps(value), {})
+    return parse_reply(reply, json.dumps(value), {})
 
 
 def objects(node: Any) -> list[dict[str, Any]]:
@@ -52,24 +50,24 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for item in inner for found in objects(item)]
 
 
-# The schemas
+# Schemas
 
 
 @pytest.mark.behaviour("house-strict-schemas")
 @pytest.mark.parametrize("reply", ALL)
 def test_a_schema_is_strict_and_can_be_answered(reply: type[Reply]) -> None:
-    schema = schema_of(reply, {})
+    schema = build_schema(reply, {})
     for node in objects(schema):
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
     assert "minItems" not in json.dumps(schema)
-    answer = said(reply, instance(schema, agree=True))
+    answer = said(reply, example_value(schema, agree=True))
     assert answer.prose()
 
 
 @pytest.mark.behaviour("20-verdict-schema")
-def test_the_verdict_schema_has_the_words_and_the_order_of_the_seed() -> None:
-    properties = schema_of(Opinion, {})["properties"]
+def test_the_verdict_schema_has_the_specified_values_and_order() -> None:
+    properties = build_schema(Opinion, {})["properties"]
     assert list(properties) == ["verdict", "confidence", "key_insight", "findings", "recommendation", "schema_version"]
     assert properties["verdict"]["enum"] == ["PASS", "WARN", "FAIL"]
     assert properties["confidence"]["enum"] == ["HIGH", "MEDIUM", "LOW"]
@@ -82,7 +80,7 @@ def test_the_verdict_schema_has_the_words_and_the_order_of_the_seed() -> None:
 
 @pytest.mark.behaviour("20-debate-reply")
 def test_the_second_round_restates_and_debates_before_it_rules() -> None:
-    properties = schema_of(SecondOpinion, {"target_judge": ["judge-2"]})["properties"]
+    properties = build_schema(SecondOpinion, {"target_judge": ["judge-2"]})["properties"]
     assert list(properties)[:4] == ["restated", "debate_notes", "reason", "verdict"]
     notes = properties["debate_notes"]["properties"]
     assert list(notes) == ["revised_from", "steel_man", "challenges", "acknowledgments"]
@@ -91,11 +89,11 @@ def test_the_second_round_restates_and_debates_before_it_rules() -> None:
     assert notes["challenges"]["items"]["properties"]["target_judge"]["enum"] == ["judge-2"]
 
 
-# Reading verdicts
+# Parsing verdicts
 
 
 @pytest.mark.behaviour("20-verdict-schema")
-def test_a_whole_opinion_is_read_as_it_was_said() -> None:
+def test_a_complete_opinion_is_parsed_unchanged() -> None:
     assert said(Opinion, OPINION).model_dump() == OPINION
 
 
@@ -122,7 +120,7 @@ def test_any_word_is_a_category_and_any_case_is_a_verdict() -> None:
     )
 
 
-def test_null_where_there_is_nothing_to_say_is_an_empty_string() -> None:
+def test_null_text_is_parsed_as_an_empty_string() -> None:
     (finding,) = said(Opinion, OPINION | {"findings": [FOUND | {"fix": None, "location": None}]}).findings
     assert (finding.fix, finding.location) == ("", "")
 
@@ -136,18 +134,18 @@ def test_null_where_there_is_nothing_to_say_is_an_empty_string() -> None:
         ({"confidence": None}, "confidence: Input should be"),
     ],
 )
-def test_a_word_outside_the_schema_is_a_fault_and_not_guessed(change: dict[str, Any], words: str) -> None:
+def test_a_value_outside_the_schema_is_a_fault(change: dict[str, Any], words: str) -> None:
     with pytest.raises(Fault, match=words):
         said(Opinion, OPINION | change)
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_a_pass_with_a_critical_finding_is_read_as_it_stands() -> None:
+def test_a_pass_with_a_critical_finding_is_parsed_unchanged() -> None:
     opinion = said(Opinion, OPINION | {"verdict": "PASS"})
     assert (opinion.verdict, opinion.findings[0].severity) == ("PASS", "critical")
 
 
-# Reading the debate
+# Parsing the debate
 
 
 @pytest.mark.behaviour("20-debate-reply")
@@ -160,17 +158,17 @@ def test_revised_from_is_a_verdict_or_nothing(value: Any, read_as: str | None) -
 
 
 @pytest.mark.behaviour("20-debate-reply")
-def test_only_what_came_up_in_the_debate_is_cited_for_a_change() -> None:
-    assert said(SecondOpinion, SECOND).cited == (
+def test_only_texts_from_the_debate_count_as_reasons_for_a_change() -> None:
+    assert said(SecondOpinion, SECOND).revision_reasons == (
         "src/auth.py:12 returns early.",
         "No test covers it.",
         "I looked again.",
     )
 
 
-def test_a_judge_that_is_not_at_the_table_cannot_be_challenged() -> None:
+def test_an_unknown_judge_cannot_be_challenged() -> None:
     with pytest.raises(Fault, match='target_judge: "judge-2" is not one of judge-1'):
-        read(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
+        parse_reply(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
 
 
 # Explorers
@@ -202,19 +200,19 @@ def test_an_explorer_is_done_when_it_writes_up_findings_evidence_and_assessment(
     [{}, {"names": [""]}, {"files": [{"path": "a", "first": 9, "last": 3}]}, {"files": [{"path": "a", "first": -1}]}],
     ids=["nothing", "blank", "backwards", "negative"],
 )
-def test_a_wish_that_cannot_be_met_is_a_fault(value: Any) -> None:
+def test_an_invalid_look_up_request_is_a_fault(value: Any) -> None:
     with pytest.raises(Fault) as caught:
         said(Lookups, value)
     assert caught.value.kind == "schema"
 
 
 @pytest.mark.parametrize(("reply", "empty"), [(SubQuestions, {"questions": []}), (Options, {"options": [], "recommendation": "x"})])  # fmt: skip
-def test_an_empty_list_is_no_answer(reply: type[Reply], empty: Any) -> None:
+def test_an_empty_list_is_a_fault(reply: type[Reply], empty: Any) -> None:
     with pytest.raises(Fault, match="give at least one"):
         said(reply, empty)
 
 
-# How a person reads them
+# Rendering
 
 
 def test_an_opinion_reads_as_verdict_insight_findings_and_next_step() -> None:
@@ -238,7 +236,7 @@ def test_a_second_opinion_adds_what_was_debated() -> None:
 
 
 @pytest.mark.behaviour("20-survey-replies")
-def test_options_read_with_what_speaks_for_and_against_them() -> None:
+def test_options_render_with_pros_and_cons() -> None:
     option = {"name": "Redis", "what": "A cache.", "pros": ["fast"], "cons": ["one more part"], "assessment": "Good."}
     prose = said(Options, {"options": [option], "recommendation": "Redis."}).prose()
     assert (
@@ -248,14 +246,14 @@ def test_options_read_with_what_speaks_for_and_against_them() -> None:
 
 
 @pytest.mark.behaviour("20-survey-replies")
-def test_facets_read_with_findings_and_open_questions() -> None:
+def test_facets_render_with_findings_and_open_questions() -> None:
     value = {"facets": [{"name": "Cost", "findings": ["low"]}], "findings": ["It pays."], "open_questions": ["Who?"], "recommendation": "Go."}  # fmt: skip
     prose = said(Facets, value).prose()
     assert prose == "### Cost\n- low\n\nFindings:\n- It pays.\n\nOpen questions:\n- Who?\n\nRecommendation: Go."
 
 
 @pytest.mark.behaviour("20-survey-replies")
-def test_a_consolidation_says_only_what_its_task_needs() -> None:
+def test_a_consolidation_renders_only_the_fields_of_its_task() -> None:
     trade = {"option": "Redis", "buys": "Speed.", "costs": "Upkeep."}
     assert said(Consolidation, {"trade_offs": [trade], "recommendation": "Go."}).prose() == (
         "### Trade-offs\n- **Redis**: Speed. Costs: Upkeep.\n\nRecommendation: Go."
@@ -267,9 +265,9 @@ def test_a_consolidation_says_only_what_its_task_needs() -> None:
 
 
 @given(st.text(max_size=200))
-def test_whatever_a_judge_says_it_is_a_reply_or_a_fault(text: str) -> None:
+def test_any_text_of_a_judge_is_a_reply_or_a_fault(text: str) -> None:
     for reply in ALL:
         try:
-            read(reply, text, {})
+            parse_reply(reply, text, {})
         except Fault as fault:
             assert fault.kind == "schema"

@@ -1,4 +1,4 @@
-"""One precedence, every value with its origin, and a sentence for every mistake."""
+"""Settings: precedence, origins and validation errors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ from typing import Any
 import pytest
 
 from council.errors import ConfigError
-from council.settings import (
-    BUILT_IN,
-    Settings,
-    cache_folder,
-    config_folder,
-    data_folder,
-    flatten,
-    load_settings,
-    model_id,
-)
-from council.settings_keys import PROVIDER
+from council.settings import BUILT_IN, Settings, flatten, load_settings
+from council.settings.catalogue import model_id
+from council.settings.config_files import cache_folder, config_folder, data_folder
+from council.settings.schema import PROVIDER_KEYS
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
 
 class Desk:
-    """A project folder, a user's configuration folder and an environment, apart from the real ones."""
+    """Temporary project folder, user configuration folder and environment."""
 
     def __init__(self, root: Path) -> None:
         self.project = root / "project"
@@ -61,8 +54,8 @@ def desk(tmp_path: Path) -> Desk:
 
 
 @pytest.mark.behaviour("00-config-precedence")
-def test_each_source_overrides_the_weaker_ones_and_is_named_as_origin(desk: Desk) -> None:
-    assert (desk.load().timeout, desk.load().deadline()) == (None, 120)
+def test_each_source_overrides_lower_ones_and_is_named_as_origin(desk: Desk) -> None:
+    assert (desk.load().timeout, desk.load().seat_timeout()) == (None, 120)
     user = desk.write_user("timeout = 10")
     assert _with_origin(desk.load()) == (10, str(user))
     project = desk.write("timeout = 20")
@@ -85,7 +78,7 @@ def test_keys_are_merged_one_by_one_not_table_by_table(desk: Desk) -> None:
     assert (sim.base_url, sim.vendor) == ("http://127.0.0.1:8080/v1", "house")
 
 
-def test_the_example_of_the_specification_loads(desk: Desk) -> None:
+def test_full_example_loads(desk: Desk) -> None:
     desk.write("""
         [providers.sim]
         wire = "openai"
@@ -122,13 +115,13 @@ def test_the_example_of_the_specification_loads(desk: Desk) -> None:
     assert settings.providers["sim"].api_key_env == "SIM_API_KEY"
 
 
-def test_a_provider_is_named_after_itself_when_no_vendor_is_given(desk: Desk) -> None:
+def test_vendor_defaults_to_the_provider_name(desk: Desk) -> None:
     desk.write(SIM)
     sim = desk.load().providers["sim"]
     assert (sim.vendor, sim.wire, sim.max_connections, sim.structured) == ("sim", "openai", 16, "json_schema")
 
 
-def test_built_in_providers_are_there_without_any_file(desk: Desk) -> None:
+def test_built_in_providers_exist_without_a_file(desk: Desk) -> None:
     settings = desk.load()
     assert list(settings.providers) == ["anthropic", "openai", "google", "openrouter", "ollama"]
     assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == [
@@ -138,24 +131,24 @@ def test_built_in_providers_are_there_without_any_file(desk: Desk) -> None:
     ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
     assert settings.report_dir == ".agents/council"
-    assert not settings.given("providers.ollama")
+    assert not settings.is_set("providers.ollama")
 
 
-def test_an_empty_table_is_enough_to_speak_of_a_provider(desk: Desk) -> None:
+def test_empty_table_configures_a_provider(desk: Desk) -> None:
     desk.write("[providers.ollama]")
-    assert desk.load().given("providers.ollama")
+    assert desk.load().is_set("providers.ollama")
 
 
 @pytest.mark.behaviour("00-config-base-url")
 @pytest.mark.parametrize("text", ["[providers.sim]", "[providers.sim]\nwire = 'openai'\napi_key_env = 'SIM_API_KEY'"])
-def test_a_provider_without_an_address_is_refused_in_one_line(desk: Desk, text: str) -> None:
+def test_provider_without_base_url_is_a_one_line_error(desk: Desk, text: str) -> None:
     path = desk.write(text)
     refusal = desk.refusal()
     assert refusal.startswith(f"{path}: [providers.sim] has no base_url")
     assert "\n" not in refusal
 
 
-def test_a_key_is_looked_for_under_each_name_a_vendor_uses(desk: Desk) -> None:
+def test_first_set_key_variable_of_a_vendor_is_used(desk: Desk) -> None:
     assert desk.load().providers["google"].api_key_env == "GEMINI_API_KEY"
     desk.env["GOOGLE_API_KEY"] = "k"
     assert desk.load().providers["google"].api_key_env == "GOOGLE_API_KEY"
@@ -170,14 +163,14 @@ def test_a_key_is_looked_for_under_each_name_a_vendor_uses(desk: Desk) -> None:
         ("https://box.example", "https://box.example/v1"),
     ],
 )
-def test_ollama_is_found_where_its_variable_says(desk: Desk, host: str, url: str) -> None:
+def test_ollama_host_sets_the_base_url(desk: Desk, host: str, url: str) -> None:
     desk.env["OLLAMA_HOST"] = host
     settings = desk.load()
     assert settings.providers["ollama"].base_url == url
-    assert settings.given("providers.ollama")
+    assert settings.is_set("providers.ollama")
 
 
-def test_an_address_written_for_ollama_is_stronger_than_its_variable(desk: Desk) -> None:
+def test_configured_ollama_url_overrides_ollama_host(desk: Desk) -> None:
     desk.env["OLLAMA_HOST"] = "0.0.0.0"
     desk.write('[providers.ollama]\nbase_url = "http://box:11434/v1"')
     assert desk.load().providers["ollama"].base_url == "http://box:11434/v1"
@@ -197,12 +190,12 @@ def test_a_seat_flag_can_name_the_chair(desk: Desk) -> None:
     assert settings.origins["chair.model"] == "flag --seat"
 
 
-def test_flags_that_are_not_given_or_are_no_settings_change_nothing(desk: Desk) -> None:
+def test_unset_and_unrelated_flags_change_nothing(desk: Desk) -> None:
     assert desk.load(flags={"timeout": None, "verbose": True, "seats": {}}) == desk.load()
 
 
 class TestProjectFile:
-    def test_the_nearest_one_up_to_the_root_of_the_repository_counts(self, desk: Desk) -> None:
+    def test_nearest_file_up_to_the_repository_root_is_used(self, desk: Desk) -> None:
         desk.write("timeout = 1", "../council.toml")
         (desk.project / ".git").mkdir()
         deep = desk.project / "a" / "b"
@@ -213,24 +206,24 @@ class TestProjectFile:
         desk.write("timeout = 3", "a/council.toml")
         assert load_settings(deep, desk.env).timeout == 3
 
-    def test_outside_a_repository_nobody_elses_file_is_read(self, desk: Desk) -> None:
+    def test_outside_a_repository_parent_folders_are_not_searched(self, desk: Desk) -> None:
         desk.write("timeout = 1", "../council.toml")
         assert desk.load().timeout is None
 
-    def test_pyproject_counts_where_there_is_no_council_toml(self, desk: Desk) -> None:
+    def test_pyproject_is_used_without_council_toml(self, desk: Desk) -> None:
         desk.write("[tool.council]\ntimeout = 5", "pyproject.toml")
         assert desk.load().timeout == 5
         desk.write("timeout = 6")
         assert desk.load().timeout == 6
 
-    def test_a_pyproject_that_does_not_speak_of_us_is_passed_over(self, desk: Desk) -> None:
+    def test_pyproject_without_our_table_is_skipped(self, desk: Desk) -> None:
         (desk.project / ".git").mkdir()
         desk.write("timeout = 7")
         desk.write("this is = = not TOML", "sub/pyproject.toml")
         assert load_settings(desk.project / "sub", desk.env).timeout == 7
 
     @pytest.mark.behaviour("00-config-file-replaces")
-    def test_a_named_file_replaces_the_project_file_and_not_the_users(self, desk: Desk) -> None:
+    def test_named_file_replaces_the_project_file_only(self, desk: Desk) -> None:
         desk.write_user('report_dir = "mine"')
         desk.write("timeout = 5\n[budget]\nmax_cost = 1")
         desk.env["COUNCIL_CONFIG"] = str(desk.write("timeout = 6", "by-variable.toml"))
@@ -256,7 +249,7 @@ MISTAKES = [
 
 @pytest.mark.behaviour("00-config-unknown-key")
 @pytest.mark.parametrize(("text", "wrong", "right"), MISTAKES)
-def test_an_unknown_key_is_refused_with_the_nearest_known_one(desk: Desk, text: str, wrong: str, right: str) -> None:
+def test_unknown_key_error_suggests_the_closest_key(desk: Desk, text: str, wrong: str, right: str) -> None:
     path = desk.write(text)
     said = desk.refusal()
     assert str(path) in said
@@ -281,12 +274,12 @@ WRONG = [
     ("[seats.'a b']\nmodel = 'sim:m1'", "letters, digits"),
     ("[providers.sim]\nwire = 'grpc'", "one of openai, anthropic, google"),
     ("[providers.sim]\nbase_url = '127.0.0.1'", "begins with http"),
-    ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a port that can be"),
-    ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a port that can be"),
-    ("[providers.sim]\nbase_url = 'http://:8080/v1'", "with a host"),
-    ("[prices.'sim:m1']\ninput = '1.0'", 'is the text "1.0"'),
+    ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://:8080/v1'", "a valid host and port"),
+    ("[prices.'sim:m1']\ninput = '1.0'", 'is the string "1.0"'),
     ("[providers.sim]\nmax_connections = 0", "from 1 to 1000"),
-    ("[providers.local]", "already means something else"),
+    ("[providers.local]", "is a reserved name"),
     ("[providers.'*']", "letters, digits"),
     ("[rosters.b]\nseats = 3", "a list of tables"),
     ("[search]\nmax_results = 11", "from 1 to 10"),
@@ -297,7 +290,7 @@ WRONG = [
 
 @pytest.mark.behaviour("00-config-wrong-value")
 @pytest.mark.parametrize(("text", "words"), WRONG)
-def test_a_value_that_cannot_be_right_is_refused_in_one_line(desk: Desk, text: str, words: str) -> None:
+def test_invalid_value_is_a_one_line_error(desk: Desk, text: str, words: str) -> None:
     path = desk.write(text)
     said = desk.refusal()
     assert words in said
@@ -305,9 +298,9 @@ def test_a_value_that_cannot_be_right_is_refused_in_one_line(desk: Desk, text: s
     assert "\n" not in said
 
 
-def test_a_file_that_is_no_text_is_refused(desk: Desk) -> None:
+def test_file_that_is_not_text_is_refused(desk: Desk) -> None:
     (desk.project / "council.toml").write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in desk.refusal()
+    assert "cannot read the configuration file" in desk.refusal()
 
 
 SECRETS = [
@@ -321,7 +314,7 @@ SECRETS = [
 
 @pytest.mark.behaviour("00-config-no-secrets")
 @pytest.mark.parametrize("text", SECRETS)
-def test_a_secret_in_a_file_is_refused_and_never_repeated(desk: Desk, text: str) -> None:
+def test_secret_in_a_file_is_refused_and_not_printed(desk: Desk, text: str) -> None:
     desk.write(text)
     said = desk.refusal()
     assert "verysecret" not in said
@@ -332,7 +325,7 @@ def test_a_secret_in_a_file_is_refused_and_never_repeated(desk: Desk, text: str)
     ("name", "value"),
     [("COUNCIL_TIMEOUT", "soon"), ("COUNCIL_EXPLORER_TIMEOUT", "-1"), ("COUNCIL_JUDGE_COUNT", "2.5")],
 )
-def test_a_variable_that_cannot_be_right_is_refused_by_name(desk: Desk, name: str, value: str) -> None:
+def test_invalid_variable_is_named_in_the_error(desk: Desk, name: str, value: str) -> None:
     desk.env[name] = value
     said = desk.refusal()
     assert name in said
@@ -340,7 +333,7 @@ def test_a_variable_that_cannot_be_right_is_refused_by_name(desk: Desk, name: st
 
 
 @pytest.mark.behaviour("002-environment-variables")
-def test_the_judges_variables_have_their_defaults_and_can_be_set(desk: Desk) -> None:
+def test_judges_variables_have_defaults_and_can_be_set(desk: Desk) -> None:
     assert dict(desk.load().variables) == {
         "COUNCIL_CLAUDE_MODEL": "sonnet",
         "COUNCIL_CODEX_MODEL": "gpt-5.3-codex",
@@ -351,18 +344,18 @@ def test_the_judges_variables_have_their_defaults_and_can_be_set(desk: Desk) -> 
     desk.env |= {"COUNCIL_CLAUDE_MODEL": "opus", "COUNCIL_JUDGE_COUNT": "4", "COUNCIL_R2_TIMEOUT": ""}
     settings = desk.load()
     assert (settings.variables["COUNCIL_CLAUDE_MODEL"], settings.variables["COUNCIL_JUDGE_COUNT"]) == ("opus", "4")
-    assert settings.given("variables.COUNCIL_CLAUDE_MODEL")
-    assert not settings.given("variables.COUNCIL_R2_TIMEOUT")
+    assert settings.is_set("variables.COUNCIL_CLAUDE_MODEL")
+    assert not settings.is_set("variables.COUNCIL_R2_TIMEOUT")
 
 
 @pytest.mark.behaviour("00-timeout-reasoning")
 def test_reasoning_members_get_longer_unless_a_timeout_is_set(desk: Desk) -> None:
-    assert (desk.load().deadline(), desk.load().deadline(reasoning=True)) == (120, 300)
+    assert (desk.load().seat_timeout(), desk.load().seat_timeout(reasoning=True)) == (120, 300)
     fast = desk.load(flags={"profile": "fast"})
-    assert (fast.deadline(), fast.deadline(reasoning=True)) == (60, 300)
-    assert desk.load(flags={"timeout": 40}).deadline(reasoning=True) == 40
+    assert (fast.seat_timeout(), fast.seat_timeout(reasoning=True)) == (60, 300)
+    assert desk.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
     desk.env["COUNCIL_TIMEOUT"] = "50"
-    assert desk.load().deadline(reasoning=True) == 50
+    assert desk.load().seat_timeout(reasoning=True) == 50
 
 
 def test_an_unknown_profile_lists_the_known_ones(desk: Desk) -> None:
@@ -372,7 +365,7 @@ def test_an_unknown_profile_lists_the_known_ones(desk: Desk) -> None:
 
 
 @pytest.mark.behaviour("00-config-origin")
-def test_everything_set_can_be_listed_with_its_origin(desk: Desk) -> None:
+def test_every_value_is_listed_with_its_origin(desk: Desk) -> None:
     path = desk.write(SIM + '[seats.alpha]\nmodel = "sim:m1"')
     rows = {key: (value, origin) for key, value, origin in flatten(desk.load(flags={"seats": {"beta": "sim:m2"}}))}
     assert rows["providers.sim.base_url"] == ("http://127.0.0.1:8080/v1", str(path))
@@ -404,7 +397,7 @@ def test_folders_follow_their_variables(tmp_path: Path) -> None:
         ("ollama:qwen3:8b", "qwen3:8b"),
     ],
 )
-def test_a_known_model_goes_out_under_the_id_its_provider_uses(member: str, sent: str) -> None:
+def test_known_model_is_sent_with_its_providers_id(member: str, sent: str) -> None:
     assert model_id(member) == sent
 
 
@@ -414,6 +407,6 @@ def test_reading_settings_imports_nothing_heavy() -> None:
     assert said.strip() == ""
 
 
-def test_every_key_of_a_provider_is_told_in_the_docs() -> None:
+def test_every_provider_key_is_documented() -> None:
     told = (Path(__file__).parents[1] / "docs" / "members.md").read_text(encoding="utf-8")
-    assert [key for key in PROVIDER if f"`{key}`" not in told] == []
+    assert [key for key in PROVIDER_KEYS if f"`{key}`" not in told] == []

@@ -1,4 +1,4 @@
-"""The values everyone speaks of: rounds and their readers."""
+"""Shared value types."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.types import Absence, Outcome, Round, Seat, Statement, Usage, sound
+from council.types import Absence, Outcome, Round, Seat, Statement, Usage, repair_surrogates
 
 ALPHA, BETA, GAMMA = Seat("alpha"), Seat("beta"), Seat("gamma")
 
 
-def said(seat: Seat, text: str = "") -> Statement[None]:
+def statement_of(seat: Seat, text: str = "") -> Statement[None]:
     return Statement(seat, f"draft/{seat.name}", text, None, Outcome("ok", text))
 
 
-DRAFTS: Round[None] = Round([said(ALPHA, "a"), said(BETA, "b"), said(GAMMA, "c")])
+DRAFTS: Round[None] = Round([statement_of(ALPHA, "a"), statement_of(BETA, "b"), statement_of(GAMMA, "c")])
 
 
 def test_a_round_is_a_mapping_in_seating_order() -> None:
@@ -24,25 +24,25 @@ def test_a_round_is_a_mapping_in_seating_order() -> None:
     assert DRAFTS.seats == (ALPHA, BETA, GAMMA)
 
 
-def test_own_is_the_seats_own_statement_and_others_are_all_but_it() -> None:
+def test_own_returns_the_seats_statement_and_others_the_rest() -> None:
     assert DRAFTS.own(BETA).text == "b"
     assert [statement.text for statement in DRAFTS.others(BETA)] == ["a", "c"]
 
 
-def test_others_of_a_seat_that_did_not_speak_are_all() -> None:
+def test_others_of_an_absent_seat_are_all_statements() -> None:
     assert len(DRAFTS.others(Seat("chair"))) == 3
 
 
 @pytest.mark.behaviour("000-leader-sits-out")
-def test_seats_but_leaves_one_out_and_keeps_the_order() -> None:
+def test_seats_but_omits_one_seat_and_keeps_the_order() -> None:
     assert DRAFTS.seats_but("beta") == (ALPHA, GAMMA)
-    assert DRAFTS.seats_but("nobody") == DRAFTS.seats
+    assert DRAFTS.seats_but("delta") == DRAFTS.seats
 
 
 @pytest.mark.behaviour("10-absent-improver-keeps-draft")
-def test_the_silent_keep_their_draft_when_a_round_is_revised() -> None:
+def test_absent_seats_keep_their_draft_when_a_round_is_revised() -> None:
     gone = Absence(BETA, "timed_out", "no answer")
-    later: Round[None] = Round([said(GAMMA, "c2"), said(ALPHA, "a2")], [gone])
+    later: Round[None] = Round([statement_of(GAMMA, "c2"), statement_of(ALPHA, "a2")], [gone])
     revised = DRAFTS.revised(later)
     assert [(name, revised[name].text) for name in revised] == [("alpha", "a2"), ("beta", "b"), ("gamma", "c2")]
     assert revised.absent == {"beta": gone}
@@ -54,7 +54,7 @@ def test_an_empty_round_is_false() -> None:
     assert Round().absent == {}
 
 
-def test_an_outcome_survives_json() -> None:
+def test_an_outcome_round_trips_through_json() -> None:
     outcome = Outcome("ok_repaired", "text", "why", "m", Usage(1, 2, 3), 2, 0.5)
     assert Outcome.from_json(outcome.as_json()) == outcome
 
@@ -71,13 +71,13 @@ def test_usage_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mended"), [("plain é 🙂", "plain é 🙂"), ("\ud83d\ude42", "🙂"), ("a\ud83db", "a\ufffdb"), ("", "")]
+    ("text", "repaired"), [("plain é 🙂", "plain é 🙂"), ("\ud83d\ude42", "🙂"), ("a\ud83db", "a\ufffdb"), ("", "")]
 )
-def test_halves_of_a_character_are_joined_or_replaced(text: str, mended: str) -> None:
-    assert sound(text) == mended
+def test_surrogates_are_joined_or_replaced(text: str, repaired: str) -> None:
+    assert repair_surrogates(text) == repaired
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_sound_text_can_always_be_kept(text: str) -> None:
-    assert sound(text).encode() is not None
-    assert sound(sound(text)) == sound(text)
+def test_repaired_text_can_always_be_encoded(text: str) -> None:
+    assert repair_surrogates(text).encode() is not None
+    assert repair_surrogates(repair_surrogates(text)) == repair_surrogates(text)

@@ -1,9 +1,9 @@
-"""Council: convene several language models around one question.
+"""Public API of Council: ask several language models one question and get one answer.
 
     report = await council.convene("Which queue should we use?")        # or council.convene_sync(…)
     async for entry in council.stream("Which queue should we use?"): …
 
-What stands here is the public surface. Each name is loaded when it is first used, so that `import council` costs nothing.
+Names are loaded on first use, so `import council` is fast.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from council.convene import Convener
-    from council.council import Council
     from council.doors.library import convene, convene_sync, stream
+    from council.engine.council import Council
+    from council.engine.minutes import Minutes
+    from council.engine.reply import Reply
     from council.errors import CouncilError, Fault, UsageError
     from council.events import Entry, Event
     from council.members.base import Member
-    from council.minutes import Minutes
     from council.protocols import Protocol, register
-    from council.replies import Reply
+    from council.runs.service import Convener
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
+
 
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
@@ -31,25 +32,25 @@ __all__ = [
     "convene_sync", "register", "stream",
 ]  # fmt: skip
 
-_PLACES = {
+_EXPORTS = {
     "council.convene": ("Convener",),
     "council.doors.library": ("convene", "convene_sync", "stream"),
     "council.council": ("Council",),
     "council.errors": ("CouncilError", "Fault", "UsageError"),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),
-    "council.minutes": ("Minutes",),
+    "council.engine.minutes": ("Minutes",),
     "council.protocols": ("Protocol", "register"),
     "council.replies": ("Reply",),
     "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),
 }
-_WHERE = {name: module for module, names in _PLACES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f'council has no "{name}": {", ".join(__all__)} are its names')
-    return getattr(import_module(_WHERE[name]), name)
+    if name not in _MODULE_OF:
+        raise AttributeError(f'module "council" has no attribute "{name}": use one of {", ".join(__all__)}')
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:
@@ -57,10 +58,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """`council.convene` is the function, also after somebody has imported the module of that name."""
+    """Keep `council.convene` bound to the function after the module of the same name is imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _WHERE and isinstance(value, ModuleType)):
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

@@ -1,4 +1,4 @@
-"""`python -m council` is `council`."""
+"""Run the command line with `python -m council`."""
 
 from council.doors.cli import main
 

@@ -1,22 +1,22 @@
-"""What can go wrong, as one tree. Each error is one line: what happened, what it means, what to do.
+"""Exceptions. Each message is one line: the problem, the value in quotes, the fix.
 
 CouncilError                    exit 1
-├── UsageError                  exit 2: wrong words, flags or files; nothing was spent
-│   ├── ConfigError             a configuration file or variable that cannot be right
+├── UsageError                  exit 2: invalid words, flags or files; nothing was spent
+│   ├── ConfigError             an invalid configuration file or variable
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
-│   ├── PromptError             a prompt that is missing, or misses a variable
-│   └── UnknownRun              no run of that name
+│   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
+│   └── UnknownRun              no run with this id
 ├── EngineError                 a protocol that breaks a rule of the engine
 │   ├── DuplicateKey            two steps of one run under one key
-│   └── LedgerMismatch          the ledger holds another request under this key
+│   └── LedgerMismatch          the ledger has a different request under this key
 ├── StoreError                  the database or a folder cannot be used
 ├── RunOwned                    another process is running this run
-├── LocalModelError             the embedded model cannot be had
-├── SearchNotEnabled            exit 4: general needs a search, and none can be used
-├── BudgetSpent                 exit 5: there is no money left for the next request; resumable
-├── QuorumLost                  too few seats answered to go on
-│   └── SeatAbsent              the one seat that was asked did not answer
-├── ChairAbsent                 the chair and its fallbacks are gone
+├── LocalModelError             the embedded model cannot be fetched or started
+├── SearchNotEnabled            exit 4: general needs a search provider, and none is available
+├── BudgetSpent                 exit 5: the budget does not cover the next request; resumable
+├── QuorumLost                  too few seats answered
+│   └── SeatAbsent              the only seat asked did not answer
+├── ChairAbsent                 the chair and its fallbacks did not answer
 └── Fault                       one attempt at a call failed; `kind` decides what happens next
 """
 
@@ -26,11 +26,11 @@ from typing import Any
 
 
 class CouncilError(Exception):
-    exit = 1
+    exit_code = 1
 
 
 class UsageError(CouncilError):
-    exit = 2
+    exit_code = 2
 
 
 class ConfigError(UsageError):
@@ -74,11 +74,11 @@ class LocalModelError(CouncilError):
 
 
 class SearchNotEnabled(CouncilError):
-    exit = 4
+    exit_code = 4
 
 
 class BudgetSpent(CouncilError):
-    exit = 5
+    exit_code = 5
 
 
 class QuorumLost(CouncilError):
@@ -86,7 +86,7 @@ class QuorumLost(CouncilError):
 
 
 class SeatAbsent(QuorumLost):
-    """Carries the absence, so that whoever asked can go on without that seat."""
+    """The only seat asked did not answer; `absence` lets the caller continue without it."""
 
     def __init__(self, detail: str, absence: Any) -> None:
         super().__init__(detail)
@@ -94,13 +94,13 @@ class SeatAbsent(QuorumLost):
 
 
 class ChairAbsent(CouncilError):
-    """May carry the verdict as far as rules had made it out by then, so that it is not lost with the chair."""
+    """The chair did not answer; `so_far` may hold the partial verdict that rules computed."""
 
-    so_far: Any = None
+    partial_verdict: Any = None
 
 
 class Fault(CouncilError):
-    """One attempt failed. `kind` is a row of the table in calling/table.py; `said` is what the member said, if anything."""
+    """One attempt failed. `kind` is a row of the fault table; `said` is the member's text, if any."""
 
     def __init__(self, kind: str, detail: str, *, said: str = "", retry_after: float | None = None) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Everything that can be seen of a run, one tagged class each. Every view is a fold over these."""
+"""Events of a run, one tagged class each. Every view is a fold over them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from council.types import Json, Message
 
 @dataclass(frozen=True, slots=True)
 class Convened:
-    """A council was called; `plan` is the plan object as `--dry-run --json` prints it."""
+    """A run started; `plan` is the plan object as `--dry-run --json` prints it."""
 
     type: ClassVar[str] = "convened"
     run: str
@@ -21,7 +21,7 @@ class Convened:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Another process took the run up again after it had stopped; `cap` is what the run may cost from now on."""
+    """Another process continued the run after it stopped; `cap` is the new cost limit in dollars."""
 
     type: ClassVar[str] = "resumed"
     run: str
@@ -30,7 +30,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase began."""
+    """A phase started."""
 
     type: ClassVar[str] = "phase"
     phase: str
@@ -38,7 +38,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnded:
-    """Everyone asked in the phase has spoken or is absent; it will never be asked again."""
+    """Every seat asked in the phase has answered or is absent; the phase is never asked again."""
 
     type: ClassVar[str] = "phase_ended"
     phase: str
@@ -47,7 +47,7 @@ class PhaseEnded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A seat was asked; `messages` are the exact words."""
+    """A seat was asked; `messages` is the exact prompt."""
 
     type: ClassVar[str] = "asked"
     key: str
@@ -60,7 +60,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A request left for a member; `why` is empty for the first one, `most` is what it can cost, null if nobody knows."""
+    """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null if the price is unknown."""
 
     type: ClassVar[str] = "attempt"
     key: str
@@ -73,7 +73,7 @@ class Attempted:
 
 @dataclass(frozen=True, slots=True)
 class Faulted:
-    """An attempt failed; `wait` is how long until the next one, if there is one."""
+    """An attempt failed; `wait` is the seconds until the next attempt, null if there is none."""
 
     type: ClassVar[str] = "fault"
     key: str
@@ -87,7 +87,7 @@ class Faulted:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What a request cost in dollars; `estimated` where the provider did not say what was used."""
+    """The cost of a request in dollars; `estimated` if the provider did not report its usage."""
 
     type: ClassVar[str] = "bill"
     key: str
@@ -100,7 +100,7 @@ class Billed:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer as it streams in. Not kept: replay makes them anew."""
+    """A piece of a streamed answer. Not stored: replay rebuilds it from the statement."""
 
     type: ClassVar[str] = "delta"
     key: str
@@ -110,7 +110,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A seat's statement is complete; `said` is what a person reads, `reply` the typed part."""
+    """A seat's statement is complete; `said` is the readable text, `reply` the typed part."""
 
     type: ClassVar[str] = "statement"
     key: str
@@ -123,13 +123,13 @@ class Stated:
     usage: Json
     attempts: int
     seconds: float
-    cut: list[str] = field(default_factory=list)  # what it was not shown, because it did not fit
-    dropped: list[str] = field(default_factory=list)  # parameters it refused and was asked without
+    cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
+    dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
 
 
 @dataclass(frozen=True, slots=True)
 class WasAbsent:
-    """A seat did not speak in a phase, and why."""
+    """A seat did not answer in a phase; `state` and `reason` say why."""
 
     type: ClassVar[str] = "absence"
     key: str
@@ -138,12 +138,12 @@ class WasAbsent:
     state: str
     reason: str
     attempts: int = 0
-    usage: Json = field(default_factory=dict)  # what its rejected answers cost
+    usage: Json = field(default_factory=dict)  # tokens of its rejected answers
 
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """A look-up or a search, done through the gate."""
+    """A file look-up or a web search."""
 
     type: ClassVar[str] = "lookup"
     key: str
@@ -154,7 +154,7 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The protocol decided something worth knowing."""
+    """The protocol made a decision worth recording."""
 
     type: ClassVar[str] = "note"
     what: str
@@ -163,7 +163,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A reader is shown statements under labels; `labels` says whose each one is."""
+    """A reader is shown statements under labels; `labels` maps each label to its seat."""
 
     type: ClassVar[str] = "labels"
     phase: str
@@ -173,7 +173,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """A judge's verdict, in short; the whole analysis is in `file`, as seen from the run's folder."""
+    """A judge's verdict; `file` is the path of the full analysis, relative to the run's folder."""
 
     type: ClassVar[str] = "verdict"
     seat: str
@@ -185,7 +185,7 @@ class Voted:
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """Something large is being fetched before the council can sit. Not kept."""
+    """A large download is in progress before the run can start. Not stored."""
 
     type: ClassVar[str] = "fetch"
     what: str
@@ -195,7 +195,7 @@ class Fetching:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The process put its pen down: the run is over, or stopped and resumable (`stopped` says by what)."""
+    """The run ended, or stopped and can be resumed (`stopped` is the cause)."""
 
     type: ClassVar[str] = "closed"
     status: str  # complete | incomplete | failed
@@ -225,13 +225,13 @@ Event = (
     | Fetching
     | Closed
 )
-PASSING = (Delta, Fetching)  # shown, never kept
-BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
+TRANSIENT_EVENTS = (Delta, Fetching)  # streamed, never stored
+EVENT_BY_TAG: dict[str, type[Any]] = {kind.type: kind for kind in get_args(Event)}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event in its place: its number in the run and its time (seconds since the epoch). Passing events have seq 0."""
+    """An event with its number in the run and its time in seconds since the epoch. Events that are not stored have seq 0."""
 
     seq: int
     at: float
@@ -241,11 +241,12 @@ class Entry:
         return {"seq": self.seq, "at": self.at, "type": self.event.type, **asdict(self.event)}
 
 
-def payload(event: Event) -> Json:
-    """Its fields as they are; unlike `asdict` this copies nothing, for whoever writes them down at once."""
+def dump_event(event: Event) -> Json:
+    """Return the fields of an event without copying them, unlike `asdict`."""
     return {name: getattr(event, name) for name in event.__slots__}
 
 
-def from_payload(tag: str, body: Json) -> Event:
-    event: Event = BY_TAG[tag](**body)
+def parse_event(tag: str, body: Json) -> Event:
+    """Build an event from its tag and its stored fields."""
+    event: Event = EVENT_BY_TAG[tag](**body)
     return event

@@ -1,4 +1,4 @@
-"""Money: what tokens cost in four classes, exactly. A price nobody knows is None, never nothing."""
+"""Exact token prices and costs. An unknown price is None, never zero."""
 
 from __future__ import annotations
 
@@ -8,15 +8,27 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 from council.types import Json, Usage
 
-# Faults by which a provider says that it did no work; after any other one it may send a bill.
-UNPAID = ("net", "rate", "quota", "overload", "size", "model", "auth", "endpoint", "parameter", "script", "cli:start")
+# Fault kinds that are never billed; a request with any other fault may be billed.
+UNBILLED_FAULTS = (
+    "net",
+    "rate",
+    "quota",
+    "overload",
+    "size",
+    "model",
+    "auth",
+    "endpoint",
+    "parameter",
+    "script",
+    "cli:start",
+)
 MILLION = Decimal(1_000_000)
-NANO = Decimal(1_000_000_000)  # the store counts whole billionths of a dollar, so that sums stay exact
+NANO = Decimal(1_000_000_000)  # the store uses integer billionths of a dollar, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Dollars for a million tokens: read, read from a cache, written to a cache, and written as the answer, thoughts included."""
+    """Dollars per million tokens: input, cache read, cache write, and output including thinking."""
 
     input: Decimal
     cached: Decimal
@@ -26,70 +38,70 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a member charges. Above a tier's input tokens all of a call is charged at that tier's rates, as vendors do."""
+    """Price of a member. A call with more input tokens than a tier's start is charged at that tier's rates entirely."""
 
     rates: Rates
-    tiers: tuple[tuple[int, Rates], ...] = field(default=())  # (above so many input tokens, these), ascending
+    tiers: tuple[tuple[int, Rates], ...] = field(default=())  # (start in input tokens, rates), ascending
 
-    def at(self, tokens: int) -> Rates:
+    def rates_for(self, tokens: int) -> Rates:
         above = [rates for start, rates in self.tiers if tokens > start]
         return above[-1] if above else self.rates
 
     def as_json(self) -> Json:
-        return {**_plain(self.rates), "tiers": [[start, _plain(rates)] for start, rates in self.tiers]}
+        return {**_rates_to_json(self.rates), "tiers": [[start, _rates_to_json(rates)] for start, rates in self.tiers]}
 
     @classmethod
     def from_json(cls, value: Json) -> Price:
-        tiers = tuple((int(start), _rates(rates)) for start, rates in value["tiers"])
-        return cls(_rates(value), tiers)
+        tiers = tuple((int(start), _rates_from_json(rates)) for start, rates in value["tiers"])
+        return cls(_rates_from_json(value), tiers)
 
 
-NOTHING = Decimal(0)
-FREE = Price(Rates(NOTHING, NOTHING, NOTHING, NOTHING))
+ZERO = Decimal(0)
+FREE = Price(Rates(ZERO, ZERO, ZERO, ZERO))
 
 
-def exact(usage: Usage, price: Price) -> Decimal:
-    """The bill to the last digit. `usage.input` holds its cached and written parts, which have rates of their own."""
-    rates = price.at(usage.input)
-    fresh = max(0, usage.input - usage.cached - usage.written)
+def exact_cost(usage: Usage, price: Price) -> Decimal:
+    """Return the exact cost. `usage.input` includes the cached and written tokens, which have different rates."""
+    rates = price.rates_for(usage.input)
+    uncached = max(0, usage.input - usage.cached - usage.written)
     sums = (
-        fresh * rates.input,
+        uncached * rates.input,
         usage.cached * rates.cached,
         usage.written * rates.write,
         usage.output * rates.output,
     )
-    return sum(sums, NOTHING) / MILLION
+    return sum(sums, ZERO) / MILLION
 
 
 def cost(usage: Usage, price: Price) -> float:
-    """The bill in dollars."""
-    return float(exact(usage, price))
+    """Return the cost in dollars."""
+    return float(exact_cost(usage, price))
 
 
-def at_most(tokens: int, output: int, price: Price) -> Decimal:
-    """The dearest that one call can be: all of its input at the highest rate that input can have, all of its room used."""
-    rates = price.at(tokens)
+def max_cost(tokens: int, output: int, price: Price) -> Decimal:
+    """Return the maximum cost of one call: all input at the highest input rate, and the maximum output."""
+    rates = price.rates_for(tokens)
     return (tokens * max(rates.input, rates.write, rates.cached) + output * rates.output) / MILLION
 
 
-def nanos(dollars: Decimal, *, up: bool = False) -> int:
-    """Whole billionths of a dollar; what is reserved is rounded up."""
-    return int((dollars * NANO).to_integral_value(ROUND_CEILING if up else ROUND_HALF_EVEN))
+def usd_to_nanos(usd: Decimal, *, up: bool = False) -> int:
+    """Convert dollars to nanodollars. Round reservations up."""
+    return int((usd * NANO).to_integral_value(ROUND_CEILING if up else ROUND_HALF_EVEN))
 
 
-def dollars(nanos: int) -> float:
+def nanos_to_usd(nanos: int) -> float:
     return float(Decimal(nanos) / NANO)
 
 
-def shown(usd: float) -> str:
-    """`$0.31`; below a dime two digits that say something: `$0.0042`."""
+def format_usd(usd: float) -> str:
+    """Format dollars as `$0.31`, or with two significant digits below ten cents: `$0.0042`."""
     places = 2 if usd >= 0.095 or usd <= 0 else 1 - math.floor(math.log10(usd))
     return f"${usd:,.{places}f}"
 
 
-def _plain(rates: Rates) -> Json:
+def _rates_to_json(rates: Rates) -> Json:
     return {name: str(rate) for name, rate in asdict(rates).items()}
 
 
-def _rates(value: Json) -> Rates:
+def _rates_from_json(value: Json) -> Rates:
     return Rates(*(Decimal(value[name]) for name in ("input", "cached", "write", "output")))

@@ -1,4 +1,4 @@
-"""The values everyone speaks of. Imports nothing of ours."""
+"""Shared value types. This module imports nothing from council."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ Json = dict[str, Any]
 Message = dict[str, str]
 
 
-def sound(text: str) -> str:
-    """Halves of a character that came apart are joined, one that stays alone is replaced: it could be neither kept nor sent."""
+def repair_surrogates(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates, which can be neither stored nor sent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def tokens_of(text: str) -> int:
-    """An estimate that rather says too much: three bytes a token, as in code."""
+def estimate_tokens(text: str) -> int:
+    """Return a conservative estimate: 3 bytes per token."""
     return -(-len(text.encode()) // 3)
 
 
-_RESPONSES = re.compile(
+_RESPONSE_LABELS = re.compile(
     r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
 )
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
-    """What was written under labels ("Response B", "Responses A and C") with names in their place; unknown labels stay."""
+def replace_labels(text: str, names: Mapping[str, str]) -> str:
+    """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
 
-    def name(found: re.Match[str]) -> str:
+    def replace_match(found: re.Match[str]) -> str:
         said = found[1] or found[2]
         known = set(re.findall(r"[A-Z]{1,2}", said)) <= names.keys()
         return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], said) if known else found[0]
 
-    return _RESPONSES.sub(name, text)
+    return _RESPONSE_LABELS.sub(replace_match, text)
 
 
-WORDS_OF = "the words of "  # how a cut in another's statement is named; every other cut is one in the material
+STATEMENT_CUT_PREFIX = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
 OK_STATES = ("ok", "ok_repaired")
-OUT_FOR_THE_RUN = (
+STATES_OUT_FOR_RUN = (
     "timed_out",
     "failed(auth)",
     "failed(quota)",
@@ -52,13 +52,13 @@ OUT_FOR_THE_RUN = (
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer, as the provider counted them. Where it did not, they are unknown: at least these."""
+    """Token counts of one answer from the provider. If `known` is False, they are a lower bound."""
 
-    input: int = 0  # all that was read, also from a cache or into one
-    output: int = 0  # all that was written, thoughts included
-    cached: int = 0  # the part of the input that was read from a cache
+    input: int = 0  # all input tokens, including cache reads and writes
+    output: int = 0  # all output tokens, including reasoning
+    cached: int = 0  # input tokens read from a cache
     known: bool = True
-    written: int = 0  # the part of the input that was written to a cache
+    written: int = 0  # input tokens written to a cache
 
     def __add__(self, other: Usage) -> Usage:
         known, written = self.known and other.known, self.written + other.written
@@ -77,17 +77,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A place at the table: who sits there, under which name, looking through which lens."""
+    """Seat of a council: its name, its perspective and the member assigned to it."""
 
     name: str
     role: str = ""  # the title shown to people: "Deep Explorer"
-    perspective: str = ""  # the lens or strength: "depth and exploration"
-    focus: str = ""  # what that lens asks of the material; of an advisor, its stance
-    style: str = ""  # how it speaks
+    perspective: str = ""  # "depth and exploration"
+    focus: str = ""  # what the perspective looks for in the material; for an advisor, its stance
+    style: str = ""  # writing style
     member: str = ""  # provider:model
-    vendor: str = ""  # the family it counts as
+    vendor: str = ""  # model family, for the independence of seats
     fallbacks: tuple[str, ...] = ()
-    small: bool = False  # the compact template is used; decided by the requested member, kept by fallbacks
+    small: bool = False  # use the compact template; set by the requested member, also for its fallbacks
 
     @property
     def label(self) -> str:
@@ -98,18 +98,18 @@ class Seat:
 class Roster:
     seats: tuple[Seat, ...]
     chair: Seat | None = None
-    helpers: tuple[Seat, ...] = ()  # who a seat may send out, by kind: "explorer"
+    helpers: tuple[Seat, ...] = ()  # seats that another seat may call, by kind: "explorer"
 
     @property
-    def everybody(self) -> tuple[str, ...]:
-        """Every member that may be called, fallbacks too."""
+    def member_names(self) -> tuple[str, ...]:
+        """Return every member that may be called, including fallbacks."""
         seats = (*self.seats, *((self.chair,) if self.chair else ()), *self.helpers)
         return tuple(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `text` is the question without the words that only chose the protocol."""
+    """Question of a run. `text` does not include the words that only selected the protocol."""
 
     text: str
     task: str = "ask"
@@ -122,7 +122,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class PacketFile:
-    """A file in the packet, with all that is shown of it."""
+    """File in the packet with its included content."""
 
     path: str
     content: str
@@ -130,7 +130,7 @@ class PacketFile:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was left out, and why. A hole is something that should have been seen."""
+    """Path left out of the packet. A hole is one that the judges should have seen."""
 
     path: str
     why: str
@@ -139,7 +139,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """The material that leaves the machine with the question."""
+    """Material that is sent with the question."""
 
     files: tuple[PacketFile, ...] = ()
     diff: str = ""
@@ -148,20 +148,20 @@ class Packet:
     prior_decisions: tuple[str, ...] = ()
     environment: str = ""
     skipped: tuple[Skipped, ...] = ()
-    masked: int = 0  # secrets that were replaced by a mask
+    masked: int = 0  # number of masked secrets
     target: str = ""
-    matched: tuple[str, ...] = ()  # what words were taken for: `auth → src/auth/`
-    stripped: int = 0  # invisible characters that were taken out
-    note: str = ""  # why there is nothing to show
-    remarks: tuple[str, ...] = ()  # what was done to a text on its way in, a line each
+    matched: tuple[str, ...] = ()  # words resolved to paths: `auth → src/auth/`
+    stripped: int = 0  # number of removed invisible characters
+    note: str = ""  # why the packet is empty
+    remarks: tuple[str, ...] = ()  # changes made to a text while reading it, one line each
 
     @property
     def bytes(self) -> int:
-        return sum(len(text.encode()) for text in self._texts())
+        return sum(len(text.encode()) for text in self._iter_texts())
 
     @property
     def tokens(self) -> int:
-        return sum(tokens_of(text) for text in self._texts())
+        return sum(estimate_tokens(text) for text in self._iter_texts())
 
     @property
     def holes(self) -> tuple[str, ...]:
@@ -169,11 +169,11 @@ class Packet:
 
     @property
     def empty(self) -> bool:
-        """Nothing to judge: decisions and the environment are no material of their own."""
+        """Return whether there is nothing to judge; decisions and the environment do not count as material."""
         return not (self.files or self.diff or self.spec)
 
     def as_json(self) -> Json:
-        """The receipt: what leaves and what does not, without the contents."""
+        """Return the receipt: the included and skipped files without their contents."""
         return {
             "files": [file.path for file in self.files], "bytes": self.bytes, "tokens": self.tokens,
             "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
@@ -181,14 +181,14 @@ class Packet:
             "remarks": list(self.remarks),
         }  # fmt: skip
 
-    def dossier(
+    def as_dossier(
         self,
         mode: str,
         perspective: str | None = None,
         perspective_description: str | None = None,
         output_schema: Json | None = None,
     ) -> Json:
-        """The council_packet of seed 002, keys in its order; what nobody gave is left out where the seed allows it."""
+        """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
         told: Json = {
             "perspective": perspective,
             "perspective_description": perspective_description,
@@ -196,12 +196,12 @@ class Packet:
         }
         return {
             "council_packet": {
-                "version": "1.0", "mode": mode, "target": self.target, "context": self._context(),
+                "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(),
                 **{name: value for name, value in told.items() if value is not None},
             }
         }  # fmt: skip
 
-    def _context(self) -> Json:
+    def _context_json(self) -> Json:
         return {
             "files": [{"path": file.path, "content": file.content} for file in self.files],
             "diff": self.diff,
@@ -210,14 +210,14 @@ class Packet:
             **({"environment": self.environment} if self.environment else {}),
         }
 
-    def _texts(self) -> Iterator[str]:
+    def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
         yield from (self.diff, self.spec, *self.prior_decisions, self.environment)
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request before any provider's wire has dressed it."""
+    """Request to a member, independent of the provider's wire format."""
 
     key: str
     messages: tuple[Message, ...]
@@ -225,52 +225,52 @@ class Ask:
     schema_name: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
-    words: int | None = None  # about how long the answer is meant to be; told in the prompt, not on the wire
-    bare: bool = False  # sent without whatever an endpoint may refuse to know
-    effort: str | None = None  # how hard a reasoning member should think: low | medium | high
-    shared: int = 0  # characters at the start of the first user message that every seat is shown alike
+    words: int | None = None  # approximate answer length; stated in the prompt, not a request parameter
+    bare: bool = False  # sent without optional parameters, which an endpoint may reject
+    effort: str | None = None  # reasoning effort: low | medium | high
+    shared: int = 0  # leading characters of the first user message that are the same for every seat
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a member sent back, before anyone has judged it."""
+    """Unchecked answer of a member."""
 
     text: str
-    finish: str = "stop"  # stop | length | refused | spoken: by a person
+    finish: str = "stop"  # stop | length | refused | spoken (by a person)
     usage: Usage = Usage()
     model: str = ""
-    id: str = ""  # what the vendor calls this answer
+    id: str = ""  # the vendor's id of this answer
 
 
-Shrink = Callable[[Ask, float], tuple[Ask, tuple[str, ...]] | None]  # (ask, share) → the shorter one, what was cut
+Shrink = Callable[[Ask, float], tuple[Ask, tuple[str, ...]] | None]  # (ask, share) → the shorter ask, its cuts
 
 
 @dataclass(slots=True, eq=False)
-class Watch:
-    """How a phase keeps an eye on a seat that others wait for."""
+class SeatWatch:
+    """Shared state between a phase and the call of one seat, for the grace period."""
 
-    spoke: bool = False  # something of its answer has come in
-    leave: Callable[[str], None] = lambda why: None  # leaves it behind; set by whoever carries the step out
+    has_output: bool = False  # part of the answer has arrived
+    drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An ask with all that the calling loop needs to carry it out."""
+    """Ask with everything that the retry loop needs to execute it."""
 
     ask: Ask
     seat: str
     chain: tuple[str, ...]  # the requested member, then its fallbacks
-    read: Callable[[str], Any]  # raises Fault("schema") with the validator's words
-    mend: Callable[[str, str], Ask]  # (what was said, the validator's words) → the repair turn
-    timeout: float | None = None  # seconds for all attempts together; None: the seat's usual time
-    shrink: Shrink = lambda ask, share: None  # None: there is nothing in it that could be cut
-    chair: bool = False  # nobody speaks in its place
-    watch: Watch | None = None
+    read: Callable[[str], Any]  # raises Fault("schema") with the validator's message
+    repair: Callable[[str, str], Ask]  # (answer text, validator's message) → the repair turn
+    timeout: float | None = None  # seconds for all attempts together; None: the member's default
+    shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
+    is_chair: bool = False  # a chair may not be replaced by another seat
+    watch: SeatWatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step ended: an accepted answer, or an absence with its reason."""
+    """Result of a step: an accepted answer, or an absence with its reason."""
 
     state: str
     text: str = ""
@@ -279,12 +279,12 @@ class Outcome:
     usage: Usage = Usage()
     attempts: int = 0
     seconds: float = 0.0
-    cut: tuple[str, ...] = ()  # what it was not shown, because it did not fit
-    dropped: tuple[str, ...] = ()  # parameters it refused and was asked without
+    cut: tuple[str, ...] = ()  # material left out because it did not fit
+    dropped: tuple[str, ...] = ()  # parameters that the member rejected
 
     @property
     def ok(self) -> bool:
-        """Whether it counts. A truncated answer does where its typed reply is whole; else it has no text."""
+        """Return whether the answer counts. A truncated one has text only if its typed reply is complete."""
         return self.state in OK_STATES or (self.state == "truncated" and bool(self.text))
 
     def as_json(self) -> Json:
@@ -311,7 +311,7 @@ CarryOut = Callable[[Step], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[T]):
-    """What a seat said in a phase. `reply` is its typed part, where one was asked for."""
+    """Answer of a seat in a phase. `reply` is the typed reply, if one was requested."""
 
     seat: Seat
     key: str
@@ -322,14 +322,14 @@ class Statement(Generic[T]):
 
     @property
     def said(self) -> str:
-        """The statement as a person would read it."""
+        """Return the statement as readable prose."""
         prose = getattr(self.reply, "prose", None)
         return str(prose()) if prose else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A seat that did not speak, and why."""
+    """Seat that did not answer, and why."""
 
     seat: Seat
     state: str
@@ -337,50 +337,50 @@ class Absence:
 
 
 class Round(Mapping[str, Statement[T]]):
-    """The statements of one phase by seat name, in seating order, and who was absent."""
+    """Statements of one phase by seat name, in seating order, and the absent seats."""
 
     def __init__(self, statements: Sequence[Statement[T]] = (), absent: Sequence[Absence] = ()) -> None:
-        self._said = {statement.seat.name: statement for statement in statements}
+        self._statements = {statement.seat.name: statement for statement in statements}
         self.absent = {absence.seat.name: absence for absence in absent}
 
     def __getitem__(self, name: str) -> Statement[T]:
-        return self._said[name]
+        return self._statements[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._said)
+        return iter(self._statements)
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._statements)
 
     @property
     def seats(self) -> tuple[Seat, ...]:
-        return tuple(statement.seat for statement in self._said.values())
+        return tuple(statement.seat for statement in self._statements.values())
 
     def own(self, seat: Seat) -> Statement[T]:
-        return self._said[seat.name]
+        return self._statements[seat.name]
 
     def others(self, seat: Seat) -> list[Statement[T]]:
-        return [statement for name, statement in self._said.items() if name != seat.name]
+        return [statement for name, statement in self._statements.items() if name != seat.name]
 
     def seats_but(self, name: str) -> tuple[Seat, ...]:
         return tuple(seat for seat in self.seats if seat.name != name)
 
     def revised(self, later: Round[T]) -> Round[T]:
-        """This round with each later statement in place of the earlier one; the silent keep theirs."""
+        """Return this round with later statements replacing earlier ones; seats without a later one keep theirs."""
         return Round(
-            [later.get(name, statement) for name, statement in self._said.items()], list(later.absent.values())
+            [later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values())
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a protocol returns: the answer, and what its rules computed about it."""
+    """Result of a protocol: the answer, and the fields its rules computed."""
 
     answer: str
     verdict: str | None = None  # PASS | WARN | FAIL | DISAGREE
     outcome: str | None = None  # SURVIVED | MODIFIED | OVERTURNED
     confidence: str | None = None  # HIGH | MEDIUM | LOW | CONTESTED
-    incomplete: str = ""  # why the last step could not be all that it should be
+    incomplete: str = ""  # why the last step is incomplete
     consensus: tuple[Any, ...] = ()
     disagreements: tuple[Any, ...] = ()
     insights: tuple[Any, ...] = ()
@@ -389,6 +389,6 @@ class Verdict:
     dissent: tuple[Any, ...] = ()
     shifts: tuple[Any, ...] = ()
     sources: tuple[Any, ...] = ()
-    claims: tuple[Any, ...] = ()  # each with who holds it and what became of it
-    caveats: tuple[str, ...] = ()  # what a reader must know before the answer
-    details: Json = field(default_factory=dict)  # what this protocol's own layouts show besides
+    claims: tuple[Any, ...] = ()  # each with its supporters and its outcome
+    caveats: tuple[str, ...] = ()  # shown before the answer
+    details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol

@@ -1,4 +1,4 @@
-"""The table of the acceptance tests."""
+"""Fixtures of the acceptance tests."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Table, Terminal, until
-from tests.acceptance.workers import swept, workers
+from tests.acceptance.workers import kill_remaining_workers, workers
 from tests.fake_provider import FakeProvider
 
 
 @pytest.fixture
 def table(provider: FakeProvider) -> Table:
-    """Alpha, beta, gamma and the chair, each on its own model of one fake endpoint, in the folder of the test."""
+    """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
     return Table(Path.cwd(), provider)
 
 
 @pytest.fixture
 def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """`council("runs", "--json")` in this process."""
+    """Return a function that runs the command in this process: `council("runs", "--json")`."""
     return Terminal(capsys.readouterr)
 
 
 @pytest.fixture
 def detached(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
-    """The table, with a worker that goes as soon as it has nothing to do; no process may be left when the test is over."""
+    """Return the table with a worker that exits as soon as it is idle; fail if a process is left over."""
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0.2")
     data = Path(os.environ["COUNCIL_DATA"])
     yield table
     try:
-        until(lambda: not workers(data), "the worker went away when it was idle")
+        until(lambda: not workers(data), "the idle worker exited")
     finally:
-        assert not swept(data)
+        assert not kill_remaining_workers(data)

@@ -1,4 +1,4 @@
-"""A table to try councils at: the real command, a fake endpoint, and a cast whose words are the same in every run."""
+"""Acceptance test helpers: the real command, a fake endpoint, and fixed answers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from council import events as ev
-from council.convene import Convener
 from council.doors.cli import run as command
+from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 
 Json = dict[str, Any]
@@ -33,18 +33,18 @@ Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
 TYPED = {"Triage": "triage", "Attack": "attack", "Ruling": "verdict"}
 
 
-# What is said at the table
+# Answers
 
 
 def mark(seat: str, phase: str) -> str:
-    """A token that stands in one statement and nowhere else."""
+    """Return a token that occurs in one statement only."""
     return f"mark-{seat}-{phase}-mark"
 
 
 @dataclass
 class Cast:
-    """Answers by seat and phase. `instead` puts others in their place by model ("beta", "beta/attack"): one, several in turn,
-    or what a function makes of the request (None: the usual words)."""
+    """Fixed answers by seat and phase. `instead` overrides them by model ("beta", "beta/attack") with one reply, several in
+    turn, or a function of the request (None: the fixed answer)."""
 
     seat_of: dict[str, str] = field(default_factory=lambda: {seat: seat for seat in EVERYONE})
     leader: str = "alpha"
@@ -94,7 +94,7 @@ class Cast:
         return {"points": points, "outcome": "MODIFIED" if points else "SURVIVED", **told}
 
 
-# The table
+# Command and endpoint
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Done:
 
 
 class Table:
-    """One folder to convene in, one data folder, one endpoint."""
+    """One working folder, one data folder, one endpoint."""
 
     def __init__(self, folder: Path, provider: FakeProvider) -> None:
         self.folder = folder
@@ -124,7 +124,7 @@ class Table:
         return Path(os.environ["COUNCIL_DATA"])
 
     def configure(self, *, base_url: str = "", more: str = "", **fallbacks: Sequence[str]) -> None:
-        """council.toml: each seat on a model of its own name, and nobody in its place unless the test says so."""
+        """Write council.toml: each seat uses a model of the same name, with the given fallbacks only."""
         url = base_url or self.provider.base_url
         lines = ["[providers.sim]", 'wire = "openai"', f'base_url = "{url}"', "backoff = 0.01", ""]
         for seat in EVERYONE:
@@ -132,10 +132,10 @@ class Table:
             lines += [f"fallback = {json.dumps(list(fallbacks.get(seat, ())))}", ""]
         (self.folder / "council.toml").write_text("\n".join([*lines, more]), encoding="utf-8")
 
-    # Speaking to the command
+    # Run the command
 
     def process(self, *arguments: str) -> subprocess.Popen[str]:
-        """`council …` as a process of its own, in a group of its own."""
+        """Start `council …` as a process in a new process group."""
         return subprocess.Popen(
             [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -144,16 +144,16 @@ class Table:
     def council(self, *arguments: str) -> Done:
         return ended(self.process(*arguments))
 
-    # What the endpoint and the ledger know
+    # Read the endpoint and the ledger
 
     def hold(self, phase: str, *seats: str) -> Gate:
-        """Keep the requests of a phase open (of these seats only, if any are named)."""
+        """Hold the requests of a phase open, for the named seats or all."""
         return self.provider.hold(
             lambda seen: self.cast.who(seen)[1] == phase and (not seats or self.cast.who(seen)[0] in seats)
         )
 
     def asked(self, since: int = 0) -> list[str]:
-        """`phase/seat` of every request after the first `since`, in order."""
+        """Return `phase/seat` of every request after the first `since`, in order."""
         return ["/".join(reversed(self.cast.who(seen))) for seen in self.provider.log[since:]]
 
     def prompt(self, key: str) -> str:
@@ -171,7 +171,7 @@ class Table:
             db.close()
 
     def runs(self) -> list[str]:
-        """The ids of this folder's runs, oldest first."""
+        """Return the ids of this folder's runs, oldest first."""
         try:
             return [
                 run for (run,) in self.rows("SELECT id FROM runs WHERE folder = ? ORDER BY rowid", str(self.folder))
@@ -184,7 +184,7 @@ class Table:
 
 
 class Terminal:
-    """The command without the cost of a process: the same function that `council` calls."""
+    """The command in this process: the same function that `council` calls."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
@@ -202,13 +202,13 @@ def ended(process: subprocess.Popen[str]) -> Done:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """kill -9, and wait until it is gone."""
+    """Send kill -9 and wait for the exit."""
     os.killpg(process.pid, signal.SIGKILL)
     assert ended(process).code == -signal.SIGKILL
 
 
 def until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
-    """Block until a condition holds that only the ledger or the process table can tell."""
+    """Poll a condition until it holds."""
     pause, end = threading.Event(), time.monotonic() + within
     while not true():
         if time.monotonic() > end:
@@ -222,18 +222,18 @@ VARIES = ("run", "calls", "seconds", "attempts")
 
 
 def settled(report: Json) -> Json:
-    """What must be equal in two runs of one question: all but run id, times, attempts and calls."""
+    """Return the report without run id, times, attempts and calls, for comparing two runs of one question."""
     kept = {key: value for key, value in report.items() if key not in VARIES}
     kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
     kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
     return kept
 
 
-# A process that kills itself, for every boundary there is
+# A process that kills itself
 
 
 def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
-    """Convene or resume in this process and kill -9 it as event `seq` is told, before its rows are written."""
+    """Run or resume in this process and kill -9 it at event `seq`, before its rows are written."""
     import asyncio
 
     def listen(entry: ev.Entry) -> None:

@@ -1,4 +1,4 @@
-"""Bad input: one clear line on standard error, the right exit code, nothing asked, nothing recorded, no traceback."""
+"""Bad input: one line on standard error, the right exit code, no request, no stored run, no traceback."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.council import Council
-from council.doors.cli.words import PLANNED
+from council.doors.cli.grammar import RESERVED_COMMANDS
+from council.engine.council import Council
 from council.errors import EngineError, PromptError
-from council.protocols import EXPLORERS, Protocol, register
+from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.runs.service import Convener
 from council.types import Verdict
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
 
 
-def refused(table: Table, done: Done, code: int, *words: str) -> None:
-    """One line that says what it says, and nothing else happened."""
+def check_refused(table: Table, done: Done, code: int, *words: str) -> None:
+    """Check for a one-line error with these words and no other effect."""
     assert (done.code, done.out) == (code, ""), done.err
     assert done.err.count("\n") == 1 and done.err.endswith("\n"), done.err
     assert "Traceback" not in done.err and "fault of council itself" not in done.err
@@ -60,7 +60,7 @@ def refused(table: Table, done: Done, code: int, *words: str) -> None:
 def test_wrong_words_and_flags_are_refused(
     table: Table, council: Terminal, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    refused(table, council(*arguments), 2, *words)
+    check_refused(table, council(*arguments), 2, *words)
 
 
 @pytest.mark.behaviour("00-config-unknown-key")
@@ -79,31 +79,31 @@ def test_a_misspelt_key_is_refused_with_the_nearest_known_one(
     table: Table, council: Terminal, more: str, words: tuple[str, ...]
 ) -> None:
     table.configure(more=more)
-    refused(table, council(QUESTION), 2, "council.toml", *words)
+    check_refused(table, council(QUESTION), 2, "council.toml", *words)
 
 
 @pytest.mark.behaviour("00-unknown-provider")
 def test_an_unknown_provider_is_refused(table: Table, council: Terminal) -> None:
     path = table.folder / "council.toml"
     path.write_text(path.read_text().replace('"sim:beta"', '"smi:beta"'))
-    refused(table, council(QUESTION), 2, '"smi"', '"smi:beta"')
+    check_refused(table, council(QUESTION), 2, '"smi"', '"smi:beta"')
 
 
 @pytest.mark.behaviour("40-unwritable-data-folder")
 @pytest.mark.parametrize("where", ["data", "data/deeper"])
-def test_a_data_folder_that_cannot_be_is_refused(
+def test_an_unusable_data_folder_is_refused(
     table: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
     (tmp_path / "data").write_text("a file in its place")
     monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / where))
     done = council(QUESTION)
     monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / "elsewhere"))
-    refused(table, done, 1, "COUNCIL_DATA", str(tmp_path / where))
+    check_refused(table, done, 1, "COUNCIL_DATA", str(tmp_path / where))
 
 
 @pytest.mark.behaviour("40-unwritable-report-folder", "40-no-symlinked-agents")
 @pytest.mark.parametrize("obstacle", ["file", "link", "inner link", "inner file"])
-def test_a_report_folder_that_cannot_be_written_is_refused_before_anything_is_spent(
+def test_an_unwritable_report_folder_is_refused_before_any_request(
     table: Table, council: Terminal, tmp_path: Path, obstacle: str
 ) -> None:
     agents = table.folder / ".agents"
@@ -115,7 +115,7 @@ def test_a_report_folder_that_cannot_be_written_is_refused_before_anything_is_sp
     else:
         place.write_text("")
     done = council(QUESTION)
-    refused(table, done, 1, ".agents")
+    check_refused(table, done, 1, ".agents")
     assert not list(tmp_path.glob("elsewhere/*"))
 
 
@@ -126,7 +126,7 @@ def test_a_corrupt_database_is_named(table: Table, council: Terminal, arguments:
     rubbish = os.urandom(4096)
     (table.data / "council.db").write_bytes(rubbish)
     done = council(*arguments)
-    refused(table, done, 1, "council.db", "damaged", "COUNCIL_DATA")
+    check_refused(table, done, 1, "council.db", "damaged", "COUNCIL_DATA")
     assert (table.data / "council.db").read_bytes() == rubbish
 
 
@@ -141,7 +141,7 @@ def test_a_newer_database_is_left_alone(table: Table, council: Terminal, argumen
     assert table.rows("PRAGMA user_version") == [(99,)]
     assert table.rows("SELECT name FROM sqlite_master") == []
     (table.data / "council.db").unlink()
-    refused(table, done, 1, "newer", "99", "COUNCIL_DATA")
+    check_refused(table, done, 1, "newer", "99", "COUNCIL_DATA")
 
 
 @pytest.mark.behaviour("10-template-checked-first")
@@ -163,20 +163,20 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
     (prompts / "fine.md").write_text("Tell {{ question }}.")
     (prompts / "late.md").write_text(text)
     name = f"late-{words}"
-    register(Protocol(name, two_steps, EXPLORERS, chair=None, prompts=prompts.parent))
+    register(Protocol(name, two_steps, COLLABORATIVE_SEATS, chair=None, prompts=prompts.parent))
     convener = Convener()
     with pytest.raises((PromptError, EngineError), match=words) as raised:
         await convener.plan([QUESTION], protocol=name)
     await convener.close()
-    assert raised.value.exit == 2
+    assert raised.value.exit_code == 2
     assert "\n" not in str(raised.value) and "late.md" in str(raised.value)
     assert (table.provider.log, table.runs()) == ([], [])
 
 
 @pytest.mark.behaviour("00-planned-commands")
-@pytest.mark.parametrize("word", PLANNED)
-def test_a_command_that_is_only_planned_says_so(table: Table, council: Terminal, word: str) -> None:
-    refused(table, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
+@pytest.mark.parametrize("word", RESERVED_COMMANDS)
+def test_a_planned_command_says_so(table: Table, council: Terminal, word: str) -> None:
+    check_refused(table, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
@@ -193,7 +193,7 @@ def test_a_misspelt_command_never_starts_a_run(table: Table, council: Terminal, 
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
-def test_a_sentence_that_begins_like_a_command_is_still_a_question(table: Table, council: Terminal) -> None:
+def test_a_sentence_that_starts_like_a_command_is_a_question(table: Table, council: Terminal) -> None:
     assert council("models of growth compared", "--dry-run").code == 0
     assert council("reports", "should", "be", "short", "--dry-run").code == 0
     assert council("ask", "runz", "--dry-run").code == 0
@@ -205,8 +205,8 @@ def test_a_real_process_shows_no_traceback_either(table: Table) -> None:
     table.data.mkdir()
     (table.data / "council.db").write_bytes(b"rubbish" * 1000)
     done = table.council(QUESTION)
-    refused(table, done, 1, "damaged")
-    refused(table, table.council("--protocol", "quorate", QUESTION), 2, "unknown protocol")
+    check_refused(table, done, 1, "damaged")
+    check_refused(table, table.council("--protocol", "quorate", QUESTION), 2, "unknown protocol")
 
 
 @pytest.mark.behaviour("00-bare-usage")

@@ -1,4 +1,4 @@
-"""Asking on: the earlier question and answer go into the packet, through its gate."""
+"""Follow-up runs: the earlier question and answer are added to the packet, through its gate."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sqlite3
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
-from tests.acceptance.test_worker import queued
+from tests.acceptance.test_worker import queue_run
 from tests.fake_provider import Reply
 
 NEXT = "And what about the restores?"
 
 
 @pytest.mark.behaviour("50-continue")
-def test_everybody_is_shown_the_earlier_question_and_answer(table: Table, council: Terminal) -> None:
+def test_every_seat_gets_the_earlier_question_and_answer(table: Table, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     table.provider.forget()
     then = council("--continue", first, "--json", NEXT)
@@ -29,12 +29,12 @@ def test_everybody_is_shown_the_earlier_question_and_answer(table: Table, counci
 
 
 @pytest.mark.behaviour("50-continue")
-def test_the_protocol_and_its_options_are_those_of_the_earlier_run(table: Table, council: Terminal) -> None:
+def test_the_protocol_and_its_options_come_from_the_earlier_run(table: Table, council: Terminal) -> None:
     table.configure(more='[models]\ndefault = "sim:alpha"\n')
     table.provider.answer = None
     first = council("--json", "--rounds", "2", "--flow", "debate", QUESTION).json["run"]
     plan = council("--continue", first, "--dry-run", "--json", NEXT).json
-    assert (plan["protocol"], plan["why"]) == ("advisors", f"as in {first}, which it continues")
+    assert (plan["protocol"], plan["why"]) == ("advisors", f"same as {first}, which it continues")
     assert (plan["options"]["rounds"], plan["options"]["flow"]) == (2, "debate")
     assert plan["packet"]["files"] == [f"council {first}"]
     assert f"continues {first}: its question and answer are in the packet" in council("--continue", first, "--dry-run", NEXT).out  # fmt: skip
@@ -59,7 +59,7 @@ def test_words_and_flags_choose_another_protocol(
 
 
 @pytest.mark.behaviour("50-continue-gate")
-def test_a_secret_in_what_was_asked_before_does_not_leave(table: Table, council: Terminal) -> None:
+def test_a_secret_in_the_earlier_question_is_not_sent(table: Table, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     asked = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     _rewrite(table, first, asked)
@@ -73,12 +73,12 @@ def test_a_secret_in_what_was_asked_before_does_not_leave(table: Table, council:
 
 
 def _rewrite(table: Table, run: str, secret: str) -> None:
-    """A question that holds a secret, as a version before the gate might have let in."""
+    """Put a secret into a stored question, as an older version might have."""
     with sqlite3.connect(table.data / "council.db") as db:
         db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE run = ? AND type = 'convened'", (QUESTION, f"{QUESTION} {secret}", run))  # fmt: skip
 
 
-def test_a_review_can_be_asked_on(table: Table, council: Terminal) -> None:
+def test_a_review_can_be_continued(table: Table, council: Terminal) -> None:
     table.configure(more='[models]\ndefault = "sim:alpha"\n')
     table.provider.answer = None
     (table.folder / "auth.py").write_text("def check(): return True\n")
@@ -91,17 +91,17 @@ def test_a_review_can_be_asked_on(table: Table, council: Terminal) -> None:
 
 @pytest.mark.behaviour("50-continue")
 def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Terminal) -> None:
-    waiting = queued()
+    waiting = queue_run()
     table.provider.always("*", Reply(status=401))
     table.provider.answer = None
     failed = council("--json", "--protocol", "triad", QUESTION).json["run"]
     for run in (waiting, failed, "r2222"):
         refused = council("--continue", run, NEXT)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert f"run {failed} has no answer to go on from yet" in council("--continue", failed, NEXT).err
+    assert f"run {failed} has no answer to continue from yet" in council("--continue", failed, NEXT).err
 
 
-def test_a_chain_of_questions_shows_the_last_answer_alone(table: Table, council: Terminal) -> None:
+def test_a_chain_of_follow_ups_includes_only_the_last_answer(table: Table, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     second = council("--continue", first, "--json", NEXT).json["run"]
     plan = council("--continue", second, "--dry-run", "--json", "And then?").json

@@ -1,4 +1,4 @@
-"""kill -9 in every phase of every protocol, then `council resume`: nothing is lost, nothing is bought twice."""
+"""kill -9 in every phase of every protocol, then `council resume`: nothing is lost, nothing is paid twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from council import filing
+from council.runs import report_files
 from tests.acceptance.helpers import PHASES, QUESTION, Done, Json, Table, Terminal, ended, kill, mark, settled, until
 from tests.fake_provider import FakeProvider, Reply
 
@@ -19,8 +19,8 @@ TOGETHER = [(protocol, phase) for protocol, phase in EVERY_PHASE if len(PHASES[p
 
 
 @cache
-def undisturbed(protocol: str, folder: Path) -> Json:
-    """The report of a run that nobody killed."""
+def reference_report(protocol: str, folder: Path) -> Json:
+    """Return the report of a run without a crash."""
     folder.mkdir(exist_ok=True)
     with FakeProvider() as provider:
         done = Table(folder, provider).council("--json", "--protocol", protocol, QUESTION)
@@ -33,23 +33,23 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("calm")
 
 
-def before(protocol: str, phase: str) -> list[str]:
-    """The keys of the phases before this one."""
+def keys_before(protocol: str, phase: str) -> list[str]:
+    """Return the keys of the phases before this one."""
     names = list(PHASES[protocol])
     return [f"{name}/{seat}" for name in names[: names.index(phase)] for seat in PHASES[protocol][name]]
 
 
-def keys(protocol: str, phase: str) -> list[str]:
+def keys_of(protocol: str, phase: str) -> list[str]:
     return [f"{phase}/{seat}" for seat in PHASES[protocol][phase]]
 
 
-def resumed(table: Table, since: int, again: list[str], protocol: str) -> Done:
-    """Resume, and see that of all that was asked before only `again` was asked again, with the same bytes."""
+def resume_and_check(table: Table, since: int, again: list[str], protocol: str) -> Done:
+    """Resume, and check that only the requests in `again` were repeated, with the same bytes."""
     first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
     done = table.council("resume", "--json")
     assert done.code == 0, done.err
     sent = table.asked(since)
-    every = [key for phase in PHASES[protocol] for key in keys(protocol, phase)]
+    every = [key for phase in PHASES[protocol] for key in keys_of(protocol, phase)]
     assert sorted(key for key in sent if key in first) == sorted(again)
     assert sorted({*first, *sent}) == sorted(every)
     assert len(set(sent)) == len(sent)
@@ -59,7 +59,7 @@ def resumed(table: Table, since: int, again: list[str], protocol: str) -> Done:
     return done
 
 
-def looks_clean(council: Terminal) -> None:
+def check_store(council: Terminal) -> None:
     done = council("runs", "fsck")
     assert (done.code, done.err) == (0, ""), done.out
 
@@ -68,7 +68,7 @@ def looks_clean(council: Terminal) -> None:
     "40-kill-resume-every-phase", "40-resume-byte-identical", "40-in-doubt-counted", "40-fsck", "40-replay-asks-nobody"
 )
 @pytest.mark.parametrize(("protocol", "phase"), EVERY_PHASE)
-def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
+def test_run_killed_in_a_phase_resumes_to_the_same_report(
     table: Table, council: Terminal, calm: Path, protocol: str, phase: str
 ) -> None:
     gate = table.hold(phase)
@@ -76,9 +76,9 @@ def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
     gate.wait(count=len(PHASES[protocol][phase]))
     kill(process)
     gate.release()
-    done = resumed(table, len(table.provider.log), keys(protocol, phase), protocol)
-    assert settled(done.json) == undisturbed(protocol, calm / protocol)
-    looks_clean(council)
+    done = resume_and_check(table, len(table.provider.log), keys_of(protocol, phase), protocol)
+    assert settled(done.json) == reference_report(protocol, calm / protocol)
+    check_store(council)
     sent = len(table.provider.log)
     assert council("replay", "--json").json == done.json
     assert len(table.provider.log) == sent
@@ -86,44 +86,44 @@ def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
 
 @pytest.mark.behaviour("40-committed-never-bought-again")
 @pytest.mark.parametrize(("protocol", "phase"), TOGETHER)
-def test_killed_in_the_middle_of_a_phase_only_the_open_request_is_sent_again(
+def test_run_killed_in_a_phase_resends_only_the_open_request(
     table: Table, council: Terminal, calm: Path, protocol: str, phase: str
 ) -> None:
     late = PHASES[protocol][phase][-1]
     gate = table.hold(phase, late)
     process = table.process("--json", "--protocol", protocol, QUESTION)
     gate.wait()
-    answered = before(protocol, phase) + keys(protocol, phase)[:-1]
+    answered = keys_before(protocol, phase) + keys_of(protocol, phase)[:-1]
     until(lambda: len(table.rows("SELECT key FROM results")) == len(answered), "the other answers are kept")
     kill(process)
     gate.release()
-    done = resumed(table, len(table.provider.log), [f"{phase}/{late}"], protocol)
-    assert settled(done.json) == undisturbed(protocol, calm / protocol)
-    looks_clean(council)
+    done = resume_and_check(table, len(table.provider.log), [f"{phase}/{late}"], protocol)
+    assert settled(done.json) == reference_report(protocol, calm / protocol)
+    check_store(council)
 
 
 @pytest.mark.behaviour("40-in-doubt-counted")
 @pytest.mark.parametrize(("protocol", "phase"), [("collaborative", "improve"), ("adversarial", "verdict")])
-def test_an_answer_that_came_but_was_not_kept_is_in_doubt(
+def test_answer_that_was_not_stored_is_in_doubt(
     table: Table, council: Terminal, calm: Path, protocol: str, phase: str
 ) -> None:
     gate = table.hold(phase)
     process = table.process("--json", "--protocol", protocol, QUESTION)
     held = gate.wait(count=len(PHASES[protocol][phase]))
     writer = sqlite3.connect(table.data / "council.db")
-    writer.execute("BEGIN IMMEDIATE")  # from here on the process can keep nothing
+    writer.execute("BEGIN IMMEDIATE")  # from here on the process cannot write
     gate.release()
     until(lambda: all(seen.ended for seen in held), "the answers have left the endpoint")
     kill(process)
     writer.close()
-    done = resumed(table, len(table.provider.log), keys(protocol, phase), protocol)
-    assert settled(done.json) == undisturbed(protocol, calm / protocol)
-    looks_clean(council)
+    done = resume_and_check(table, len(table.provider.log), keys_of(protocol, phase), protocol)
+    assert settled(done.json) == reference_report(protocol, calm / protocol)
+    check_store(council)
 
 
 @pytest.mark.behaviour("40-kill-during-resume")
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial"])
-def test_killed_again_while_it_is_resumed(table: Table, council: Terminal, calm: Path, protocol: str) -> None:
+def test_run_killed_again_while_resuming(table: Table, council: Terminal, calm: Path, protocol: str) -> None:
     first, _, second, *_ = PHASES[protocol]
     for phase, words in ((first, ("--protocol", protocol, QUESTION)), (first, ("resume",)), (second, ("resume",))):
         gate = table.hold(phase)
@@ -132,14 +132,14 @@ def test_killed_again_while_it_is_resumed(table: Table, council: Terminal, calm:
         kill(process)
         gate.release()
     sent = len(table.provider.log)
-    done = resumed(table, sent, keys(protocol, second), protocol)
-    assert settled(done.json) == undisturbed(protocol, calm / protocol)
-    assert [table.asked().count(key) for key in keys(protocol, first)] == [3, 3, 3]
-    looks_clean(council)
+    done = resume_and_check(table, sent, keys_of(protocol, second), protocol)
+    assert settled(done.json) == reference_report(protocol, calm / protocol)
+    assert [table.asked().count(key) for key in keys_of(protocol, first)] == [3, 3, 3]
+    check_store(council)
 
 
 @pytest.mark.behaviour("40-one-owner")
-def test_of_two_resumes_the_second_is_refused_and_sends_nothing(table: Table, council: Terminal) -> None:
+def test_second_resume_is_refused_and_sends_nothing(table: Table, council: Terminal) -> None:
     gate = table.hold("draft")
     process = table.process("--json", QUESTION)
     gate.wait(count=3)
@@ -155,7 +155,7 @@ def test_of_two_resumes_the_second_is_refused_and_sends_nothing(table: Table, co
         assert refused.code == 1
         assert refused.out == ""
         assert refused.err.count("\n") == 1
-        assert f"run {run} is at work in another process" in refused.err
+        assert f"run {run} is running in another process" in refused.err
     assert by_default.json["exit"] == 1
     gate.release()
     assert ended(first).code == 0
@@ -184,7 +184,7 @@ def test_a_finished_run_is_replayed_and_resumed_without_a_request(table: Table, 
 
 @pytest.mark.behaviour("40-resume-rewrites-report")
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "a held place"])
-def test_resume_files_a_report_that_a_crash_left_unwritten(table: Table, council: Terminal, left: str) -> None:
+def test_resume_writes_a_report_that_a_crash_left_unwritten(table: Table, council: Terminal, left: str) -> None:
     council(QUESTION)
     (path,) = table.reports()
     (run,) = table.runs()
@@ -193,7 +193,7 @@ def test_resume_files_a_report_that_a_crash_left_unwritten(table: Table, council
     if left == "an empty file":
         path.touch()
     elif left == "a held place":
-        assert filing.reserve(path.parent, "collaborative", QUESTION, time.time(), run) == path
+        assert report_files.reserve_report_path(path.parent, "collaborative", QUESTION, time.time(), run) == path
     assert council("resume", run).code == 0
     assert path.read_text() == text
 
@@ -210,12 +210,12 @@ def test_no_resend_leaves_the_open_seat_in_doubt(table: Table, council: Terminal
     assert done.code == 0
     assert table.asked()[3:] == ["merge/chair"]
     assert [(row["seat"], row["state"]) for row in done.json["degraded"] if row["seat"]] == [("beta", "in_doubt")]
-    looks_clean(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("40-absence-replays", "40-unfinished-phase-asks-absent-again")
 @pytest.mark.parametrize("finished", [True, False], ids=["finished", "unfinished"])
-def test_an_absence_stands_when_its_phase_has_ended_and_is_asked_again_when_not(
+def test_absent_seat_is_asked_again_only_if_its_phase_had_not_ended(
     table: Table, council: Terminal, finished: bool
 ) -> None:
     table.cast.instead["beta"] = Reply(status=500)
@@ -231,11 +231,11 @@ def test_an_absence_stands_when_its_phase_has_ended_and_is_asked_again_when_not(
     assert done.code == 0
     assert ("draft/beta" in table.asked(sent)) is not finished
     assert [row["seat"] for row in done.json["degraded"] if row["seat"]] == (["beta"] if finished else [])
-    looks_clean(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("40-resume-byte-identical", "40-repair-turn")
-def test_a_repair_turn_that_was_open_is_sent_again_and_not_what_it_repairs(table: Table, council: Terminal) -> None:
+def test_open_repair_turn_is_resent_without_the_original_request(table: Table, council: Terminal) -> None:
     table.cast.instead["chair/triage"] = [Reply(wrong_schema=True)]
     gate = table.provider.hold(lambda seen: len(seen.body["messages"]) == 4)
     process = table.process("--protocol", "adversarial", QUESTION)
@@ -247,4 +247,4 @@ def test_a_repair_turn_that_was_open_is_sent_again_and_not_what_it_repairs(table
     assert (done.code, done.json["calls"]["in_doubt"]) == (0, 1)
     assert table.provider.log[sent].raw == held.raw
     assert table.asked(sent).count("triage/chair") == 1
-    looks_clean(council)
+    check_store(council)

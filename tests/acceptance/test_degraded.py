@@ -1,4 +1,4 @@
-"""When members fail the council still ends, and says above the answer what is missing."""
+"""A run ends even if members fail, and reports the absences above the answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import socket
 
 import pytest
 
-from council.convene import Convener
-from council.council import Council
-from council.protocols import EXPLORERS, Protocol, register
+from council.engine.council import Council
+from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.runs.service import Convener
 from council.types import Seat, Verdict
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark
 from tests.fake_provider import Reply
 
-BROKEN = Reply(status=500)
-LOCKED = Reply(status=401, error={"error": {"message": "invalid key", "code": "invalid_api_key"}})
-BROKE = Reply(status=429, error={"error": {"message": "no credit left", "code": "insufficient_quota"}})
-NONSENSE = Reply(wrong_schema=True)
+SERVER_ERROR = Reply(status=500)
+AUTH_ERROR = Reply(status=401, error={"error": {"message": "invalid key", "code": "invalid_api_key"}})
+NO_CREDIT = Reply(status=429, error={"error": {"message": "no credit left", "code": "insufficient_quota"}})
+WRONG_SCHEMA = Reply(wrong_schema=True)
 LAST = {"collaborative": "synthesise", "adversarial": "verdict", "triad": "merge"}
 
 
@@ -26,13 +26,13 @@ def missing(report: Json) -> list[tuple[str, str, str]]:
 
 
 def above(done: Done, words: str) -> list[str]:
-    """The lines over the first that holds `words`."""
+    """Return the lines above the first line that contains `words`."""
     lines = done.out.splitlines()
     return lines[: next(n for n, line in enumerate(lines) if words in line)]
 
 
 def shown(table: Table, council: Terminal) -> Done:
-    """The answer of the newest run as it was printed on standard output."""
+    """Replay the newest run to get its answer as printed."""
     done = council("replay")
     assert done.code == 0
     return done
@@ -43,7 +43,7 @@ def shown(table: Table, council: Terminal) -> Done:
 def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
     table: Table, council: Terminal, protocol: str
 ) -> None:
-    table.cast.instead["beta"] = BROKEN
+    table.cast.instead["beta"] = SERVER_ERROR
     done = council("--protocol", protocol, QUESTION)
     assert done.code == 0
     lines = above(done, mark("chair", LAST[protocol]))
@@ -77,7 +77,7 @@ def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(table: Table, c
 
 @pytest.mark.behaviour("40-schema-twice-absent", "40-repair-turn")
 def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council: Terminal) -> None:
-    table.cast.instead["gamma/attack"] = NONSENSE
+    table.cast.instead["gamma/attack"] = WRONG_SCHEMA
     done = council("--protocol", "adversarial", "--json", QUESTION)
     assert (done.code, done.json["status"], done.json["outcome"]) == (0, "complete", "MODIFIED")
     assert missing(done.json) == [("gamma", "attack", "failed(schema)")]
@@ -88,14 +88,14 @@ def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council
     assert user["role"] == "user" and "issues: Field required" in user["content"]
     lines = above(shown(table, council), mark("chair", "verdict"))
     (line,) = (line for line in lines if line.startswith("! gamma did not answer"))
-    assert line.startswith("! gamma did not answer in attack: its answer did not have the form that was asked for")
+    assert line.startswith("! gamma did not answer in attack: its answer did not match the schema")
     assert "(failed(schema)): issues: Field required" in line
-    assert line.endswith("what it said before stands.")
+    assert line.endswith("its earlier statement counts.")
 
 
 @pytest.mark.behaviour("40-repair-turn")
 def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(table: Table, council: Terminal) -> None:
-    table.cast.instead["chair/triage"] = [NONSENSE]
+    table.cast.instead["chair/triage"] = [WRONG_SCHEMA]
     done = council("--protocol", "adversarial", "--jsonl", QUESTION)
     assert done.code == 0
     assert '"state": "ok_repaired"' in done.out
@@ -106,7 +106,7 @@ def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(table: Table, counci
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
 def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"beta": BROKEN, "chair/triage": [Reply(text=_naming(table, "beta"))]}
+    table.cast.instead |= {"beta": SERVER_ERROR, "chair/triage": [Reply(text=_naming(table, "beta"))]}
     table.cast.leader = "gamma"
     done = council("--protocol", "adversarial", "--json", QUESTION)
     assert done.code == 0
@@ -124,7 +124,7 @@ def _naming(table: Table, leader: str) -> str:
 def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Terminal) -> None:
     table.configure(beta=["sim:spare"])
     table.cast.seat_of["spare"] = "beta"
-    table.cast.instead["beta"] = BROKEN
+    table.cast.instead["beta"] = SERVER_ERROR
     done = council("--json", "--protocol", "triad", QUESTION)
     assert done.code == 0
     beta = done.json["seats"][1]
@@ -142,7 +142,7 @@ def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Termi
     ("protocol", "phase"),
     [("collaborative", "synthesise"), ("adversarial", "triage"), ("adversarial", "verdict"), ("triad", "merge")],
 )
-@pytest.mark.parametrize("death", [BROKEN, LOCKED], ids=["500", "401"])
+@pytest.mark.parametrize("death", [SERVER_ERROR, AUTH_ERROR], ids=["500", "401"])
 def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
     table: Table, council: Terminal, protocol: str, phase: str, death: Reply
 ) -> None:
@@ -153,7 +153,7 @@ def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
     assert answer.startswith("## No chair: digest of statements\n")
     assert all(f"### {seat.capitalize()}" in answer for seat in SEATS)
     lines = above(shown(table, council), "## No chair")
-    assert lines[0].startswith("! INCOMPLETE: no chair could be had")
+    assert lines[0].startswith("! INCOMPLETE: no chair was available")
     assert any(line.startswith(f"! the chair did not answer in {phase}: its ") for line in lines)
     (path,) = table.reports()
     assert path.read_text().startswith("# INCOMPLETE: ")
@@ -171,7 +171,12 @@ def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
 @pytest.mark.behaviour("00-exit-failed", "00-exit-no-access")
 @pytest.mark.parametrize(
     ("faults", "code"),
-    [((LOCKED,) * 3, 4), ((LOCKED, BROKE, BROKE), 4), ((BROKEN,) * 3, 1), ((LOCKED, LOCKED, BROKEN), 1)],
+    [
+        ((AUTH_ERROR,) * 3, 4),
+        ((AUTH_ERROR, NO_CREDIT, NO_CREDIT), 4),
+        ((SERVER_ERROR,) * 3, 1),
+        ((AUTH_ERROR, AUTH_ERROR, SERVER_ERROR), 1),
+    ],
     ids=["401", "401 and quota", "500", "401 and 500"],
 )
 def test_without_a_single_statement_the_run_failed(
@@ -203,7 +208,7 @@ def test_an_endpoint_that_cannot_be_reached_is_exit_1(table: Table, council: Ter
 
 @pytest.mark.behaviour("10-one-draft-collaborative")
 def test_one_draft_goes_straight_to_the_synthesis(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"alpha": LOCKED, "gamma": LOCKED}
+    table.cast.instead |= {"alpha": AUTH_ERROR, "gamma": AUTH_ERROR}
     done = council("--json", "--protocol", "collaborative", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     assert missing(done.json) == [("alpha", "draft", "failed(auth)"), ("gamma", "draft", "failed(auth)")]
@@ -215,19 +220,19 @@ def test_one_draft_goes_straight_to_the_synthesis(table: Table, council: Termina
 
 @pytest.mark.behaviour("10-one-draft-adversarial")
 def test_one_draft_has_no_outcome(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"alpha": BROKEN, "gamma": LOCKED}
+    table.cast.instead |= {"alpha": SERVER_ERROR, "gamma": AUTH_ERROR}
     done = council("--json", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.json["status"]) == (3, "incomplete")
     assert (done.json["outcome"], done.json["confidence"]) == (None, None)
     assert mark("chair", "verdict") in done.json["answer"]
     lines = above(shown(table, council), mark("chair", "verdict"))
-    assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested by anyone."
+    assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested."
     assert sorted(set(table.asked())) == ["draft/alpha", "draft/beta", "draft/gamma", "verdict/chair"]
 
 
 @pytest.mark.behaviour("10-two-drafts")
-def test_of_two_drafts_one_attacks_and_two_improve_each_other(table: Table, council: Terminal) -> None:
-    table.cast.instead["gamma"] = LOCKED
+def test_with_two_drafts_one_seat_attacks_and_both_improve(table: Table, council: Terminal) -> None:
+    table.cast.instead["gamma"] = AUTH_ERROR
     assert council("--protocol", "adversarial", QUESTION).code == 0
     assert [key for key in table.asked() if key.startswith("attack/")] == ["attack/beta"]
     table.provider.forget()
@@ -238,7 +243,7 @@ def test_of_two_drafts_one_attacks_and_two_improve_each_other(table: Table, coun
 
 @pytest.mark.behaviour("10-absent-improver-keeps-draft")
 def test_an_improver_that_is_absent_keeps_its_draft(table: Table, council: Terminal) -> None:
-    table.cast.instead["beta/improve"] = BROKEN
+    table.cast.instead["beta/improve"] = SERVER_ERROR
     done = council("--json", QUESTION)
     assert (done.code, missing(done.json)) == (0, [("beta", "improve", "failed(server)")])
     prompt = table.prompt("synthesise/chair")
@@ -248,7 +253,7 @@ def test_an_improver_that_is_absent_keeps_its_draft(table: Table, council: Termi
 
 @pytest.mark.behaviour("00-exit-incomplete")
 def test_quorum_lost_after_some_statements_is_incomplete(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"beta/attack": BROKEN, "gamma/attack": NONSENSE}
+    table.cast.instead |= {"beta/attack": SERVER_ERROR, "gamma/attack": WRONG_SCHEMA}
     done = council("--json", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.json["status"], done.json["outcome"]) == (3, "incomplete", None)
     assert done.json["answer"].startswith("## Quorum lost: digest of statements\n")
@@ -260,22 +265,22 @@ def test_quorum_lost_after_some_statements_is_incomplete(table: Table, council: 
 
 
 async def twice(council: Council) -> Verdict:
-    """Everyone is asked in two phases, whatever became of the first."""
+    """Ask every seat in two phases."""
     for phase in ("first", "second"):
         async with council.phase(phase):
-            heard = await council.poll(council.members, "twice/say")
-    return Verdict(", ".join(heard))
+            answers = await council.poll(council.members, "twice/say")
+    return Verdict(", ".join(answers))
 
 
 @pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")
 @pytest.mark.anyio
-async def test_who_is_out_is_not_asked_in_later_phases_and_who_stumbled_is(table: Table) -> None:
+async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(table: Table) -> None:
     (prompts := table.folder / "prompts" / "twice").mkdir(parents=True)
     (prompts / "say.md").write_text("Say something.")
-    seats = (*EXPLORERS, Seat("delta"))
+    seats = (*COLLABORATIVE_SEATS, Seat("delta"))
     register(Protocol("twice", twice, seats, chair=None, prompts=prompts.parent))
     table.configure(more='[seats.delta]\nmodel = "sim:delta"\nfallback = []\n')
-    table.cast.instead |= {"alpha": Reply(hang=True), "beta": [BROKEN] * 3, "gamma": LOCKED}
+    table.cast.instead |= {"alpha": Reply(hang=True), "beta": [SERVER_ERROR] * 3, "gamma": AUTH_ERROR}
     convener = Convener(flags={"timeout": 1.0})
     try:
         minutes = await convener.run(await convener.plan([QUESTION], protocol="twice"), lambda entry: None)

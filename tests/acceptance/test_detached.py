@@ -1,4 +1,4 @@
-"""Runs that go on without whoever started them: detached, watched, cancelled, resumed in the background."""
+"""Detached runs: start, watch, cancel, resume in the background."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import signal
 
 import pytest
 
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
-from tests.acceptance.test_worker import finished, in_order, queued, status, with_convener
+from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
 from tests.fake_provider import Gate, Reply
 
 ARGS = ("--protocol", "collaborative")
 
 
-def under_way(table: Table, council: Terminal, phase: str = "improve") -> tuple[str, Gate]:
-    """A detached run that waits in a phase."""
+def start_and_hold(table: Table, council: Terminal, phase: str = "improve") -> tuple[str, Gate]:
+    """Start a detached run and hold it in a phase."""
     gate = table.hold(phase)
     started = council("--detach", "--json", *ARGS, QUESTION)
     assert started.code == 0, started.err
@@ -26,7 +26,7 @@ def under_way(table: Table, council: Terminal, phase: str = "improve") -> tuple[
     return str(started.json["run"]), gate
 
 
-# Detached
+# Detach
 
 
 @pytest.mark.behaviour("50-detach")
@@ -40,21 +40,19 @@ def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answe
     assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
     gate.wait(count=3)
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
 
 
 @pytest.mark.behaviour("50-detach")
-def test_as_json_detach_prints_the_run_alone(detached: Table, council: Terminal) -> None:
+def test_detach_with_json_prints_only_the_run(detached: Table, council: Terminal) -> None:
     done = council("--detach", "--json", *ARGS, QUESTION)
     assert done.json == {"run": detached.runs()[0]}
     assert council("watch").code == 0
 
 
 @pytest.mark.behaviour("50-detach")
-@pytest.mark.parametrize("flags", [("--seat", "alpha=nobody:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
-def test_what_cannot_run_is_refused_before_it_is_queued(
-    table: Table, council: Terminal, flags: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("flags", [("--seat", "alpha=nope:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
+def test_an_invalid_run_is_refused_before_it_is_queued(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
     refused = council("--detach", *flags, QUESTION)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert (table.runs(), table.provider.log) == ([], [])
@@ -67,37 +65,37 @@ def test_a_dry_run_queues_nothing(table: Table, council: Terminal) -> None:
 
 @pytest.mark.behaviour("50-runs-queued")
 def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council: Terminal) -> None:
-    run = queued()
+    run = queue_run()
     assert f"{run}  " in council("runs").out and "queued      collaborative" in council("runs").out
     assert council("runs").out.rstrip().endswith("(detached)")
     assert [(row["run"], row["status"], row["detached"]) for row in council("runs", "--json").json] == [(run, "queued", True)]  # fmt: skip
     shown = council("runs", "show", run)
     assert shown.code == 0
     assert f"run {run} · queued · collaborative" in shown.out
-    assert "It is queued: nobody works on it yet." in shown.out
+    assert "queued: no worker has started it yet" in shown.out
     assert shown.out.rstrip().endswith(f"watch: council watch {run}")
     assert council("report", run).code == 0
     assert council("report", run, "--json").json["status"] == "incomplete"
-    in_order(council)
+    check_store(council)
     assert council("cancel", run).code == 0
 
 
-def test_a_detached_run_under_way_is_listed_as_running(detached: Table, council: Terminal) -> None:
-    run, gate = under_way(detached, council)
+def test_a_started_detached_run_is_listed_as_running(detached: Table, council: Terminal) -> None:
+    run, gate = start_and_hold(detached, council)
     assert "running     collaborative" in council("runs").out
     assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
-    in_order(council)
+    check_store(council)
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
 
 
-# Watched
+# Watch
 
 
 @pytest.mark.behaviour("50-watch")
-def test_watching_ends_with_the_same_output_and_code_as_running_it_here(detached: Table, council: Terminal) -> None:
+def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: Table, council: Terminal) -> None:
     here = council("--json", *ARGS, QUESTION)
-    run, gate = under_way(detached, council)
+    run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--json")
     gate.release()
     there = ended(watching)
@@ -116,7 +114,7 @@ def _same(done: Done) -> object:
 
 
 @pytest.mark.behaviour("50-watch")
-def test_who_asked_to_see_everything_sees_it_where_they_watch(detached: Table, council: Terminal) -> None:
+def test_watch_is_verbose_if_the_run_was_started_verbose(detached: Table, council: Terminal) -> None:
     here = council("--protocol", "triad", "--verbose", QUESTION)
     run = council("--detach", "--json", "--protocol", "triad", "--verbose", QUESTION).json["run"]
     assert council("watch", run).out == here.out
@@ -124,8 +122,8 @@ def test_who_asked_to_see_everything_sees_it_where_they_watch(detached: Table, c
 
 
 @pytest.mark.behaviour("50-watch")
-def test_watching_with_jsonl_streams_every_event_from_the_first(detached: Table, council: Terminal) -> None:
-    run, gate = under_way(detached, council)
+def test_watch_with_jsonl_streams_all_events(detached: Table, council: Terminal) -> None:
+    run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--jsonl")
     gate.release()
     done = ended(watching)
@@ -138,10 +136,8 @@ def test_watching_with_jsonl_streams_every_event_from_the_first(detached: Table,
 
 @pytest.mark.behaviour("50-watch-left-alone")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_whoever_stops_watching_leaves_the_run_alone(
-    detached: Table, council: Terminal, number: signal.Signals
-) -> None:
-    run, gate = under_way(detached, council)
+def test_stopping_watch_does_not_stop_the_run(detached: Table, council: Terminal, number: signal.Signals) -> None:
+    run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run)
     assert watching.stderr
     assert watching.stderr.readline().startswith(f"council {run} convened")
@@ -149,16 +145,17 @@ def test_whoever_stops_watching_leaves_the_run_alone(
     left = ended(watching)
     assert left.code == 130
     assert (
-        f"left alone: run {run} goes on; `council watch {run}` comes back, `council cancel {run}` stops it" in left.err
+        f"run {run} continues in the background: `council watch {run}` shows it, `council cancel {run}` stops it"
+        in left.err
     )
     assert left.out == ""
     assert status(detached, run) == "running"
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
     assert council("report", run, "--json").json["calls"] == {"made": 7, "replayed": 0, "in_doubt": 0}
 
 
-def test_a_run_that_somebody_works_on_at_another_terminal_can_be_watched(detached: Table) -> None:
+def test_a_foreground_run_in_another_terminal_can_be_watched(detached: Table) -> None:
     gate = detached.hold("improve")
     there = detached.process(*ARGS, QUESTION)
     gate.wait(count=3)
@@ -168,9 +165,7 @@ def test_a_run_that_somebody_works_on_at_another_terminal_can_be_watched(detache
     assert len(detached.asked()) == 7
 
 
-def test_watching_a_run_that_was_killed_at_another_terminal_says_that_nobody_works_on_it(
-    table: Table, council: Terminal
-) -> None:
+def test_watch_reports_a_run_that_was_killed_in_another_terminal(table: Table, council: Terminal) -> None:
     gate = table.hold("improve")
     there = table.process(*ARGS, QUESTION)
     gate.wait(count=3)
@@ -178,7 +173,7 @@ def test_watching_a_run_that_was_killed_at_another_terminal_says_that_nobody_wor
     (run,) = table.runs()
     watched = council("watch", run)
     assert watched.code == 1
-    assert f"nobody works on run {run} any more: `council resume {run}` goes on" in watched.err
+    assert f"run {run} was interrupted: continue it with `council resume {run}`" in watched.err
     gate.release()
 
 
@@ -191,62 +186,62 @@ def test_a_finished_run_is_shown_at_once_with_its_exit_code(table: Table, counci
     assert here.code == 3
 
 
-def test_watching_no_run_is_one_line(table: Table, council: Terminal) -> None:
+def test_watching_an_unknown_run_is_a_one_line_error(table: Table, council: Terminal) -> None:
     assert council("watch").code == 2
     refused = council("watch", "r2222")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
-# Cancelled
+# Cancel
 
 
 @pytest.mark.behaviour("50-cancel", "00-exit-cancelled")
 def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, council: Terminal) -> None:
-    run, gate = under_way(detached, council)
+    run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--json")
     cancelled = council("cancel", run)
     assert cancelled.code == 0
-    assert cancelled.out == f"run {run} is cancelled, what was answered is kept: `council resume {run}` goes on\n"
+    assert cancelled.out == f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`\n"
     watched = ended(watching)
     assert (watched.code, watched.json["status"]) == (130, "incomplete")
     assert {row["state"] for row in watched.json["degraded"]} >= {"cancelled"}
     assert "cancelled before the last step" in council("report", run).out
-    in_order(council)
+    check_store(council)
     gate.release()
     resumed = council("resume", run, "--json")
     assert (resumed.code, resumed.json["status"]) == (0, "complete")
     assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_queued_run_that_is_cancelled_is_never_begun(detached: Table, council: Terminal) -> None:
-    run = queued()
+def test_a_cancelled_queued_run_is_never_started(detached: Table, council: Terminal) -> None:
+    run = queue_run()
     cancelled = council("cancel", run, "--json")
     assert cancelled.json == {"run": run, "status": "incomplete", "cancelled": True}
     watched = council("watch", run)
     assert (watched.code, detached.provider.log) == (130, [])
-    assert council("cancel", run).out == f"run {run} has ended already (incomplete): nothing was stopped\n"
-    in_order(council)
+    assert council("cancel", run).out == f"run {run} has already ended (incomplete): nothing to cancel\n"
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_cancel_that_comes_just_as_a_run_is_taken_up_is_heard(table: Table, council: Terminal) -> None:
+def test_a_cancel_at_the_moment_of_starting_takes_effect(table: Table, council: Terminal) -> None:
     gate = table.hold("draft")
-    run = queued()
+    run = queue_run()
 
-    async def taken_up(convener: Convener) -> str:
-        await convener.store.write(run, [("cancel", ())])  # nobody has closed it yet
+    async def cancel_and_resume(convener: Convener) -> str:
+        await convener.store.write(run, [("cancel", ())])  # requested, but not closed yet
         return (await convener.resume(run, lambda entry: None)).stopped
 
-    assert with_convener(taken_up) == "cancelled"
+    assert with_convener(cancel_and_resume) == "cancelled"
     gate.release()
-    in_order(council)
+    check_store(council)
     assert council("resume", run, "--json").json["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_run_at_another_terminal_can_be_cancelled(table: Table, council: Terminal) -> None:
+def test_a_run_in_another_terminal_can_be_cancelled(table: Table, council: Terminal) -> None:
     gate = table.hold("draft")
     there = table.process(*ARGS, QUESTION)
     gate.wait(count=3)
@@ -255,25 +250,25 @@ def test_a_run_at_another_terminal_can_be_cancelled(table: Table, council: Termi
     assert ended(there).code == 130
     assert status(table, run) == "incomplete"
     gate.release()
-    in_order(council)
+    check_store(council)
 
 
-def test_a_run_that_is_over_cannot_be_cancelled(table: Table, council: Terminal) -> None:
+def test_a_finished_run_cannot_be_cancelled(table: Table, council: Terminal) -> None:
     run = council("--json", *ARGS, QUESTION).json["run"]
     done = council("cancel", run)
-    assert (done.code, done.out) == (0, f"run {run} has ended already (complete): nothing was stopped\n")
+    assert (done.code, done.out) == (0, f"run {run} has already ended (complete): nothing to cancel\n")
     assert council("resume", run, "--json").json["status"] == "complete"
 
 
 @pytest.mark.parametrize("lost", ["folder", "config"])
-def test_a_queued_run_whose_place_is_gone_can_still_be_cancelled(
+def test_a_queued_run_with_a_missing_folder_can_be_cancelled(
     table: Table, council: Terminal, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = table.folder / "place"
     place.mkdir()
     monkeypatch.chdir(place)
     monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "council.toml"))
-    run = queued()
+    run = queue_run()
     monkeypatch.chdir(table.folder)
     if lost == "folder":
         shutil.rmtree(place)
@@ -281,10 +276,10 @@ def test_a_queued_run_whose_place_is_gone_can_still_be_cancelled(
         monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "other.toml"))
         (table.folder / "other.toml").write_text("timeout = 9\n")
     assert council("cancel", run, "--json").json["status"] == "incomplete"
-    in_order(council)
+    check_store(council)
 
 
-# Resumed in the background
+# Resume in the background
 
 
 @pytest.mark.behaviour("50-resume-detached")
@@ -301,11 +296,11 @@ def test_an_interrupted_run_is_resumed_in_the_background(detached: Table, counci
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
     assert [detached.asked().count(f"draft/{seat}") for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-resume-detached")
-def test_what_is_said_when_a_run_is_resumed_holds_in_the_background_too(detached: Table, council: Terminal) -> None:
+def test_flags_of_resume_apply_in_the_background(detached: Table, council: Terminal) -> None:
     detached.configure(more='[prices."sim:*"]\ninput = 0\noutput = 1000\n')
     stopped = council("--json", "--max-cost", "0.01", *ARGS, QUESTION)
     assert stopped.code == 5
@@ -313,7 +308,7 @@ def test_what_is_said_when_a_run_is_resumed_holds_in_the_background_too(detached
     assert council("resume", "--detach", run, "--max-cost", "100").code == 0
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["cost"]["cap"]) == (0, 100)
-    in_order(council)
+    check_store(council)
 
 
 def test_a_complete_run_is_not_resumed_in_the_background(table: Table, council: Terminal) -> None:
@@ -323,10 +318,10 @@ def test_a_complete_run_is_not_resumed_in_the_background(table: Table, council: 
     assert "is complete" in refused.err
 
 
-def test_a_run_that_is_taken_up_here_is_not_taken_up_there(detached: Table, council: Terminal) -> None:
-    run, gate = under_way(detached, council)
+def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: Table, council: Terminal) -> None:
+    run, gate = start_and_hold(detached, council)
     refused = council("resume", run)
     assert (refused.code, refused.err.count("\n")) == (1, 1)
-    assert f"run {run} is at work in another process: `council watch {run}` waits for it" in refused.err
+    assert f"run {run} is running in another process: `council watch {run}` waits for it" in refused.err
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)

@@ -1,4 +1,4 @@
-"""--effort: from the command line to every request, and through a crash."""
+"""--effort: from the command line to every request, also after a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def write(table: Table, effort: str) -> None:
     config.write_text(f'effort = "{effort}"\n' + config.read_text())
 
 
-def test_an_effort_stands_in_the_plan_where_somebody_said_one(table: Table, council: Terminal) -> None:
+def test_a_requested_effort_is_in_the_plan(table: Table, council: Terminal) -> None:
     assert "effort" not in council("--dry-run", "--json", QUESTION).json
     assert council("--dry-run", "--json", "--effort", "low", QUESTION).json["effort"] == "low"
     write(table, "medium")
@@ -23,12 +23,12 @@ def test_an_effort_stands_in_the_plan_where_somebody_said_one(table: Table, coun
     assert council("--dry-run", "--json", "--effort=high", QUESTION).json["effort"] == "high"
 
 
-def test_every_request_asks_for_it(table: Table, council: Terminal) -> None:
+def test_every_request_sets_the_effort(table: Table, council: Terminal) -> None:
     assert council("--json", "--effort", "high", "--protocol", "triad", QUESTION).code == 0
     assert [seen.body["reasoning_effort"] for seen in table.provider.log] == ["high"] * 4
 
 
-def test_a_resumed_run_goes_on_with_it_whatever_the_file_says_by_then(table: Table, council: Terminal) -> None:
+def test_a_resumed_run_keeps_its_effort(table: Table, council: Terminal) -> None:
     gate = table.hold("merge")
     running = table.process("--effort", "medium", "--protocol", "triad", QUESTION)
     gate.wait()
@@ -41,7 +41,7 @@ def test_a_resumed_run_goes_on_with_it_whatever_the_file_says_by_then(table: Tab
     assert council("runs", "fsck").code == 0
 
 
-def test_an_endpoint_that_refuses_it_is_asked_without_it(table: Table, council: Terminal) -> None:
+def test_an_endpoint_that_refuses_effort_is_asked_without_it(table: Table, council: Terminal) -> None:
     refused = Reply(status=400, error={"error": {"message": "Unsupported parameter: 'reasoning_effort'"}})
     table.cast.instead["beta"] = lambda seen: refused if "reasoning_effort" in seen.body else None
     done = council("--json", "--effort", "high", "--protocol", "triad", QUESTION)
@@ -49,16 +49,16 @@ def test_an_endpoint_that_refuses_it_is_asked_without_it(table: Table, council: 
     assert [seen.body.get("reasoning_effort") for seen in table.provider.requests("beta")] == ["high", None]
 
 
-def test_another_word_is_refused_in_one_line(table: Table, council: Terminal) -> None:
+def test_an_unknown_effort_is_rejected_in_one_line(table: Table, council: Terminal) -> None:
     done = council("--effort", "extreme", QUESTION)
     assert (done.code, len(done.err.splitlines()), "extreme" in done.err) == (2, 1, True)
     write(table, "extreme")
     done = council("--dry-run", QUESTION)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert '"effort" is "extreme", which cannot be used; it must be one of low, medium, high' in done.err
+    assert '"effort" is "extreme": it must be one of low, medium, high' in done.err
 
 
-def test_thinking_harder_is_foreseen_in_the_plans_cost(table: Table, council: Terminal) -> None:
+def test_higher_effort_raises_the_estimated_cost(table: Table, council: Terminal) -> None:
     priced = "".join(f'[prices."sim:{seat}"]\ninput = 1\noutput = 10\n' for seat in EVERYONE)
     table.configure(more=priced)
     usual, hard = (

@@ -1,4 +1,4 @@
-"""Forks: another member from a phase on, and whatever is unchanged is not bought again."""
+"""Forks: other members from a phase on; unchanged requests are not sent again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.general.conftest import parley
 from tests.acceptance.general.parley import Parley, answer, claim, position
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark, settled
@@ -25,7 +25,7 @@ __all__ = ["court", "parley", "processes", "project"]
 
 
 def other_beta(table: Table) -> None:
-    """A second model that may sit as beta, and says other things than the first."""
+    """Configure a second model for beta that answers differently."""
     table.cast.seat_of["other"] = "beta"
 
     def speak(seen: Seen) -> Reply:
@@ -35,30 +35,30 @@ def other_beta(table: Table) -> None:
     table.cast.instead["other"] = speak
 
 
-def convened(council: Terminal, protocol: str = "collaborative") -> str:
+def finish_run(council: Terminal, protocol: str = "collaborative") -> str:
     done = council("--json", "--protocol", protocol, QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     return str(done.json["run"])
 
 
 def parent_of(table: Table, council: Terminal) -> str:
-    """A finished collaborative run, and an empty log behind it."""
+    """Finish a collaborative run and clear the request log."""
     other_beta(table)
-    run = convened(council)
+    run = finish_run(council)
     table.provider.forget()
     return run
 
 
-def in_order(council: Terminal) -> None:
+def check_store(council: Terminal) -> None:
     done = council("runs", "fsck")
     assert done.code == 0, done.out
 
 
-# What is bought
+# Requests
 
 
 @pytest.mark.behaviour("issue-6-fork-improve", "50-fork")
-def test_a_fork_with_another_beta_from_improve_on_sends_exactly_two_requests(table: Table, council: Terminal) -> None:
+def test_a_fork_with_another_beta_from_improve_sends_two_requests(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json")
     assert (fork.code, fork.json["status"]) == (0, "complete")
@@ -66,21 +66,21 @@ def test_a_fork_with_another_beta_from_improve_on_sends_exactly_two_requests(tab
     assert "Quite another improve" in table.prompt("synthesise/chair")
     assert mark("alpha", "improve") in table.prompt("synthesise/chair")
     assert fork.json["calls"] == {"made": 2, "replayed": 5, "in_doubt": 0}
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("issue-6-fork-draft")
-def test_a_fork_from_draft_on_sends_five_because_everybody_had_read_beta(table: Table, council: Terminal) -> None:
+def test_a_fork_from_draft_sends_five_requests_because_all_seats_read_beta(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     fork = council("fork", run, "--from", "draft", "--seat", "beta=sim:other", "--json")
     assert sorted(table.asked()) == ["draft/beta", "improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
     assert fork.json["calls"] == {"made": 5, "replayed": 2, "in_doubt": 0}
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-fork")
 @pytest.mark.parametrize("flags", [(), ("--from", "draft"), ("--from", "synthesise"), ("--seat", "beta=sim:beta")])
-def test_a_fork_that_changes_nothing_buys_nothing(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
+def test_a_fork_without_changes_sends_no_requests(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
     run = parent_of(table, council)
     before = council("report", run, "--json").json
     fork = council("fork", run, *flags, "--json")
@@ -88,10 +88,10 @@ def test_a_fork_that_changes_nothing_buys_nothing(table: Table, council: Termina
     assert fork.json["calls"] == {"made": 0, "replayed": 7, "in_doubt": 0}
     assert fork.json["answer"] == before["answer"]
     assert fork.json["cost"] == {"usd": 0, "estimated": False, "unpriced": []}
-    in_order(council)
+    check_store(council)
 
 
-def test_another_chair_is_asked_for_the_synthesis_alone(table: Table, council: Terminal) -> None:
+def test_another_chair_is_asked_only_for_the_synthesis(table: Table, council: Terminal) -> None:
     table.cast.seat_of["spare"] = "chair"
     run = parent_of(table, council)
     council("fork", run, "--seat", "chair=sim:spare")
@@ -99,23 +99,21 @@ def test_another_chair_is_asked_for_the_synthesis_alone(table: Table, council: T
     assert table.provider.log[0].model == "spare"
 
 
-def test_a_fork_of_a_fork_takes_over_what_the_first_one_took_over(table: Table, council: Terminal) -> None:
+def test_a_fork_of_a_fork_reuses_the_same_answers(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     first = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json["run"]
     table.provider.forget()
     again = council("fork", first, "--from", "improve", "--seat", "beta=sim:beta", "--json")
     assert table.asked() == ["improve/beta", "synthesise/chair"]
     assert again.json["fork"] == {"run": first, "from": "improve"}
-    in_order(council)
+    check_store(council)
 
 
-# What is told
+# Output
 
 
 @pytest.mark.behaviour("50-fork-told")
-def test_the_report_says_of_which_run_it_is_a_fork_and_what_was_taken_from_there(
-    table: Table, council: Terminal
-) -> None:
+def test_the_report_names_the_parent_run_and_the_reused_answers(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
     assert fork["fork"] == {"run": run, "from": "improve"}
@@ -127,19 +125,19 @@ def test_the_report_says_of_which_run_it_is_a_fork_and_what_was_taken_from_there
     assert f"protocol collaborative: a fork of {run} from improve on" in shown
 
 
-def test_seats_that_share_a_family_in_the_fork_alone_are_told_as_lenses(table: Table, council: Terminal) -> None:
+def test_seats_that_share_a_vendor_only_in_the_fork_are_noted(table: Table, council: Terminal) -> None:
     lines = ["[providers.simb]", f'base_url = "{table.provider.base_url}"', "[providers.simc]"]
     table.configure(more="\n".join([*lines, f'base_url = "{table.provider.base_url}"']))
     table.cast.seat_of |= {"b": "beta", "c": "gamma"}
     apart = ("--seat", "beta=simb:b", "--seat", "gamma=simc:c")
     run = council("--json", "--protocol", "triad", *apart, QUESTION).json["run"]
-    assert "lenses on one model" not in council("report", run).out
+    assert "agreement means less" not in council("report", run).out
     fork = council("fork", run, "--seat", "beta=sim:beta", "--json").json["run"]
-    assert "alpha and beta share the family sim: they are lenses on one model" in council("report", fork).out
+    assert "alpha and beta use the same vendor (sim), so their agreement means less" in council("report", fork).out
 
 
 @pytest.mark.behaviour("50-fork-told")
-def test_a_member_that_comes_too_late_to_be_asked_is_told_of(table: Table, council: Terminal) -> None:
+def test_a_member_that_will_not_be_asked_causes_a_warning(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     late = council("fork", run, "--from", "synthesise", "--seat", "beta=sim:other")
     warning = (
@@ -159,12 +157,12 @@ def test_a_member_that_comes_too_late_to_be_asked_is_told_of(table: Table, counc
     ("flags", "line"),
     [
         (("--from", "attack"), 'has no phase "attack" to fork from: it has draft, improve, synthesise'),
-        (("--seat", "delta=sim:m1"), '--seat sets "delta", and nobody of that name sits in this run: it seats alpha, beta, gamma, chair'),
-        (("--seat", "beta=nobody:m1"), 'unknown provider "nobody" in "nobody:m1"'),
-        (("--seat", "beta"), "--seat takes NAME=MEMBER"),
+        (("--seat", "delta=sim:m1"), '--seat sets "delta", but this run has no such seat: its seats are alpha, beta, gamma, chair'),
+        (("--seat", "beta=nope:m1"), 'unknown provider "nope" in "nope:m1"'),
+        (("--seat", "beta"), '--seat "beta" is not NAME=MEMBER'),
     ],
 )  # fmt: skip
-def test_a_fork_that_cannot_be_made_is_one_line_and_costs_nothing(
+def test_an_invalid_fork_is_a_one_line_error_and_sends_nothing(
     table: Table, council: Terminal, flags: tuple[str, ...], line: str
 ) -> None:
     run = parent_of(table, council)
@@ -175,7 +173,7 @@ def test_a_fork_that_cannot_be_made_is_one_line_and_costs_nothing(
     assert (table.provider.log, len(table.runs())) == ([], 1)
 
 
-def test_a_fork_of_no_run_names_it(table: Table, council: Terminal) -> None:
+def test_a_fork_of_an_unknown_run_names_it(table: Table, council: Terminal) -> None:
     refused = council("fork", "r2222")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert 'there is no run "r2222"' in refused.err
@@ -185,7 +183,7 @@ def test_a_fork_of_no_run_names_it(table: Table, council: Terminal) -> None:
 
 
 def die_forking(folder: Path, env: dict[str, str], run: str, seq: int) -> None:
-    """Fork it in this process, and kill -9 the process as event `seq` is told."""
+    """Fork in this process, and kill it with SIGKILL when event `seq` is emitted."""
 
     def listen(entry: ev.Entry) -> None:
         if entry.seq == seq:
@@ -199,7 +197,7 @@ def die_forking(folder: Path, env: dict[str, str], run: str, seq: int) -> None:
 
 
 @pytest.mark.behaviour("50-fork-resumed")
-def test_a_fork_killed_at_each_of_its_phases_is_resumed_to_the_same_end(
+def test_a_fork_killed_in_any_phase_resumes_to_the_same_result(
     processes: ForkServerContext, table: Table, council: Terminal
 ) -> None:
     run = parent_of(table, council)
@@ -211,17 +209,17 @@ def test_a_fork_killed_at_each_of_its_phases_is_resumed_to_the_same_end(
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
-        in_order(council)
+        check_store(council)
         told = council("resume", "--json").json
         assert told["status"] == "complete"
         assert {key: told[key] for key in ("fork", "answer")} == {key: calm[key] for key in ("fork", "answer")}
-        assert _settled(told) == _settled(calm)
+        assert _comparable(told) == _comparable(calm)
         assert sorted(set(table.asked())) == ["improve/beta", "synthesise/chair"]
-        assert len(table.asked()) <= 2 + told["calls"]["in_doubt"]  # one may not have left yet
-        in_order(council)
+        assert len(table.asked()) <= 2 + told["calls"]["in_doubt"]  # one may not have been sent yet
+        check_store(council)
 
 
-def _settled(report: Json) -> Json:
+def _comparable(report: Json) -> Json:
     return {key: value for key, value in settled(report).items() if key != "report_path"}
 
 
@@ -229,22 +227,22 @@ def _settled(report: Json) -> Json:
 
 
 @pytest.mark.behaviour("50-fork-absences")
-def test_who_was_absent_before_the_fork_stays_absent_there(table: Table, council: Terminal) -> None:
+def test_a_seat_absent_before_the_fork_stays_absent(table: Table, council: Terminal) -> None:
     other_beta(table)
     table.cast.instead["gamma/draft"] = Reply(status=400, error={"error": {"message": "no", "code": "context_length_exceeded"}})  # fmt: skip
-    run = convened(council)
+    run = finish_run(council)
     del table.cast.instead["gamma/draft"]
     table.provider.forget()
     fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
     assert table.asked() == ["improve/beta", "synthesise/chair"]
     assert [(row["seat"], row["phase"]) for row in fork["degraded"] if row["seat"]] == [("gamma", "draft")]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-fork-absences")
-def test_who_was_absent_from_the_fork_on_is_asked_again(table: Table, council: Terminal) -> None:
+def test_a_seat_absent_after_the_fork_is_asked_again(table: Table, council: Terminal) -> None:
     table.cast.instead["gamma"] = Reply(status=401)
-    run = convened(council)
+    run = finish_run(council)
     del table.cast.instead["gamma"]
     table.provider.forget()
     fork = council("fork", run, "--json").json
@@ -256,12 +254,12 @@ def test_who_was_absent_from_the_fork_on_is_asked_again(table: Table, council: T
         "synthesise/chair",
     ]
     assert fork["quorum"]["ok"] == 3
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-fork-absences")
-def test_a_member_who_takes_the_place_of_one_that_was_out_is_not_out(table: Table, council: Terminal) -> None:
-    """Two rounds of advisors: the skeptic's key was refused in the first, another one sits there from the second on."""
+def test_a_new_member_of_an_excluded_seat_is_asked(table: Table, council: Terminal) -> None:
+    """The skeptic's key is rejected in round 1; another member has the seat from round 2 on."""
     table.configure(
         more="\n".join(f'[seats.{seat}]\nmodel = "sim:{seat}"' for seat in ("pragmatist", "visionary", "skeptic"))
     )
@@ -272,7 +270,7 @@ def test_a_member_who_takes_the_place_of_one_that_was_out_is_not_out(table: Tabl
     fork = council("fork", first.json["run"], "--from", "r2", "--seat", "skeptic=sim:other", "--json")
     assert fork.json["quorum"]["ok"] == 3
     assert [seen.model for seen in table.provider.log].count("other") == 1
-    in_order(council)
+    check_store(council)
 
 
 # Other protocols
@@ -295,11 +293,11 @@ def test_a_fork_of_the_general_council_does_not_search_again(parley: Parley) -> 
     looked = "SELECT count(*) FROM events WHERE run = ? AND type = 'lookup'"
     assert parley.table.rows(looked, fork.json["run"]) == [(1,)]
     assert "costs a fifth" in parley.prompts("r1")["other"]
-    in_order(council)
+    check_store(council)
 
 
 def test_a_fork_of_judges_asks_the_other_judge_and_counts_its_verdict(court: Court, council: Terminal) -> None:
-    run = _judged(court.council("--json", "--deep", "--debate", "validate", "src/auth"))
+    run = _verdict_of(court.council("--json", "--deep", "--debate", "validate", "src/auth"))
     court.provider.forget()
     said = {"Opinion": opinion("FAIL", confidence="HIGH"), "SecondOpinion": second("FAIL")}
     court.bench.instead |= {
@@ -311,15 +309,15 @@ def test_a_fork_of_judges_asks_the_other_judge_and_counts_its_verdict(court: Cou
     verdicts = {seat["name"]: seat["verdict"] for seat in fork.json["seats"]}
     assert verdicts["judge-1"] == "FAIL" and verdicts["judge-2"] == "PASS"
     assert fork.json["calls"]["made"] == 1
-    in_order(council)
+    check_store(council)
 
 
-def _judged(done: Done) -> str:
+def _verdict_of(done: Done) -> str:
     assert done.json["status"] == "complete"
     return str(done.json["run"])
 
 
-def test_all_seats_still_sit(table: Table, council: Terminal) -> None:
+def test_a_fork_keeps_all_seats(table: Table, council: Terminal) -> None:
     run = parent_of(table, council)
     fork = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
     assert {seat["name"]: seat["model"] for seat in fork["seats"]} == {

@@ -1,4 +1,4 @@
-"""The negative control: a record that was tampered with must not pass."""
+"""Negative control: fsck reports a damaged record."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def sql(statement: str) -> Damage:
     return lambda db: db.execute(statement)
 
 
-def changed_verdict(db: sqlite3.Connection) -> None:
-    """Another answer in the last event and in the report, as somebody would who wants it to look right."""
+def forge_verdict(db: sqlite3.Connection) -> None:
+    """Change the answer in both the last event and the report, to look consistent."""
     old, new = mark("chair", "verdict"), mark("chair", "forgery")
     db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE type = 'closed'", (old, new))
     db.execute("UPDATE runs SET report = replace(report, ?, ?)", (old, new))
@@ -29,35 +29,35 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "a result is gone, its event is left": (
         sql("DELETE FROM results WHERE key = 'draft/beta'"), 'the statement "draft/beta" has no result'
     ),
-    "a result nobody spoke of": (
+    "a result without a statement": (
         sql("UPDATE results SET key = 'draft/delta' WHERE key = 'draft/beta'"), 'the result "draft/delta" has no step'
     ),
     "a gap in the events": (sql("DELETE FROM events WHERE seq = 5"), "the events have a gap: number 5 is missing"),
     "a changed report": (
         sql("UPDATE runs SET report = replace(report, 'MODIFIED', 'SURVIVED')"),
-        "the report rebuilt from the ledger is not the one that was kept",
+        "the report rebuilt from the ledger differs from the stored one",
     ),
-    "a changed verdict": (changed_verdict, "the verdict recomputed from the statements is not the one that was kept"),
+    "a changed verdict": (forge_verdict, "the verdict recomputed from the statements differs from the stored one"),
     "a changed ruling": (
         sql("UPDATE results SET body = replace(body, 'MODIFIED', 'SURVIVED') WHERE key = 'verdict/chair'"),
-        "the verdict recomputed from the statements is not the one that was kept",
+        "the verdict recomputed from the statements differs from the stored one",
     ),
     "an intent is gone": (
-        sql("DELETE FROM intents WHERE key = 'attack/gamma'"), 'the result "attack/gamma" has no intent with an answer'
+        sql("DELETE FROM intents WHERE key = 'attack/gamma'"), 'the result "attack/gamma" has no attempt with an answer'
     ),
     "an answer is gone": (
-        sql("DELETE FROM settled WHERE key = 'draft/alpha'"), 'the result "draft/alpha" has no intent with an answer'
+        sql("DELETE FROM settled WHERE key = 'draft/alpha'"), 'the result "draft/alpha" has no attempt with an answer'
     ),
     "asked again after its result": (
         sql("INSERT INTO intents SELECT run, key, 2, member, body, at FROM intents WHERE key = 'draft/alpha'"),
-        '"draft/alpha" was asked again after its result was kept',
+        '"draft/alpha" was asked again after its result was stored',
     ),
     "a step is gone": (sql("DELETE FROM steps WHERE key = 'draft/alpha'"), 'the result "draft/alpha" has no step'),
     "the end of a phase is gone": (
-        sql("DELETE FROM phases WHERE phase = 'draft'"), 'the end of the phase "draft" is told of or kept, but not both'
+        sql("DELETE FROM phases WHERE phase = 'draft'"), 'the end of the phase "draft" has an event or a row, but not both'
     ),
     "a status without an end": (
-        sql("DELETE FROM events WHERE type = 'closed'"), "the run is called complete, but its last event is not its end"
+        sql("DELETE FROM events WHERE type = 'closed'"), 'the run has the status "complete", but its last event is not "closed"'
     ),
 }  # fmt: skip
 
@@ -96,8 +96,8 @@ def test_fsck_finds_the_one_broken_run_among_good_ones(table: Table, council: Te
 
 
 @pytest.mark.behaviour("40-fsck-negative-control")
-def test_the_crash_suite_would_notice_a_call_bought_twice(table: Table, council: Terminal) -> None:
-    """Throw the answers of a finished run away: resume asks again, which is what the crash tests look for."""
+def test_a_call_paid_twice_is_visible_to_the_crash_suite(table: Table, council: Terminal) -> None:
+    """Delete the answers of a finished run: resume asks again, which the crash tests would detect."""
     council("--json", "--protocol", "triad", QUESTION)
     with sqlite3.connect(table.data / "council.db") as db:
         for name in ("results", "settled"):
@@ -111,7 +111,7 @@ def test_the_crash_suite_would_notice_a_call_bought_twice(table: Table, council:
 
 
 @pytest.mark.behaviour("40-ledger-mismatch")
-def test_a_run_whose_words_have_changed_is_not_resumed(table: Table, council: Terminal) -> None:
+def test_run_with_changed_prompts_is_not_resumed(table: Table, council: Terminal) -> None:
     table.cast.instead["chair"] = Reply(status=500)
     assert council("--protocol", "triad", QUESTION).code == 3
     with sqlite3.connect(table.data / "council.db") as db:
@@ -128,7 +128,7 @@ def test_a_run_whose_words_have_changed_is_not_resumed(table: Table, council: Te
 
 
 @pytest.mark.behaviour("40-fsck")
-def test_a_run_of_another_version_is_not_held_against_the_words_of_this_one(table: Table, council: Terminal) -> None:
+def test_run_of_another_version_is_not_checked_against_the_current_prompts(table: Table, council: Terminal) -> None:
     assert council("--protocol", "triad", QUESTION).code == 0
     (run,) = table.runs()
     for change, code in (("report = 'in other words'", 1), ("setup = json_set(setup, '$.version', '0.0.1')", 0)):

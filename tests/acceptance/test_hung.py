@@ -1,4 +1,4 @@
-"""A seat that says nothing costs its clock once, whatever the protocol, also when it is the chair."""
+"""A silent seat or chair uses up its timeout only once, in every protocol."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, SEATS, Table
 from tests.clock import CLOCKED, settle, skip
 
 pytestmark = pytest.mark.anyio
-CLOCK = 100.0  # seconds a seat has; on a clock that the test puts forward
+CLOCK = 100.0  # seat timeout in seconds, on a clock that the test advances
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def anyio_backend() -> Any:
 
 
 class Sitting:
-    """A run under way. `until` waits for what the ledger tells, `done` for its end."""
+    """A running council. `until` waits for a condition on its events."""
 
     def __init__(self, protocol: str, **flags: Any) -> None:
         self.convener = Convener(flags={"timeout": CLOCK, **flags})
@@ -47,33 +47,31 @@ class Sitting:
         return [entry.event for entry in self.entries if isinstance(entry.event, kind)]
 
     async def until(self, true: Callable[[], object]) -> None:
-        async with asyncio.timeout(60):  # of real time: skipped time is skipped below
+        async with asyncio.timeout(60):  # real time
             while not true():
                 self.news.clear()
                 await self.news.wait()
 
     async def silence(self, *seats: str, said: int) -> None:
-        """Until these seats have been asked and so many statements of others have been made."""
+        """Wait until these seats are asked and the others have made `said` statements."""
         await self.until(lambda: len(self.told(ev.Stated)) >= said)
         await self.until(lambda: set(seats) <= {event.seat for event in self.told(ev.Attempted)})
-        await self.convener.store.write(self.told(ev.Convened)[0].run, [])  # all that was told is written
+        await self.convener.store.write(self.told(ev.Convened)[0].run, [])  # all events are written
         await settle()
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once", "issue-5-hung-seat")
 @pytest.mark.parametrize(("protocol", "statements"), [("triad", 2), ("collaborative", 2), ("adversarial", 2)])
-async def test_a_silent_seat_is_waited_for_until_its_clock_is_over_and_not_a_second_time(
-    table: Table, protocol: str, statements: int
-) -> None:
+async def test_a_silent_seat_uses_up_its_timeout_once(table: Table, protocol: str, statements: int) -> None:
     gate = table.provider.hold(model="gamma")
     sitting = Sitting(protocol)
     await sitting.silence("gamma", said=statements)
     await asyncio.to_thread(gate.wait)
     skip(0.95 * CLOCK)
     await settle()
-    assert not sitting.told(ev.WasAbsent)  # its clock is not over
+    assert not sitting.told(ev.WasAbsent)  # its timeout has not passed
     skip(0.05 * CLOCK)
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)  # nobody puts the clock forward any more
+    minutes = await asyncio.wait_for(sitting.task, CLOCK)  # the clock is not advanced any more
     assert minutes.status == "complete"
     assert len(table.provider.requests("gamma")) == 1
     assert {missed.state for missed in minutes.absences if missed.seat == "gamma"} == {"timed_out"}
@@ -82,7 +80,7 @@ async def test_a_silent_seat_is_waited_for_until_its_clock_is_over_and_not_a_sec
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once", "issue-5-hung-seat")
 @pytest.mark.parametrize(("protocol", "before"), [("triad", 3), ("collaborative", 6), ("adversarial", 3)])
-async def test_a_silent_chair_costs_its_clock_once(table: Table, protocol: str, before: int) -> None:
+async def test_a_silent_chair_uses_up_its_timeout_once(table: Table, protocol: str, before: int) -> None:
     gate = table.provider.hold(model="chair")
     sitting = Sitting(protocol)
     await sitting.silence("chair", said=before)
@@ -98,14 +96,14 @@ async def test_a_silent_chair_costs_its_clock_once(table: Table, protocol: str, 
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
-async def test_a_member_that_hung_is_not_asked_again_while_its_fallback_speaks(table: Table) -> None:
+async def test_a_hung_member_is_not_asked_again_while_its_fallback_answers(table: Table) -> None:
     table.configure(gamma=["sim:delta"])
     table.cast.seat_of["delta"] = "gamma"
     gate = table.provider.hold(model="gamma")
     sitting = Sitting("collaborative")
     await sitting.silence("gamma", said=2)
     await asyncio.to_thread(gate.wait)
-    skip(CLOCK / 2)  # its share: the rest of the time is its fallback's
+    skip(CLOCK / 2)  # its share; the rest is for the fallback
     minutes = await asyncio.wait_for(sitting.task, CLOCK)
     assert minutes.status == "complete" and not minutes.absences
     assert (len(table.provider.requests("gamma")), len(table.provider.requests("delta"))) == (1, 2)
@@ -116,7 +114,7 @@ async def test_a_member_that_hung_is_not_asked_again_while_its_fallback_speaks(t
 
 
 @pytest.mark.behaviour("40-grace")
-async def test_a_seat_without_a_word_is_left_behind_when_the_others_are_done(table: Table) -> None:
+async def test_grace_drops_a_seat_without_output_when_the_others_are_done(table: Table) -> None:
     gate = table.provider.hold(model="gamma")
     sitting = Sitting("collaborative", grace=5.0)
     await sitting.silence("gamma", said=2)
@@ -126,11 +124,11 @@ async def test_a_seat_without_a_word_is_left_behind_when_the_others_are_done(tab
     assert minutes.status == "complete"
     (first, *_) = (missed for missed in minutes.absences if missed.seat == "gamma")
     assert (first.phase, first.state, first.reason) == ("draft", "timed_out", "left behind after 5 s grace")
-    assert len(table.provider.requests("gamma")) == 1  # out for the run
+    assert len(table.provider.requests("gamma")) == 1  # excluded for the run
 
 
 @pytest.mark.behaviour("40-grace")
-async def test_without_a_grace_nobody_is_left_behind(table: Table) -> None:
+async def test_without_grace_no_seat_is_dropped(table: Table) -> None:
     gate = table.provider.hold(model="gamma")
     sitting = Sitting("triad")
     await sitting.silence("gamma", said=2)

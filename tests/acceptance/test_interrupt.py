@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM leave a run that can be resumed and a report that says so."""
+"""Ctrl-C and SIGTERM leave a resumable run and a report that says so."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_interrupted_run_is_marked_incomplete_and_resumes(
 
 
 @pytest.mark.behaviour("00-json-whatever-status", "00-exit-interrupted")
-def test_an_interrupted_run_prints_its_report_object_all_the_same(table: Table) -> None:
+def test_an_interrupted_run_still_prints_its_report_object(table: Table) -> None:
     gate = table.hold("triage")
     process = table.process("--json", "--protocol", "adversarial", QUESTION)
     gate.wait()
@@ -59,9 +59,7 @@ def test_an_interrupted_run_prints_its_report_object_all_the_same(table: Table) 
 
 
 @pytest.mark.behaviour("40-interrupt-resumable")
-def test_when_the_reader_of_the_events_goes_away_the_run_stops_and_can_be_resumed(
-    table: Table, council: Terminal
-) -> None:
+def test_a_closed_event_pipe_stops_the_run_and_leaves_it_resumable(table: Table, council: Terminal) -> None:
     gate = table.hold("improve")
     process = table.process("--jsonl", "--protocol", "collaborative", QUESTION)
     gate.wait(count=3)
@@ -74,7 +72,7 @@ def test_when_the_reader_of_the_events_goes_away_the_run_stops_and_can_be_resume
     assert table.asked().count("draft/alpha") == 1
 
 
-def test_a_view_nobody_reads_any_more_does_not_disturb_the_run(table: Table) -> None:
+def test_a_closed_progress_pipe_does_not_stop_the_run(table: Table) -> None:
     gate = table.hold("improve")
     process = table.process("--protocol", "collaborative", QUESTION)
     gate.wait(count=3)

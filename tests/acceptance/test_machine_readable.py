@@ -1,4 +1,4 @@
-"""Plan, report, error and events as programs read them; what goes to which stream; exit codes."""
+"""Machine-readable plan, report, error and events; output streams; exit codes."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def test_a_dry_run_prints_the_plan_and_spends_nothing(
 
 @pytest.mark.behaviour("00-dry-run-plan")
 @pytest.mark.parametrize("protocol", ["advisors", "judges", "general", "ranking", "quick"])
-def test_a_protocol_that_is_only_planned_has_a_plan_all_the_same(
-    table: Table, council: Terminal, protocol: str
-) -> None:
+def test_a_dry_run_of_other_protocols_has_a_plan(table: Table, council: Terminal, protocol: str) -> None:
     done = council("--dry-run", "--json", "--protocol", protocol, QUESTION)
     fits(done.json, "plan")
     assert (done.code, done.json["protocol"], table.provider.log) == (0, protocol, [])
@@ -106,17 +104,17 @@ def test_jsonl_streams_events_without_a_gap_in_their_numbers(table: Table) -> No
 
 
 @pytest.mark.behaviour("00-stdout-answer-only")
-def test_standard_output_holds_the_answer_and_nothing_else(table: Table) -> None:
+def test_standard_output_contains_only_the_answer(table: Table) -> None:
     done = table.council("--protocol", "triad", QUESTION)
     notice = done.out.splitlines()[0]
-    assert notice.startswith("! alpha, beta and gamma share the family sim")
+    assert notice.startswith("! alpha, beta and gamma use the same vendor (sim)")
     assert done.out == f"{notice}\n\nThe merge of chair: {mark('chair', 'merge')}.\n"
     assert "\x1b" not in done.out + done.err
     assert "draft alpha ok" in done.err and "report .agents/council/" in done.err
 
 
 @pytest.mark.behaviour("00-stdout-answer-only", "000-verbose")
-def test_quiet_says_nothing_and_verbose_says_everything(table: Table, council: Terminal) -> None:
+def test_quiet_prints_no_progress_and_verbose_prints_every_statement(table: Table, council: Terminal) -> None:
     quiet = council("--quiet", "--protocol", "triad", QUESTION)
     assert (quiet.code, quiet.err) == (0, "")
     verbose = council("--verbose", "--protocol", "triad", QUESTION)
@@ -145,9 +143,7 @@ def test_o_writes_the_answer_to_a_file(table: Table, council: Terminal) -> None:
     [("--json", "--frobnicate", "x"), ("--json", "--protocol", "quorate", "x"), ("--json", ""), ("resume", "--json", "r99999"),
      ("report", "nope", "--json"), ("serve", "--json"), ("runz", "--json")],
 )  # fmt: skip
-def test_errors_are_one_object_when_json_was_asked_for(
-    table: Table, council: Terminal, arguments: tuple[str, ...]
-) -> None:
+def test_errors_are_one_object_with_json(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
     done = council(*arguments)
     fits(done.json, "error")
     assert (done.code, done.json["exit"], done.err) == (2, 2, "")

@@ -1,4 +1,4 @@
-"""Money from end to end: what the plan says, what is held, what the provider bills, what the report and fsck make of it."""
+"""Costs end to end: plan, reservations, the provider's bill, report and fsck."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def priced(table: Table) -> Table:
 
 
 def billed(seen: list[Seen]) -> float:
-    """What the endpoint's own log comes to."""
+    """Return the cost of the logged requests."""
     cached = sum(one.tokens.get("cached", 0) for one in seen)
     fresh = sum(one.tokens["in"] for one in seen) - cached
     return (fresh * IN + cached * CACHED + sum(one.tokens["out"] for one in seen) * OUT) / 1e6
 
 
 def telling(table: Table, usage: list[Json]) -> Callable[[Seen], Reply]:
-    """The usual words, and another count of what they took."""
+    """Return the usual replies with another usage."""
     return lambda seen: Reply(text=table.cast.words(*table.cast.who(seen), seen), usage=usage)
 
 
@@ -41,7 +41,7 @@ def adversarial(council: Terminal, *flags: str) -> Json:
 
 
 @pytest.mark.behaviour("00-report-cost")
-def test_the_report_says_what_the_provider_bills_seat_by_seat(priced: Table, council: Terminal) -> None:
+def test_the_report_equals_the_providers_bill_for_each_seat(priced: Table, council: Terminal) -> None:
     report = adversarial(council)
     log = priced.provider.log
     assert report["cost"] == {"usd": pytest.approx(billed(log), abs=1e-9), "estimated": False, "unpriced": []}
@@ -53,7 +53,7 @@ def test_the_report_says_what_the_provider_bills_seat_by_seat(priced: Table, cou
 
 
 @pytest.mark.behaviour("00-report-cost")
-def test_what_was_read_from_a_cache_is_billed_as_that(priced: Table, council: Terminal) -> None:
+def test_cache_reads_are_billed_at_the_cached_rate(priced: Table, council: Terminal) -> None:
     usage = {"prompt_tokens": 2000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 1536}}
     priced.cast.instead["alpha"] = telling(priced, [usage])
     alpha = adversarial(council)["seats"][0]
@@ -62,14 +62,14 @@ def test_what_was_read_from_a_cache_is_billed_as_that(priced: Table, council: Te
 
 
 @pytest.mark.behaviour("wire.usage-is-the-largest-report")
-def test_usage_that_grows_in_a_stream_is_billed_once(priced: Table, council: Terminal) -> None:
+def test_cumulative_usage_is_billed_once(priced: Table, council: Terminal) -> None:
     growing = [{"prompt_tokens": 500, "completion_tokens": tokens} for tokens in (10, 40, 100)]
     priced.cast.instead["alpha"] = telling(priced, growing)
     assert adversarial(council)["seats"][0]["cost"] == pytest.approx((500 * 3 + 100 * 15) / 1e6)
 
 
 @pytest.mark.behaviour("40-estimated-where-not-told")
-def test_a_count_that_never_came_makes_the_cost_an_estimate(priced: Table, council: Terminal) -> None:
+def test_missing_usage_makes_the_cost_an_estimate(priced: Table, council: Terminal) -> None:
     priced.cast.instead["alpha"] = telling(priced, [])
     done = council("--protocol", "adversarial", QUESTION)
     assert "partly estimated" in done.err
@@ -78,7 +78,7 @@ def test_a_count_that_never_came_makes_the_cost_an_estimate(priced: Table, counc
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
-def test_a_stream_that_was_cut_is_billed_as_if_it_had_been_paid_for(priced: Table, council: Terminal) -> None:
+def test_a_cut_stream_is_charged_its_reservation(priced: Table, council: Terminal) -> None:
     priced.cast.instead["alpha/draft"] = [Reply(cut=40)]
     report = adversarial(council)
     assert report["cost"]["estimated"]
@@ -87,7 +87,7 @@ def test_a_stream_that_was_cut_is_billed_as_if_it_had_been_paid_for(priced: Tabl
 
 
 @pytest.mark.behaviour("40-unknown-price-is-unknown")
-def test_without_prices_the_cost_is_unknown_and_the_plan_says_why(table: Table, council: Terminal) -> None:
+def test_without_prices_the_cost_is_unknown_and_the_plan_states_the_reason(table: Table, council: Terminal) -> None:
     plan = council("--protocol", "adversarial", "--dry-run", "--json", QUESTION).json
     members = ["sim:alpha", "sim:beta", "sim:gamma", "sim:chair"]
     assert (plan["cost"], plan["unpriced"]) == (None, members)
@@ -103,7 +103,7 @@ def test_without_prices_the_cost_is_unknown_and_the_plan_says_why(table: Table, 
 
 @pytest.mark.behaviour("00-plan-cost")
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "advisors", "ranking"])
-def test_a_run_costs_no_more_than_its_plan_says(priced: Table, council: Terminal, protocol: str) -> None:
+def test_a_run_costs_no_more_than_its_plan(priced: Table, council: Terminal, protocol: str) -> None:
     priced.configure(more=PRICES + '[models]\ndefault = "sim:alpha"\n')
     priced.provider.answer = None
     plan = council("--protocol", protocol, "--dry-run", "--json", QUESTION).json
@@ -115,7 +115,7 @@ def test_a_run_costs_no_more_than_its_plan_says(priced: Table, council: Terminal
 
 
 @pytest.mark.behaviour("00-plan-cost")
-def test_the_plan_tells_the_cost_and_the_cap_in_one_line(priced: Table, council: Terminal) -> None:
+def test_the_plan_shows_the_cost_and_the_cap_in_one_line(priced: Table, council: Terminal) -> None:
     shown = council("--protocol", "triad", "--dry-run", "--max-cost", "0.60", QUESTION).out
     (line,) = (line for line in shown.splitlines() if line.startswith("cost "))
     assert [word.split()[0] for word in line.removeprefix("cost ").split(" · ")] == ["low", "expected", "worst", "cap"]
@@ -128,7 +128,7 @@ def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: 
         council("--protocol", "triad", "--dry-run", "--json", question).json["cost"]["expected"]
         for question in (QUESTION, QUESTION + " Say why." * 400)
     ]
-    more = 4 * -(-len(" Say why." * 400) // 3) * IN / 1e6  # it stands in four prompts
+    more = 4 * -(-len(" Say why." * 400) // 3) * IN / 1e6  # it is in four prompts
     assert costs[1] - costs[0] == pytest.approx(more, rel=0.01)
 
 
@@ -136,11 +136,9 @@ def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: 
 
 
 @pytest.mark.behaviour("00-exit-budget")
-def test_when_the_money_is_used_up_the_run_stops_and_goes_on_when_there_is_more(
-    priced: Table, council: Terminal
-) -> None:
-    """Money for the drafts and not for the triage: three answers of a cent and a half are paid, then it stops."""
-    usage = [{"prompt_tokens": 1000, "completion_tokens": 800}]  # 1,000 × 3 + 800 × 15 by a million: $0.015
+def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Table, council: Terminal) -> None:
+    """The budget covers three drafts of 1.5 cents each, but not the triage."""
+    usage = [{"prompt_tokens": 1000, "completion_tokens": 800}]  # (1,000 × 3 + 800 × 15) / 1,000,000 = $0.015
     for seat in ("alpha", "beta", "gamma"):
         priced.cast.instead[f"{seat}/draft"] = telling(priced, usage)
     done = council("--protocol", "collaborative", "--max-cost", "0.13", "--json", QUESTION)
@@ -148,14 +146,14 @@ def test_when_the_money_is_used_up_the_run_stops_and_goes_on_when_there_is_more(
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (5, "incomplete", None)
     assert report["cost"]["usd"] <= 0.13
-    assert "the money for this run is not enough" in done.err
+    assert "the budget for this run is used up" in done.err
     assert "skipped(budget)" in {seat["state"] for seat in (*report["seats"], report["chair"])}
     (run,) = priced.runs()
     assert council("runs", "fsck").code == 0
     assert priced.rows("SELECT count(*) FROM results WHERE run = ?", run) == [(sent,)]
 
     again = council("resume", "--json")
-    assert again.code == 5  # the cap of the run still holds
+    assert again.code == 5  # the cap of the run still applies
     more = council("resume", "--max-cost", "2.00", "--json")
     assert (more.code, more.json["status"], more.json["calls"]["replayed"] >= sent) == (0, "complete", True)
     assert more.json["cost"]["cap"] == 2.0
@@ -164,7 +162,7 @@ def test_when_the_money_is_used_up_the_run_stops_and_goes_on_when_there_is_more(
 
 
 def billed_twice(table: Table, drafted: list[Json]) -> float:
-    """What was told in place of the truth for the drafts, and the endpoint's own count for the rest."""
+    """Return the cost with the scripted usage for the drafts and the real usage for the rest."""
     drafts = [seen for seen in table.provider.log if table.cast.who(seen)[1] == "draft"]
     rest = [seen for seen in table.provider.log if table.cast.who(seen)[1] != "draft"]
     told = drafted[0]
@@ -179,7 +177,7 @@ def test_an_unpriced_member_under_a_cap_is_refused_before_any_call(table: Table,
     flags = ["--max-cost", "1"] if how == "flag" else []
     done = council(*flags, "--protocol", "triad", QUESTION)
     assert done.code == 2
-    assert 'nobody knows what "sim:alpha" costs' in done.err
+    assert 'no price for "sim:alpha"' in done.err
     assert (table.provider.log, table.runs()) == ([], [])
     allowed = council(*flags, "--protocol", "triad", "--allow-unpriced", "--json", QUESTION)
     assert (allowed.code, allowed.json["cost"]["usd"]) == (0, None)
@@ -189,11 +187,11 @@ def test_an_unpriced_member_under_a_cap_is_refused_before_any_call(table: Table,
 def test_an_unpriced_fallback_is_refused_too(priced: Table, council: Terminal) -> None:
     priced.configure(more=PRICES + '[providers.simb]\nbase_url = "http://127.0.0.1:9/v1"\n', beta=["simb:m1"])
     done = council("--max-cost", "1", "--protocol", "triad", QUESTION)
-    assert (done.code, 'nobody knows what "simb:m1" costs' in done.err) == (2, True)
+    assert (done.code, 'no price for "simb:m1"' in done.err) == (2, True)
 
 
 @pytest.mark.behaviour("40-budget-per-day")
-def test_the_runs_of_a_day_share_its_money(priced: Table, council: Terminal) -> None:
+def test_the_runs_of_a_day_share_the_daily_cap(priced: Table, council: Terminal) -> None:
     usage = [{"prompt_tokens": 1000, "completion_tokens": 2800}]  # $0.045
     for seat in ("alpha", "beta", "gamma", "chair"):
         priced.cast.instead[seat] = telling(priced, usage)
@@ -207,7 +205,7 @@ def test_the_runs_of_a_day_share_its_money(priced: Table, council: Terminal) -> 
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
-def test_a_killed_run_keeps_what_was_in_flight_on_its_bill(priced: Table, council: Terminal) -> None:
+def test_a_killed_run_is_charged_for_requests_in_flight(priced: Table, council: Terminal) -> None:
     gate = priced.hold("draft", "alpha")
     process = priced.process("--protocol", "triad", "--max-cost", "5", QUESTION)
     gate.wait()
@@ -233,9 +231,9 @@ DAMAGES = {
         "UPDATE spending SET charged = charged + 1000000000 WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" was charged $1.',
     ),
     "a bill that was struck out": (
-        "UPDATE spending SET charged = NULL WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" came back and was never charged',
+        "UPDATE spending SET charged = NULL WHERE key = 'draft/alpha'", 'request 1 of "draft/alpha" has a result but was never charged',
     ),
-    "a bill nobody was told of": ("DELETE FROM spending WHERE key = 'draft/beta'", "the bills told of come to"),
+    "a bill without an event": ("DELETE FROM spending WHERE key = 'draft/beta'", "the billing events total"),
     "a cap that was not kept": (
         "UPDATE events SET body = replace(body, '\"cap\":5.0', '\"cap\":0.0001') WHERE type = 'convened'", "more than its cap of $0.00010",
     ),
@@ -244,7 +242,7 @@ DAMAGES = {
 
 @pytest.mark.behaviour("40-fsck-money")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_books_that_were_tampered_with_are_found_out(priced: Table, council: Terminal, damage: str) -> None:
+def test_fsck_finds_tampered_spending_rows(priced: Table, council: Terminal, damage: str) -> None:
     assert council("--protocol", "triad", "--max-cost", "5", QUESTION).code == 0
     assert council("runs", "fsck").code == 0
     statement, told = DAMAGES[damage]

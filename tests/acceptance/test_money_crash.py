@@ -1,4 +1,4 @@
-"""kill -9 and money: whatever happens, the books hold at least what the provider bills and never more than the cap."""
+"""kill -9 and costs: the store always covers the provider's bill and never exceeds the cap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def books(table: Table) -> float:
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged", "40-fsck-money")
-def test_killed_wherever_money_moves_the_books_cover_the_bill(processes: ForkServerContext, table: Table) -> None:
+def test_after_a_kill_at_any_spending_event_the_store_covers_the_bill(
+    processes: ForkServerContext, table: Table
+) -> None:
     table.configure(more=PRICES + f"[budget]\nmax_cost = {CAP}\n")
     assert not killed(processes, table, "triad", 10_000, resume=False)
     assert books(table) == pytest.approx(billed(table.provider.log), abs=1e-9)
@@ -31,7 +33,7 @@ def test_killed_wherever_money_moves_the_books_cover_the_bill(processes: ForkSer
         assert killed(processes, table, "triad", seq, resume=False)
         if seq % 2:
             killed(processes, table, "triad", seq + 3, resume=True)
-        told, _ = resume(table)  # fsck holds before and after
+        told, _ = resume(table)  # fsck passes before and after
         bill = billed(table.provider.log)
         assert bill - 1e-9 <= books(table) <= CAP, f"killed at {seq}"
         assert told["cost"]["usd"] == pytest.approx(books(table), abs=1e-9), f"killed at {seq}"

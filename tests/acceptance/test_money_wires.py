@@ -1,4 +1,4 @@
-"""The ledger's bill and the provider's own, wire by wire, with caches."""
+"""The ledger's charges equal the provider's bill on each wire, with caches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ output = 15.0
 
 
 def bill(seen: Seen) -> float:
-    """By hand: what was neither read from a cache nor written to one is fresh."""
+    """Return the cost computed by hand. Tokens neither read from nor written to a cache are charged as input."""
     tokens = {"cached": 0, "written": 0} | seen.tokens
     tokens["in"] -= tokens["cached"] + tokens["written"]
     return sum(tokens[name] * rate for name, rate in RATES.items()) / 1e6
@@ -34,7 +34,7 @@ def bill(seen: Seen) -> float:
 
 @pytest.mark.behaviour("40-four-price-classes")
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
-def test_on_every_wire_the_report_and_the_books_equal_the_providers_bill(
+def test_on_every_wire_the_report_and_the_store_equal_the_providers_bill(
     table: Table, council: Terminal, wire: str
 ) -> None:
     Path("council.toml").write_text(CONFIG.format(wire=wire, url=table.provider.base(wire)), encoding="utf-8")
@@ -52,8 +52,8 @@ def test_on_every_wire_the_report_and_the_books_equal_the_providers_bill(
 
 
 @pytest.mark.behaviour("00-exit-budget")
-def test_when_one_judge_has_no_money_left_the_others_are_heard_to_the_end(table: Table, council: Terminal) -> None:
-    """Each judge works apart with its own explorers: whoever was asked before the money ran out is paid for and kept."""
+def test_when_one_judge_is_out_of_budget_the_others_finish(table: Table, council: Terminal) -> None:
+    """Judges run independently with their explorers: answers requested before the cap was reached are paid and kept."""
     Path("council.toml").write_text(CONFIG.format(wire="openai", url=table.provider.base_url), encoding="utf-8")
     Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
     table.provider.answer = lambda seen: Reply(usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}])  # $0.018
@@ -61,10 +61,10 @@ def test_when_one_judge_has_no_money_left_the_others_are_heard_to_the_end(table:
     sent = len(table.provider.log)
     assert (first.code, first.json["status"], first.json["calls"]["made"]) == (5, "incomplete", sent)
     assert sent == 5  # two judges with one explorer each, and one of the two verdicts
-    assert table.rows("SELECT count(*) FROM spending WHERE charged IS NULL") == [(0,)]  # nobody was cut off
+    assert table.rows("SELECT count(*) FROM spending WHERE charged IS NULL") == [(0,)]  # no request was aborted
     assert first.json["cost"]["usd"] == pytest.approx(sent * 0.018)
     assert council("runs", "fsck").code == 0
     again = council("resume", "--max-cost", "5", "--json")
     assert (again.json["status"], again.json["calls"]["made"] + sent) == ("complete", len(table.provider.log))
-    assert len({seen.raw for seen in table.provider.log}) == len(table.provider.log)  # nothing was bought twice
+    assert len({seen.raw for seen in table.provider.log}) == len(table.provider.log)  # no request was sent twice
     assert council("runs", "fsck").code == 0

@@ -1,4 +1,4 @@
-"""What a seat was not shown, was asked without or was cut off in is told above the answer, and so is who had no turn."""
+"""Cut prompts, dropped parameters, truncated answers and unasked seats are reported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
-from council.endings import Stop
-from council.render.report import report
+from council.render.report import build_report
+from council.runs.outcome import StopEvent
+from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, SEATS, Json, Table, Terminal, mark
 from tests.acceptance.judges.bench import Court, opinion
 from tests.acceptance.judges.conftest import court, project
@@ -25,7 +25,7 @@ TOO_LONG = Reply(
         "error": {"message": "This model's maximum context length is 8192 tokens", "code": "context_length_exceeded"}
     },
 )
-ODD = Reply(
+UNSUPPORTED_PARAMETER = Reply(
     status=400, error={"error": {"message": "Unsupported parameter: 'max_tokens'", "code": "unsupported_parameter"}}
 )
 LONG = " ".join(f"word{n}" for n in range(800))
@@ -40,7 +40,9 @@ def rows(report: Json, *states: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_a_judge_whose_window_is_too_small_sees_less_and_the_verdict_knows(court: Court, council: Terminal) -> None:
+def test_a_judge_with_a_small_window_gets_less_material_and_the_verdict_is_limited(
+    court: Court, council: Terminal
+) -> None:
     (court.folder / "src" / "zzz.py").write_text("value = 1\n" * 4000)
     court.bench.instead["judge/judge-2"] = [TOO_LONG]
     done = council("validate", "src", "--json")
@@ -51,7 +53,7 @@ def test_a_judge_whose_window_is_too_small_sees_less_and_the_verdict_knows(court
     assert again.prompt.startswith(first.prompt[:500]) and "Not all of the material fits" in again.prompt
     assert (report["seats"][1]["state"], report["seats"][1]["attempts"]) == ("ok", 2)
     (hole,) = rows(report, "coverage_hole")
-    assert hole == ("judge-2", "coverage_hole", "src/zzz.py: too long for sim:judge-2, which spoke as judge-2")
+    assert hole == ("judge-2", "coverage_hole", "src/zzz.py: too long for sim:judge-2 as judge-2")
     text = (court.folder / report["report_path"]).read_text()
     assert "Not shown to the judges: src/zzz.py: too long for sim:judge-2" in text
     assert council("gate").code == 3
@@ -59,7 +61,7 @@ def test_a_judge_whose_window_is_too_small_sees_less_and_the_verdict_knows(court
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_a_judge_for_whom_even_less_is_too_long_is_failed_size(court: Court, council: Terminal) -> None:
+def test_a_judge_whose_cut_prompt_is_still_too_long_is_failed_size(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-2"] = TOO_LONG
     done = council("validate", "src/auth", "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
@@ -69,24 +71,22 @@ def test_a_judge_for_whom_even_less_is_too_long_is_failed_size(court: Court, cou
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_a_chair_that_cannot_hold_all_drafts_is_shown_their_beginnings(table: Table, council: Terminal) -> None:
+def test_a_chair_that_cannot_fit_all_drafts_gets_their_beginnings(table: Table, council: Terminal) -> None:
     table.cast.instead |= {seat: Reply(text=f"{mark(seat, 'draft')} " + LONG) for seat in SEATS}
     table.cast.instead["chair"] = [TOO_LONG]
     done = council("--protocol", "triad", "--json", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     again = table.provider.requests("chair")[1]
     assert QUESTION in again.prompt and all(mark(seat, "draft") in again.prompt for seat in SEATS)
-    (receipt,) = rows(done.json, "cut")
-    assert receipt[2] == "cut to fit sim:chair: the words of Alpha, the words of Beta, the words of Gamma"
+    (caveat,) = rows(done.json, "cut")
+    assert caveat[2] == "cut to fit sim:chair: the words of Alpha, the words of Beta, the words of Gamma"
 
 
 # Cut off
 
 
 @pytest.mark.behaviour("40-truncated-counts-if-whole")
-def test_a_judge_that_was_cut_off_behind_its_verdict_counts_with_little_confidence(
-    court: Court, council: Terminal
-) -> None:
+def test_a_judge_truncated_after_its_verdict_counts_with_low_confidence(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-1"] = Reply(text=json.dumps(opinion("FAIL", confidence="HIGH")), finish="length")
     court.bench.said["judge/judge-2"] = opinion("WARN", confidence="HIGH")
     done = council("validate", "src/auth", "--json")
@@ -98,12 +98,12 @@ def test_a_judge_that_was_cut_off_behind_its_verdict_counts_with_little_confiden
     assert len(caps) == 2 and caps[1] == 2 * (caps[0] or 8192)
     assert [row[:2] for row in rows(report, "truncated")] == [("judge-1", "truncated")]
     text = (court.folder / report["report_path"]).read_text()
-    assert "judge-1's answer was cut off at its length limit, but whole as a reply" in text
+    assert "judge-1's answer was cut off at its length limit, but complete as a reply" in text
     assert council("runs", "fsck").code == 0
 
 
 @pytest.mark.behaviour("40-truncated-counts-if-whole")
-def test_a_judge_that_was_cut_off_in_its_verdict_does_not_count(court: Court, council: Terminal) -> None:
+def test_a_judge_truncated_inside_its_verdict_does_not_count(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-1"] = Reply(text='{"verdict": "FA', finish="length")
     done = council("validate", "src/auth", "--json")
     assert (done.json["verdict"], done.json["quorum"]["ok"]) == ("PASS", 1)
@@ -115,15 +115,15 @@ def test_a_judge_that_was_cut_off_in_its_verdict_does_not_count(court: Court, co
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
 def test_parameters_that_an_endpoint_refuses_are_left_out_and_named(table: Table, council: Terminal) -> None:
-    table.cast.instead["chair/triage"] = [ODD]
+    table.cast.instead["chair/triage"] = [UNSUPPORTED_PARAMETER]
     table.cast.instead["chair/merge"] = Reply(text=json.dumps(table.cast.triage("chair", {})))  # asked without a form
     done = council("--protocol", "adversarial", "--json", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     first, again = table.provider.requests("chair")[:2]
-    gone = {name for name in first.body if name not in again.body}
-    assert {"max_tokens", "stream_options"} <= gone
-    (receipt,) = rows(done.json, "dropped")
-    assert receipt[0] == "chair" and all(name in receipt[2] for name in gone)
+    dropped = {name for name in first.body if name not in again.body}
+    assert {"max_tokens", "stream_options"} <= dropped
+    (caveat,) = rows(done.json, "dropped")
+    assert caveat[0] == "chair" and all(name in caveat[2] for name in dropped)
     assert "which it refused" in council("replay").out
 
 
@@ -131,13 +131,13 @@ def test_parameters_that_an_endpoint_refuses_are_left_out_and_named(table: Table
 
 
 @pytest.mark.behaviour("40-repetition-loop")
-def test_an_endless_answer_is_broken_off_twice_and_its_seat_is_degenerate(table: Table, council: Terminal) -> None:
+def test_a_looping_answer_is_stopped_twice_and_its_seat_is_degenerate(table: Table, council: Terminal) -> None:
     table.cast.instead["beta"] = LOOP
     done = council("--protocol", "triad", "--jsonl", QUESTION)
     assert done.code == 0
     lines = [json.loads(line) for line in done.out.splitlines()]
-    heard = sum(len(line["text"]) for line in lines if line["type"] == "delta" and line["seat"] == "beta")
-    assert heard < len(LOOP.text or "")
+    received = sum(len(line["text"]) for line in lines if line["type"] == "delta" and line["seat"] == "beta")
+    assert received < len(LOOP.text or "")
     (absence,) = [line for line in lines if line["type"] == "absence"]
     assert (absence["seat"], absence["state"], absence["attempts"]) == ("beta", "degenerate", 2)
     assert [seen.body.get("temperature") for seen in table.provider.requests("beta")] == [None, 0.7]
@@ -147,7 +147,7 @@ def test_an_endless_answer_is_broken_off_twice_and_its_seat_is_degenerate(table:
 
 
 @pytest.mark.behaviour("40-no-resend")
-def test_a_run_with_no_resend_leaves_what_was_cut_off_in_doubt(table: Table, council: Terminal) -> None:
+def test_a_run_with_no_resend_leaves_interrupted_requests_in_doubt(table: Table, council: Terminal) -> None:
     table.cast.instead["beta"] = Reply(cut=10)
     done = council("--no-resend", "--protocol", "triad", "--json", QUESTION)
     assert (done.code, done.json["calls"]["in_doubt"]) == (0, 1)
@@ -161,11 +161,11 @@ def test_no_resend_is_kept_when_the_run_is_resumed(table: Table, council: Termin
     assert council("--no-resend", "--protocol", "triad", QUESTION).code == 1
     sent = len(table.provider.log)
     assert (sent, council("resume").code) == (3, 1)
-    assert len(table.provider.log) == 6  # asked anew, once each
+    assert len(table.provider.log) == 6  # each seat asked once more
 
 
 @pytest.mark.behaviour("40-grace")
-def test_the_flag_leaves_a_silent_seat_behind(table: Table, council: Terminal) -> None:
+def test_the_grace_flag_drops_a_silent_seat(table: Table, council: Terminal) -> None:
     table.cast.instead["gamma"] = Reply(hang=True)
     done = council("--grace", "0.1", "--timeout", "60", "--json", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
@@ -175,10 +175,10 @@ def test_the_flag_leaves_a_silent_seat_behind(table: Table, council: Terminal) -
 
 @pytest.mark.behaviour("40-grace")
 @pytest.mark.parametrize("value", ["-1", "nan", "inf"])
-def test_a_grace_that_is_no_time_is_refused(table: Table, council: Terminal, value: str) -> None:
+def test_an_invalid_grace_is_rejected(table: Table, council: Terminal, value: str) -> None:
     done = council("--grace", value, QUESTION)
     assert (done.code, table.provider.log) == (2, [])
-    assert "--grace takes a number of seconds, 0 or more" in done.err
+    assert "is out of range: use 0 or more seconds" in done.err
 
 
 # Stopped
@@ -186,8 +186,8 @@ def test_a_grace_that_is_no_time_is_refused(table: Table, council: Terminal, val
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("40-skipped-cancel")
-async def test_who_had_no_turn_when_the_run_was_stopped_is_skipped(table: Table) -> None:
-    gate, stop = table.hold("draft", "gamma"), Stop()
+async def test_a_seat_that_was_not_asked_when_the_run_stopped_is_skipped(table: Table) -> None:
+    gate, stop = table.hold("draft", "gamma"), StopEvent()
     convener = Convener()
 
     def listen(entry: ev.Entry) -> None:
@@ -201,6 +201,6 @@ async def test_who_had_no_turn_when_the_run_was_stopped_is_skipped(table: Table)
         minutes = await run
     finally:
         await convener.close()
-    told = report(minutes)
-    assert (told["status"], told["chair"]["state"]) == ("incomplete", "skipped(cancel)")
-    assert told["seats"][2]["state"] == "no_answer"
+    value = build_report(minutes)
+    assert (value["status"], value["chair"]["state"]) == ("incomplete", "skipped(cancel)")
+    assert value["seats"][2]["state"] == "no_answer"

@@ -1,4 +1,4 @@
-"""What becomes of past runs: searched, exported, removed."""
+"""Past runs: search, export, removal."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill, mark
-from tests.acceptance.test_worker import queued
+from tests.acceptance.test_worker import queue_run
 
 
-def convened(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
+def start_run(council: Terminal, question: str = QUESTION, protocol: str = "triad") -> str:
     return str(council("--json", "--protocol", protocol, question).json["run"])
 
 
-# Searched
+# Search
 
 
 @pytest.mark.behaviour("00-runs-search")
 def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(table: Table, council: Terminal) -> None:
-    first, second = convened(council), convened(council, "Wie schnell läuft der Bär?")
+    first, second = start_run(council), start_run(council, "Wie schnell läuft der Bär?")
 
-    def found(*words: str) -> list[str]:
+    def search(*words: str) -> list[str]:
         return [row["run"] for row in council("runs", "search", *words, "--json").json]
 
-    assert found("archive", "COLD") == [first]
-    assert found("BÄR") == [second]
-    assert found(mark("beta", "draft")) == found(mark("chair", "merge")) == [second, first]
-    assert found("archive", "Bär") == found("100%") == []
+    assert search("archive", "COLD") == [first]
+    assert search("BÄR") == [second]
+    assert search(mark("beta", "draft")) == search(mark("chair", "merge")) == [second, first]
+    assert search("archive", "Bär") == search("100%") == []
     assert council("runs", "search", "archive").out.startswith(first)
-    assert council("runs", "search", "no such word").out == 'no run speaks of "no such word"\n'
+    assert council("runs", "search", "no such word").out == 'no runs match "no such word"\n'
     assert council("runs", "search").code == 2
 
 
-# Named
+# Names
 
 
-def test_an_empty_name_is_no_run_even_where_there_is_only_one(table: Table, council: Terminal) -> None:
-    run = convened(council)
+def test_empty_name_never_matches_a_run(table: Table, council: Terminal) -> None:
+    run = start_run(council)
     assert council("runs", "show", run[:3]).code == 0
     for command in ("cancel", "fork"):
         refused = council(command, "")
@@ -49,12 +49,12 @@ def test_an_empty_name_is_no_run_even_where_there_is_only_one(table: Table, coun
     assert table.runs() == [run]
 
 
-# Exported
+# Export
 
 
 @pytest.mark.behaviour("00-runs-export")
 def test_an_export_holds_record_events_and_the_exact_requests(table: Table, council: Terminal) -> None:
-    run = convened(council)
+    run = start_run(council)
     assert council("runs", "export", run, "-o", "run.json").out == ""
     whole = json.loads(Path("run.json").read_text())
     assert Path("run.json").stat().st_mode & 0o077 == 0
@@ -67,20 +67,20 @@ def test_an_export_holds_record_events_and_the_exact_requests(table: Table, coun
     assert json.loads(council("runs", "export", run).out) == whole
 
 
-def test_an_export_that_cannot_be_written_or_made_is_one_line(table: Table, council: Terminal) -> None:
-    run = convened(council)
+def test_failed_export_is_a_one_line_error(table: Table, council: Terminal) -> None:
+    run = start_run(council)
     for arguments in ((run, "-o", "nowhere/run.json"), ("r2222",)):
         refused = council("runs", "export", *arguments)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
-# Removed
+# Removal
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_a_removed_run_leaves_no_row_and_no_lock_but_what_it_cost(table: Table, council: Terminal) -> None:
+def test_removed_run_leaves_only_its_spending_rows(table: Table, council: Terminal) -> None:
     table.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
-    gone, kept = convened(council), convened(council, "Another question?")
+    gone, kept = start_run(council), start_run(council, "Another question?")
     spent = council("spend", "--json").json
     report = table.reports()[0]
     assert council("runs", "rm", gone).out == f"removed {gone}\n"
@@ -100,12 +100,12 @@ def test_a_removed_run_leaves_no_row_and_no_lock_but_what_it_cost(table: Table, 
 
 @pytest.mark.behaviour("00-runs-rm")
 def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(table: Table, council: Terminal) -> None:
-    old, new = convened(council), convened(council)
+    old, new = start_run(council), start_run(council)
     _age(table, old, days=40)
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 86400))
     assert council("runs", "rm", "--before", day, "--json").json == {"removed": [old], "kept": {}}
     assert table.runs() == [new]
-    assert council("runs", "rm", "--before", day).out == "no run is that old\n"
+    assert council("runs", "rm", "--before", day).out == "no runs before that day\n"
 
 
 def _age(table: Table, run: str, days: int) -> None:
@@ -114,17 +114,18 @@ def _age(table: Table, run: str, days: int) -> None:
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Terminal) -> None:
+def test_running_or_queued_run_is_kept(table: Table, council: Terminal) -> None:
     gate = table.hold("draft")
     there = table.process("--protocol", "triad", QUESTION)
     gate.wait(count=3)
     (run,) = table.runs()
-    waiting = queued()
+    waiting = queue_run()
     kept = council("runs", "rm", run, waiting)
     assert kept.code == 2
-    assert f"kept {run}: run {run} is at work in another process" in kept.out
+    assert f"kept {run}: run {run} is running in another process" in kept.out
     assert (
-        f"kept {waiting}: run {waiting} is queued, so it was not removed: `council cancel {waiting}` first" in kept.out
+        f"kept {waiting}: run {waiting} is queued, so it was not removed: run `council cancel {waiting}` first"
+        in kept.out
     )
     gate.release()
     assert ended(there).code == 0
@@ -133,9 +134,9 @@ def test_a_run_that_is_under_way_or_queued_is_kept(table: Table, council: Termin
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_a_run_that_an_unfinished_fork_takes_answers_from_is_kept(table: Table, council: Terminal) -> None:
+def test_run_with_an_unfinished_fork_is_kept(table: Table, council: Terminal) -> None:
     table.cast.seat_of["other"] = "chair"
-    run = convened(council)
+    run = start_run(council)
     gate = table.hold("merge")
     forking = table.process("fork", run, "--seat", "chair=sim:other")
     gate.wait()
@@ -144,18 +145,18 @@ def test_a_run_that_an_unfinished_fork_takes_answers_from_is_kept(table: Table, 
     fork = table.runs()[1]
     kept = council("runs", "rm", run)
     assert kept.code == 2
-    assert f"the unfinished fork {fork} takes answers from it" in kept.out
+    assert f"the unfinished fork {fork} uses its answers" in kept.out
     assert council("resume", fork).code == 0
     assert council("runs", "rm", run).code == 0
     assert council("runs", "fsck").code == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("r2222", "--before", "2026-01-01"), ("--before", "yesterday")])
-def test_it_must_be_said_which_runs_are_meant(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+def test_removal_requires_a_run_or_a_date(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
     refused = council("runs", "rm", *arguments)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
-def test_a_run_that_is_not_there_cannot_be_removed(table: Table, council: Terminal) -> None:
+def test_unknown_run_cannot_be_removed(table: Table, council: Terminal) -> None:
     refused = council("runs", "rm", "r2222")
     assert (refused.code, refused.out) == (2, 'kept r2222: there is no run "r2222": `council runs` lists them\n')

@@ -1,4 +1,4 @@
-"""Who is asked what, and when: the shape of the three protocols as the endpoint sees it."""
+"""Requests of the three protocols as the endpoint sees them: their order and their content."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.convene import Convener
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.runs.service import Convener
 from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, Cast, Table, mark
 from tests.fake_provider import FakeProvider
 
@@ -24,7 +24,7 @@ async def deliberate(protocol: str, question: str = QUESTION) -> Minutes:
 
 
 async def in_waves(table: Table, protocol: str, phases: dict[str, tuple[str, ...]]) -> Minutes:
-    """Hold each phase until all of it has arrived, and see that nothing else has."""
+    """Hold each phase until all its requests have arrived, and check that no others have."""
     gates = {phase: table.hold(phase) for phase in phases}
     run = asyncio.create_task(deliberate(protocol))
     expected: list[str] = []
@@ -71,7 +71,7 @@ async def test_the_leader_sits_out_and_attackers_see_only_its_draft_and_their_ow
 
 
 @pytest.mark.behaviour("000-verdict-sees-everything")
-async def test_the_verdict_is_given_on_leader_attacks_and_all_originals(table: Table) -> None:
+async def test_the_verdict_prompt_contains_leader_attacks_and_all_drafts(table: Table) -> None:
     await deliberate("adversarial")
     prompt = table.prompt("verdict/chair")
     assert all(mark(seat, "draft") in prompt for seat in SEATS)
@@ -100,7 +100,7 @@ async def test_the_triad_merges_the_three_drafts(table: Table) -> None:
 
 @pytest.mark.behaviour("10-independent-first-statements")
 @pytest.mark.parametrize("protocol", PHASES)
-async def test_drafts_hold_nobodys_words(table: Table, protocol: str) -> None:
+async def test_draft_prompts_contain_no_other_statements(table: Table, protocol: str) -> None:
     await deliberate(protocol)
     for seat in SEATS:
         prompt = table.prompt(f"draft/{seat}")
@@ -119,10 +119,10 @@ async def test_no_prompt_names_a_vendor_or_a_model(provider: FakeProvider, proto
         text = text.replace(f'"sim:{seat}"', f'"zyx:{model}"')
     (table.folder / "council.toml").write_text(text)
     await deliberate(protocol)
-    said = "\n".join(seen.prompt.lower() for seen in provider.log)
+    prompts = "\n".join(seen.prompt.lower() for seen in provider.log)
     known = ("claude", "anthropic", "openai", "gpt", "google", "gemini", "llama", "mistral")
     assert len(provider.log) == sum(map(len, PHASES[protocol].values()))
-    assert [name for name in ("zyx", "acme", *models.values(), *known) if name in said] == []
+    assert [name for name in ("zyx", "acme", *models.values(), *known) if name in prompts] == []
 
 
 @pytest.mark.behaviour("10-common-prefix")
@@ -138,7 +138,7 @@ async def test_seats_of_a_phase_share_house_rules_and_question_byte_for_byte(tab
 
 
 @pytest.mark.behaviour("000-computed-confidence")
-async def test_confidence_is_computed_from_what_landed(table: Table) -> None:
+async def test_confidence_is_computed_from_the_attacks_that_landed(table: Table) -> None:
     minutes = await deliberate("adversarial")
     assert (minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("MODIFIED", "MEDIUM")
     assert "## Confidence Assessment\n\n**MEDIUM.** Little is left open." in minutes.verdict["answer"]

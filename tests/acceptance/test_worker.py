@@ -1,4 +1,4 @@
-"""The local worker: whoever dies, a queued run is finished once, and nothing is left behind."""
+"""Local worker: a queued run is finished exactly once after any crash, and no process remains."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.convene.working import Worker, call
+from council.runs.service import Convener
+from council.runs.worker import Worker
+from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
-from tests.acceptance.workers import gone, killed, workers
+from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
 
 SCRIPTED = "\n".join(
@@ -28,30 +29,30 @@ def status(table: Table, run: str) -> str:
     return str(table.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
 
 
-def finished(table: Table, *runs: str) -> None:
-    until(lambda: all(status(table, run) == "complete" for run in runs), "the worker finished it")
+def wait_until_finished(table: Table, *runs: str) -> None:
+    until(lambda: all(status(table, run) == "complete" for run in runs), "the worker finished the runs")
 
 
-def in_order(council: Terminal) -> None:
+def check_store(council: Terminal) -> None:
     done = council("runs", "fsck")
     assert done.code == 0, done.out
 
 
 def with_convener(work: Callable[[Convener], Coroutine[Any, Any, Any]], **env: str) -> Any:
-    """Do something with a convener of this folder, in an environment of its own."""
+    """Run a coroutine with a convener of this folder and a changed environment."""
 
-    async def whole() -> Any:
+    async def run_and_close() -> Any:
         convener = Convener(env={**os.environ, **env})
         try:
             return await work(convener)
         finally:
             await convener.close()
 
-    return asyncio.run(whole())
+    return asyncio.run(run_and_close())
 
 
-def queued(protocol: str = "collaborative", **env: str) -> str:
-    """A run that is written down, and that nobody was told of."""
+def queue_run(protocol: str = "collaborative", **env: str) -> str:
+    """Store a queued run without notifying a worker."""
 
     async def enqueue(convener: Convener) -> str:
         return await convener.enqueue(await convener.plan([QUESTION], protocol=protocol))
@@ -59,15 +60,15 @@ def queued(protocol: str = "collaborative", **env: str) -> str:
     return str(with_convener(enqueue, **env))
 
 
-def called(run: str, **env: str) -> None:
-    asyncio.run(call(run, {**os.environ, **env}))
+def notify(run: str, **env: str) -> None:
+    asyncio.run(request_worker(run, {**os.environ, **env}))
 
 
-# Whoever dies
+# Crashes
 
 
 @pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
-def test_a_run_queued_by_a_process_that_is_gone_is_finished(detached: Table, council: Terminal) -> None:
+def test_a_run_queued_by_a_dead_process_is_finished(detached: Table, council: Terminal) -> None:
     gate = detached.hold("draft")
     started = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION)
     assert started.code == 0, started.err
@@ -75,23 +76,21 @@ def test_a_run_queued_by_a_process_that_is_gone_is_finished(detached: Table, cou
     gate.wait(count=3)
     assert status(detached, run) == "running"
     gate.release()
-    finished(detached, run)
+    wait_until_finished(detached, run)
     assert len(detached.asked()) == 7
     report = council("report", run, "--json").json
     assert (report["status"], report["calls"]) == ("complete", {"made": 7, "replayed": 0, "in_doubt": 0})
     assert [path.name for path in detached.reports()] == [Path(report["report_path"]).name]
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-worker-killed")
 @pytest.mark.parametrize("by", ["call", "watch"])
-def test_after_kill_9_of_the_worker_the_next_one_buys_nothing_twice(
-    detached: Table, council: Terminal, by: str
-) -> None:
+def test_after_kill_9_the_next_worker_repeats_no_request(detached: Table, council: Terminal, by: str) -> None:
     gate = detached.hold("improve")
     run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     held = gate.wait(count=3)
-    killed(detached.data)
+    kill_worker(detached.data)
     assert status(detached, run) == "running"
     gate.release()
     sent = len(detached.provider.log)
@@ -99,37 +98,37 @@ def test_after_kill_9_of_the_worker_the_next_one_buys_nothing_twice(
         watched = council("watch", run, "--json")
         assert (watched.code, watched.json["status"]) == (0, "complete")
     else:
-        called(run)
-        finished(detached, run)
+        notify(run)
+        wait_until_finished(detached, run)
     again = detached.asked(sent)
     assert sorted(again) == ["improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
     assert {seen.raw for seen in held} <= {seen.raw for seen in detached.provider.log[sent:]}
     assert council("report", run, "--json").json["calls"]["in_doubt"] == 3
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-worker-leaves")
-def test_a_worker_that_is_told_to_leave_puts_its_run_back_into_the_queue(detached: Table, council: Terminal) -> None:
+def test_a_stopped_worker_requeues_its_run(detached: Table, council: Terminal) -> None:
     gate = detached.hold("improve")
     run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     gate.wait(count=3)
     (pid,) = workers(detached.data)
     os.kill(pid, signal.SIGTERM)
-    gone(detached.data)
+    wait_for_worker_exit(detached.data)
     assert status(detached, run) == "queued"
-    in_order(council)
+    check_store(council)
     gate.release()
-    called(run)
-    finished(detached, run)
+    notify(run)
+    wait_until_finished(detached, run)
     assert [detached.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
-    in_order(council)
+    check_store(council)
 
 
-# How many workers
+# Single worker
 
 
 @pytest.mark.behaviour("50-one-worker")
-def test_clients_that_call_at_the_same_moment_leave_one_worker(detached: Table, council: Terminal) -> None:
+def test_concurrent_clients_start_one_worker(detached: Table, council: Terminal) -> None:
     gate = detached.hold("draft")
     clients = [detached.process("--detach", "--json", "--protocol", "triad", QUESTION) for _ in range(3)]
     done = [ended(client) for client in clients]
@@ -137,13 +136,13 @@ def test_clients_that_call_at_the_same_moment_leave_one_worker(detached: Table, 
     gate.wait(count=4)
     assert len(workers(detached.data)) == 1
     gate.release()
-    finished(detached, *(one.json["run"] for one in done))
+    wait_until_finished(detached, *(one.json["run"] for one in done))
     assert len(detached.asked()) == 12
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("issue-6-twenty-starts")
-def test_twenty_starts_at_once_are_all_finished(detached: Table, council: Terminal) -> None:
+def test_twenty_concurrent_runs_are_all_finished(detached: Table, council: Terminal) -> None:
     (detached.folder / "council.toml").write_text(SCRIPTED)
 
     async def start(convener: Convener) -> list[str]:
@@ -151,24 +150,24 @@ def test_twenty_starts_at_once_are_all_finished(detached: Table, council: Termin
 
         async def one() -> str:
             run = await convener.enqueue(plan)
-            await call(run, convener.env)
+            await request_worker(run, convener.env)
             return run
 
         return list(await asyncio.gather(*(one() for _ in range(20))))
 
     runs = with_convener(start)
     assert len(set(runs)) == 20
-    finished(detached, *runs)
+    wait_until_finished(detached, *runs)
     assert len(workers(detached.data)) <= 1
     assert len(detached.reports()) == 20
-    in_order(council)
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-worker-idle")
-def test_a_run_queued_as_the_worker_is_leaving_is_not_lost(
+def test_a_run_queued_while_the_worker_exits_is_not_lost(
     detached: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no patience at all the worker is always about to leave."""
+    """With an idle timeout of zero the worker is always about to exit."""
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0")
     (detached.folder / "council.toml").write_text(SCRIPTED)
 
@@ -176,23 +175,23 @@ def test_a_run_queued_as_the_worker_is_leaving_is_not_lost(
         runs, plan = [], await convener.plan([QUESTION], protocol="triad")
         for _ in range(6):
             runs.append(await convener.enqueue(plan))
-            await call(runs[-1], convener.env)
+            await request_worker(runs[-1], convener.env)
             async for _entry in convener.follow(runs[-1]):
                 pass
         return runs
 
     runs = with_convener(one_after_the_other)
     assert {status(detached, run) for run in runs} == {"complete"}
-    gone(detached.data)
-    in_order(council)
+    wait_for_worker_exit(detached.data)
+    check_store(council)
 
 
-# What cannot be done is not tried for ever
+# Runs that cannot be executed
 
 
 @pytest.mark.behaviour("50-worker-gives-up")
 @pytest.mark.parametrize("lost", ["folder", "config", "provider"])
-def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
+def test_a_run_with_a_missing_folder_or_setting_fails_once_with_a_reason(
     detached: Table, council: Terminal, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -200,7 +199,7 @@ def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
     config = detached.folder / "council.toml"
     monkeypatch.chdir(elsewhere)
     monkeypatch.setenv("COUNCIL_CONFIG", str(config))
-    run = queued("triad")
+    run = queue_run("triad")
     monkeypatch.chdir(detached.folder)
     if lost == "folder":
         shutil.rmtree(elsewhere)
@@ -208,21 +207,21 @@ def test_a_run_whose_folder_or_settings_are_gone_fails_once_with_its_reason(
         config.unlink()
     else:
         config.write_text("timeout = 9\n")
-    called(run)
-    gone(detached.data)
+    notify(run)
+    wait_for_worker_exit(detached.data)
     assert status(detached, run) == "failed"
     assert detached.provider.log == []
     monkeypatch.delenv("COUNCIL_CONFIG")
     reason = {
-        "folder": "is gone",
-        "config": "there is no configuration file",
-        "provider": 'nobody can sit as "sim:alpha"',
+        "folder": "no longer exists",
+        "config": "configuration file",
+        "provider": 'unknown member "sim:alpha"',
     }[lost]
     watched = council("watch", run)
     assert watched.code == 1
     assert reason in watched.out
     assert (lost == "folder") != elsewhere.exists()
-    in_order(council)
+    check_store(council)
 
 
 # Keys
@@ -238,72 +237,70 @@ def keyed(detached: Table) -> Table:
     return detached
 
 
-def stands_on_disk(secret: str, folder: Path) -> list[Path]:
+def find_on_disk(secret: str, folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
 @pytest.mark.behaviour("50-worker-keys")
-def test_keys_are_sent_to_a_worker_that_is_already_there_and_never_stand_on_disk(
-    keyed: Table, council: Terminal
-) -> None:
+def test_keys_are_sent_to_a_running_worker_and_never_stored(keyed: Table, council: Terminal) -> None:
     gate = keyed.hold("draft")
-    first = queued("triad", SIM_KEY="k-of-somebody-else")
-    called(first, SIM_KEY="k-of-somebody-else")
+    first = queue_run("triad", SIM_KEY="k-of-another-user")
+    notify(first, SIM_KEY="k-of-another-user")
     gate.wait(count=3)
-    second = queued("triad", SIM_KEY=SECRET)
-    called(second, SIM_KEY=SECRET)
+    second = queue_run("triad", SIM_KEY=SECRET)
+    notify(second, SIM_KEY=SECRET)
     gate.wait(count=4)
-    assert stands_on_disk(SECRET, keyed.data) == []
+    assert find_on_disk(SECRET, keyed.data) == []
     gate.release()
-    finished(keyed, first, second)
+    wait_until_finished(keyed, first, second)
     keys = [seen.headers["Authorization"].removeprefix("Bearer ") for seen in keyed.provider.log]
-    assert {key: keys.count(key) for key in keys} == {"k-of-somebody-else": 4, SECRET: 4}
-    assert stands_on_disk(SECRET, keyed.data) == stands_on_disk(SECRET, keyed.folder) == []
-    in_order(council)
+    assert {key: keys.count(key) for key in keys} == {"k-of-another-user": 4, SECRET: 4}
+    assert find_on_disk(SECRET, keyed.data) == find_on_disk(SECRET, keyed.folder) == []
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-worker-keys")
-def test_a_run_whose_keys_nobody_sent_waits_for_somebody_who_has_them(
+def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
     keyed: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = queued("triad", SIM_KEY=SECRET)
-    asyncio.run(_served(dict(os.environ)))
+    run = queue_run("triad", SIM_KEY=SECRET)
+    asyncio.run(_serve(dict(os.environ)))
     assert (status(keyed, run), keyed.provider.log) == ("queued", [])
     for command in (("watch", run), ("resume", "--detach", run)):
         refused = council(*command)
         assert refused.code == 2
-        assert f"run {run} needs SIM_KEY, which is not set here: set it, and try again" in refused.err
+        assert f"run {run} needs SIM_KEY: set it and try again" in refused.err
     assert (status(keyed, run), keyed.provider.log) == ("queued", [])
     monkeypatch.setenv("SIM_KEY", SECRET)
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
-    in_order(council)
+    check_store(council)
 
 
-async def _served(env: dict[str, str]) -> None:
-    await Worker(env, patience=0.0).serve()
+async def _serve(env: dict[str, str]) -> None:
+    await Worker(env, env_timeout=0.0).serve()
 
 
-# One set of limits, one budget
+# Shared limits and budget
 
 
 @pytest.mark.behaviour("50-worker-limits")
-def test_all_runs_of_the_worker_share_one_providers_places(detached: Table, council: Terminal) -> None:
+def test_runs_of_the_worker_share_the_connection_limit(detached: Table, council: Terminal) -> None:
     detached.configure(more="")
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", "backoff = 0.01\nmax_connections = 2"))
     detached.provider.delay = 0.02
-    runs = [queued("triad") for _ in range(4)]
+    runs = [queue_run("triad") for _ in range(4)]
     for run in runs:
-        called(run)
-    finished(detached, *runs)
+        notify(run)
+    wait_until_finished(detached, *runs)
     assert len(detached.provider.log) == 16
-    assert most_at_once(detached.provider) == 2
-    in_order(council)
+    assert max_concurrent(detached.provider) == 2
+    check_store(council)
 
 
-def most_at_once(provider: FakeProvider) -> int:
-    """How many requests were open at the same moment, at most."""
+def max_concurrent(provider: FakeProvider) -> int:
+    """Return the maximum number of concurrent requests."""
     moments = [(seen.arrived, 1) for seen in provider.log] + [(seen.ended or 0.0, -1) for seen in provider.log]
     open_, most = 0, 0
     for _, change in sorted(moments):
@@ -313,13 +310,13 @@ def most_at_once(provider: FakeProvider) -> int:
 
 
 @pytest.mark.behaviour("50-worker-limits")
-def test_all_runs_of_the_worker_share_the_days_budget(detached: Table, council: Terminal) -> None:
+def test_runs_of_the_worker_share_the_daily_budget(detached: Table, council: Terminal) -> None:
     prices = '[prices."sim:*"]\ninput = 0\noutput = 1000\n[budget]\nmax_cost_per_day = 10\n'
     detached.configure(more=prices)
     gate = detached.hold("draft")
-    runs = [queued("triad") for _ in range(3)]
+    runs = [queue_run("triad") for _ in range(3)]
     for run in runs:
-        called(run)
+        notify(run)
     over = lambda: [run for run in runs if status(detached, run) not in ("queued", "running")]  # noqa: E731
     until(lambda: len(over()) == 2, "two have found no money left")
     gate.release()
@@ -327,22 +324,22 @@ def test_all_runs_of_the_worker_share_the_days_budget(detached: Table, council: 
     ((spent,),) = detached.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
     assert 0 < spent <= 10e9
     assert sorted(council("watch", run).code for run in runs) == [0, 5, 5]
-    in_order(council)
+    check_store(council)
 
 
-def test_a_client_that_says_nonsense_does_not_disturb_the_worker(detached: Table, council: Terminal) -> None:
+def test_an_invalid_message_does_not_disturb_the_worker(detached: Table, council: Terminal) -> None:
     gate = detached.hold("draft")
-    run = queued("triad")
-    called(run)
+    run = queue_run("triad")
+    notify(run)
     gate.wait(count=3)
-    asyncio.run(_nonsense(detached.data / "worker.sock"))
+    asyncio.run(_send_invalid(detached.data / "worker.sock"))
     assert (detached.data / "worker.sock").stat().st_mode & 0o077 == 0
     gate.release()
-    finished(detached, run)
-    in_order(council)
+    wait_until_finished(detached, run)
+    check_store(council)
 
 
-async def _nonsense(path: Path) -> None:
+async def _send_invalid(path: Path) -> None:
     for words in (b"\n", b"[]\n", b'{"run": 1}\n', b'{"run": "r", "env": 3}\n', b"\xff\xfe\n", b""):
         reader, writer = await asyncio.open_unix_connection(str(path))
         writer.write(words)
@@ -351,9 +348,9 @@ async def _nonsense(path: Path) -> None:
         writer.close()
 
 
-def test_a_seat_that_fails_fails_in_the_worker_as_it_would_here(detached: Table, council: Terminal) -> None:
+def test_a_failing_seat_fails_the_same_way_in_the_worker(detached: Table, council: Terminal) -> None:
     detached.cast.instead["beta"] = Reply(status=401)
-    run = queued("triad")
+    run = queue_run("triad")
     watched = council("watch", run, "--json")
     assert watched.code == 0
     assert [row["seat"] for row in watched.json["degraded"] if row["seat"]] == ["beta"]

@@ -1,4 +1,4 @@
-"""Somebody at a real terminal: a pseudo-terminal for the keyboard and the screen, a pipe for the answer."""
+"""`council` in a pseudo-terminal, with a pipe for standard output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.acceptance.helpers import Done
 
 
 class Typist:
-    """`council …` at a terminal; what the screen shows is waited for, then something is typed."""
+    """A `council` process in a terminal: wait for text on the screen, then type."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.master, slave = pty.openpty()
@@ -37,7 +37,7 @@ class Typist:
         while True:
             try:
                 piece = os.read(self.master, 65536)
-            except OSError:  # the last one has closed the other end
+            except OSError:  # the process closed the terminal
                 piece = b""
             with self._changed:
                 self.screen += piece.decode(errors="replace")
@@ -46,7 +46,7 @@ class Typist:
                 return
 
     def sees(self, text: str, within: float = 30.0) -> str:
-        """Wait until this is shown, after all that was waited for before; what came up to it."""
+        """Wait until the text appears after the previous match. Return the text before it."""
         end = time.monotonic() + within
         with self._changed:
             while (at := self.screen.find(text, self._seen)) < 0:

@@ -1,4 +1,4 @@
-"""The local worker as the system sees it: its processes, and how they are waited for."""
+"""Helpers that find, kill and wait for worker processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.acceptance.helpers import until
 
 
 def workers(data: Path) -> list[int]:
-    """The processes that work on the runs of a data folder."""
+    """Return the worker processes of a data folder."""
     return [pid for pid in _processes() if _works_on(pid, data)]
 
 
@@ -29,19 +29,19 @@ def _works_on(pid: int, data: Path) -> bool:
     return command[1:4] == [b"-m", b"council", b"worker"] and f"COUNCIL_DATA={data}".encode() in env
 
 
-def killed(data: Path) -> None:
-    """kill -9 of the one worker there is, and wait until it is gone."""
+def kill_worker(data: Path) -> None:
+    """Kill the single worker with SIGKILL and wait until it has exited."""
     (pid,) = workers(data)
     os.kill(pid, signal.SIGKILL)
-    gone(data)
+    wait_for_worker_exit(data)
 
 
-def gone(data: Path) -> None:
-    until(lambda: not workers(data), "the worker went away")
+def wait_for_worker_exit(data: Path) -> None:
+    until(lambda: not workers(data), "the worker exited")
 
 
-def swept(data: Path) -> list[int]:
-    """End whatever a test left behind; which that was."""
+def kill_remaining_workers(data: Path) -> list[int]:
+    """Kill remaining workers and return their process ids."""
     left = workers(data)
     for pid in left:
         with suppress(ProcessLookupError):

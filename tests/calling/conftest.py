@@ -1,4 +1,4 @@
-"""A ledger over a real store, for one step."""
+"""Fixtures: a ledger over a real store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.ledger import Ledger
-from council.record import Record
+from council.engine.ledger import Ledger
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from tests.calling.helpers import RUN
 
@@ -16,11 +16,11 @@ from tests.calling.helpers import RUN
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(tmp_path / "store")
-    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
+    store.post(RUN, [("run", ("a run", "here", 1.0, "s1", "{}"))])
     yield store
     store.close()
 
 
 @pytest.fixture
 def ledger(store: SqliteStore) -> Ledger:
-    return Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}))
+    return Ledger(store, Record(RUN, "a run", "here", 1.0, "s1", {}))

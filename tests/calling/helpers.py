@@ -1,4 +1,4 @@
-"""One step, members that answer as told, and the loop that carries the step out."""
+"""Helpers: one step, scripted members, and the retry loop that executes the step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from council.calling.loop import Caller
+from council.calling.budget import CallBudget, NoBudget
+from council.calling.concurrency import ConcurrencyLimit, no_limit
+from council.calling.fallback import FallbackPolicy
+from council.calling.retry import Caller
+from council.engine.ledger import Ledger
 from council.errors import Fault
-from council.ledger import Ledger
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
@@ -29,18 +32,30 @@ def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask |
     return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend, shrink=shrink)
 
 
-def telling(name: str, *answers: Any) -> Double:
-    """A member that gives these answers in turn, the last one for ever."""
+def answering(name: str, *answers: Any) -> Double:
+    """Return a member that gives these answers in turn and then repeats the last one."""
     left = list(answers)
     return Double(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
 
 
-async def call(ledger: Ledger, the_step: Step, *members: Member, **how: Any) -> Outcome:
+async def call(
+    ledger: Ledger,
+    the_step: Step,
+    *members: Member,
+    timeout: Callable[[str], float] = lambda member: 10.0,
+    resend: bool = True,
+    limit_for: Callable[[str], ConcurrencyLimit] = no_limit,
+    fallbacks: FallbackPolicy | None = None,
+    budget: CallBudget | None = None,
+) -> Outcome:
     by_name = {member.name: member for member in members}
-    return await Caller(by_name.__getitem__, ledger, **{"timeout": lambda member: 10.0, **how})(the_step)
+    caller = Caller(
+        by_name.__getitem__, ledger, timeout, resend, limit_for, fallbacks or FallbackPolicy(), budget or NoBudget()
+    )
+    return await caller(the_step)
 
 
-def told(ledger: Ledger, kind: type[Any]) -> list[Any]:
+def events_of(ledger: Ledger, kind: type[Any]) -> list[Any]:
     return [entry.event for entry in ledger.record.entries if isinstance(entry.event, kind)]
 
 
@@ -48,13 +63,13 @@ def fault(kind: str, **more: Any) -> Fault:
     return Fault(kind, f"a {kind} fault", **more)
 
 
-async def taken_up(store: SqliteStore) -> Ledger:
-    """The same run in another process."""
+async def reload_ledger(store: SqliteStore) -> Ledger:
+    """Load the run again, as another process would."""
     return Ledger(store, await store.load(RUN))
 
 
 class Hanging(Double):
-    """Says these things in turn; the request after that stays open, and `reached` says so."""
+    """Member that gives these answers in turn. The next request hangs and sets `reached`."""
 
     def __init__(self, name: str, *answers: Any) -> None:
         self.reached = asyncio.Event()
@@ -66,8 +81,8 @@ class Hanging(Double):
         await asyncio.Event().wait()
 
 
-async def broken_off(ledger: Ledger, the_step: Step, hanging: Hanging, *others: Member, **how: Any) -> None:
-    """Cut the process down while a request is open."""
+async def interrupt(ledger: Ledger, the_step: Step, hanging: Hanging, *others: Member, **how: Any) -> None:
+    """Cancel the call while its request is in flight."""
     task = asyncio.ensure_future(call(ledger, the_step, hanging, *others, **how))
     await hanging.reached.wait()
     task.cancel()

@@ -1,4 +1,4 @@
-"""One process that has many requests at once and little money: `python -m tests.calling.spender FOLDER URL RUN COUNT DAY_CAP`."""
+"""Process with many concurrent requests and a small budget: `python -m tests.calling.spender FOLDER URL RUN COUNT DAY_CAP`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from decimal import Decimal
 from pathlib import Path
 
 from council.calling.budget import Budget, Caps
-from council.calling.loop import Caller
-from council.ledger import Ledger
+from council.calling.retry import Caller
+from council.engine.ledger import Ledger
 from council.members.base import Member
-from council.members.registry import Members
+from council.members.registry import MemberRegistry
 from council.money import Price, Rates
-from council.record import Record
 from council.settings import load_settings
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
 from tests.sitting import an_ask
 
-OUTPUT = 100  # tokens an answer may have
+OUTPUT = 100  # max_tokens of each answer
 NOTHING = Decimal(0)
 
 
 def a_dime(member: Member) -> Price:
-    """A thousand dollars for a million tokens of output, and nothing for what is read: a full answer costs 10 cents."""
+    """Return a price of $1,000 per million output tokens and free input: a full answer costs 10 cents."""
     return Price(Rates(NOTHING, NOTHING, NOTHING, Decimal(1000)))
 
 
@@ -38,14 +38,14 @@ def step(n: int, member: str = "sim:m1") -> Step:
 
 
 async def spend(folder: Path, url: str, run: str, count: int, caps: Caps) -> list[Outcome]:
-    """So many steps at once, over a real wire and a real store."""
+    """Execute `count` concurrent steps over a real wire and a real store."""
     config = folder / f"{run}.toml"
     config.write_text(f'[providers.sim]\nbase_url = "{url}"\nmax_connections = 100\n', encoding="utf-8")
-    members = Members(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
+    members = MemberRegistry(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
     store = SqliteStore(folder / "store")
-    record = Record(run, "a run", "here", 1.0, "seed", {})
-    store.post(run, [("run", ("a run", "here", 1.0, "seed", "{}"))])
-    caller = Caller(members, Ledger(store, record), purse=Budget(store, record, a_dime, caps))
+    record = Record(run, "a run", "here", 1.0, "s1", {})
+    store.post(run, [("run", ("a run", "here", 1.0, "s1", "{}"))])
+    caller = Caller(members, Ledger(store, record), budget=Budget(store, record, a_dime, caps))
     try:
         return list(await asyncio.gather(*(caller(step(n)) for n in range(count))))
     finally:

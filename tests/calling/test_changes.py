@@ -1,4 +1,4 @@
-"""How the next attempt differs from the one before."""
+"""Request changes between attempts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from dataclasses import replace
 import pytest
 
 from council import events as ev
-from council.calling.changes import Failed, following, missing, share_in
-from council.calling.table import TABLE, retries
-from council.ledger import Ledger
+from council.calling.fault_table import (
+    FAULT_TABLE,
+    FailedAttempt,
+    find_missing_parameters,
+    max_retries,
+    next_attempt,
+    parse_share,
+)
+from council.engine.ledger import Ledger
 from council.types import Answer, Usage
-from tests.calling.helpers import KEY, call, fault, step, telling, told
+from tests.calling.helpers import KEY, answering, call, events_of, fault, step
 from tests.sitting import Double, an_ask
 
 pytestmark = pytest.mark.anyio
@@ -29,40 +35,40 @@ pytestmark = pytest.mark.anyio
         ("400: model big-128000 takes less than that", 0.5),
     ],
 )  # fmt: skip
-def test_a_request_is_cut_to_half_or_to_what_the_vendor_says_would_fit(words: str, share: float) -> None:
-    assert share_in(words) == share
+def test_a_request_is_truncated_to_half_or_to_the_limit_the_vendor_states(words: str, share: float) -> None:
+    assert parse_share(words) == share
 
 
-def test_twice_the_output_is_twice_what_came_where_that_was_more_than_the_usual_cap() -> None:
-    failed = Failed(step(), Double("one", str), an_ask(), fault("length"), written=20_000)
-    after = following(failed)
+def test_a_truncated_answer_without_a_cap_is_retried_at_twice_its_output() -> None:
+    failed = FailedAttempt(step(), Double("one", str), an_ask(), fault("length"), output_tokens=20_000)
+    after = next_attempt(failed)
     assert after and after.ask.max_tokens == 40_000
 
 
 @pytest.mark.parametrize(("warm", "warmer"), [(None, 0.7), (0.2, 0.7), (0.7, 1.0), (1.0, 1.0)])
-def test_an_empty_answer_is_asked_for_with_more_warmth(warm: float | None, warmer: float) -> None:
-    after = following(Failed(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
+def test_an_empty_answer_is_retried_at_a_higher_temperature(warm: float | None, warmer: float) -> None:
+    after = next_attempt(FailedAttempt(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
     assert after and after.ask.temperature == warmer
 
 
-def test_the_parameters_that_a_request_lost_are_named() -> None:
+def test_missing_parameters_are_listed_by_dotted_name() -> None:
     before = b'{"model": "m", "temperature": 1, "config": {"topK": 1, "thinking": {"level": 2}}, "messages": []}'
     after = b'{"model": "m", "config": {}, "messages": []}'
-    assert list(missing(before, after)) == ["temperature", "config.topK", "config.thinking"]
-    assert list(missing(b"no json", after)) == []
+    assert list(find_missing_parameters(before, after)) == ["temperature", "config.topK", "config.thinking"]
+    assert list(find_missing_parameters(b"no json", after)) == []
 
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
-async def test_parameters_that_were_dropped_are_recorded_and_told(ledger: Ledger) -> None:
+async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
     class Choosy(Double):
         def prepare(self, ask: object) -> bytes:
             body = super().prepare(ask)  # type: ignore[arg-type]
-            return body if getattr(ask, "bare", False) else body[:-1] + b', "top_p": 1, "seed": 2}'
+            return body if getattr(ask, "bare", False) else body[:-1] + b', "top_p": 1, "top_k": 2}'
 
     left = [fault("parameter"), "Tabs."]
     outcome = await call(ledger, step(), Choosy("one", lambda key: left.pop(0)))
-    assert (outcome.state, outcome.dropped) == ("ok", ("top_p", "seed"))
-    assert told(ledger, ev.Attempted)[-1].why == "retry: without optional parameters (top_p, seed)"
+    assert (outcome.state, outcome.dropped) == ("ok", ("top_p", "top_k"))
+    assert events_of(ledger, ev.Attempted)[-1].why == "retry: without optional parameters (top_p, top_k)"
 
 
 # The chair
@@ -70,18 +76,18 @@ async def test_parameters_that_were_dropped_are_recorded_and_told(ledger: Ledger
 
 @pytest.mark.behaviour("40-chair-has-two-retries")
 @pytest.mark.parametrize("kind", ["cut", "empty", "loop", "stub", "length", "schema", "parameter"])
-async def test_what_is_worth_one_retry_is_worth_two_for_the_chair(ledger: Ledger, kind: str) -> None:
-    outcome = await call(ledger, replace(step(), chair=True), telling("one", fault(kind)))
-    assert (outcome.state, outcome.attempts) == (TABLE[kind].state, 3)
+async def test_faults_with_one_retry_have_two_for_the_chair(ledger: Ledger, kind: str) -> None:
+    outcome = await call(ledger, replace(step(), chair=True), answering("one", fault(kind)))
+    assert (outcome.state, outcome.attempts) == (FAULT_TABLE[kind].state, 3)
 
 
 @pytest.mark.behaviour("40-chair-has-two-retries")
 @pytest.mark.parametrize("kind", ["stall", "refused", "auth", "quota", "model"])
-def test_silence_and_a_plain_no_are_worth_no_more_from_the_chair(kind: str) -> None:
-    assert retries(kind, chair=True) == retries(kind) == TABLE[kind].retries
+def test_stalls_and_permanent_faults_have_no_extra_retry_for_the_chair(kind: str) -> None:
+    assert max_retries(kind, chair=True) == max_retries(kind) == FAULT_TABLE[kind].retries
 
 
-async def test_an_answer_is_doubled_again_for_the_chair(ledger: Ledger) -> None:
+async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> None:
     seen: list[int | None] = []
 
     class Noting(Double):

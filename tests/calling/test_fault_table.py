@@ -1,4 +1,4 @@
-"""The fault table on every wire, at the first attempt and at all: the seat's state, the requests, the bill, the words."""
+"""Fault table on every wire, at the first or at every attempt: seat state, requests, charges and messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 
 from council import events as ev
 from council.calling.budget import Budget, Caps
-from council.calling.keeping import from_result
-from council.calling.table import TABLE
+from council.calling.fault_table import FAULT_TABLE
+from council.calling.retry import result_from_json
+from council.engine.reply import Reply as Form
 from council.errors import BudgetSpent, QuorumLost
-from council.members.wires.member import OnWire
+from council.members.wires.wire import WireMember
 from council.money import Price, Rates
 from council.render.plain import PlainView
-from council.replies import Reply as Form
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Packet, PacketFile, Roster, Seat
 from tests.fake_provider import FakeProvider, Reply
@@ -33,7 +33,7 @@ from tests.sitting import Sitting, sit
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("issue-5-fault-table")]
 every_wire = pytest.mark.parametrize("wire", WIRES)
 every_trouble = pytest.mark.parametrize("trouble", TROUBLES.values(), ids=list(TROUBLES))
-PATIENCE = {"first_byte": 0.3, "idle": 0.3}  # where silence is the trouble
+SHORT_TIMEOUTS = {"first_byte": 0.3, "idle": 0.3}  # for stalls
 A_DOLLAR_A_TOKEN = Price(Rates(*[Decimal(1_000_000)] * 4))
 PACKET = Packet(files=(PacketFile("big.py", "x = 1\n" * 400), PacketFile("small.py", "y = 2\n")), target="big.py")
 PLACE = "draft/alpha"
@@ -48,7 +48,7 @@ class Ballot(Form):
 
 @dataclass
 class Heard:
-    """How one seat's one step went."""
+    """Result of one step of one seat."""
 
     sitting: Sitting
     state: str
@@ -56,18 +56,23 @@ class Heard:
 
     @property
     def charged(self) -> int:
-        """Dollars by the ledger, which are tokens here."""
-        return round(sum(row.counts for row in self.sitting.record.spending.values()) / 1e9)
+        """Return the charged dollars, which equal tokens here."""
+        return round(sum(row.amount for row in self.sitting.record.spending.values()) / 1e9)
 
 
-async def ask(member: OnWire, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = Caps()) -> Heard:  # noqa: B008
-    """One seat is asked by a council with a ledger, a purse and a view."""
+NO_CAPS = Caps()
+
+
+async def ask(
+    member: WireMember, store: SqliteStore, folder: Path, *, typed: bool = False, caps: Caps = NO_CAPS
+) -> Heard:
+    """Ask one seat in a council with a ledger, a budget and a view."""
     seat = Seat("alpha", member=member.name)
     sitting = await sit(
         store, folder, {member.name: member}, run="r6789", roster=Roster((seat,)), context={"packet": PACKET}, timeout=30.0
     )  # fmt: skip
-    sitting.caller.purse = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
-    sitting.council.effort = "high"  # something that can be refused
+    sitting.caller.budget = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
+    sitting.council.effort = "high"  # an optional parameter that can be refused
     try:
         with suppress(QuorumLost, BudgetSpent):
             async with sitting.council.phase("draft"):
@@ -78,12 +83,12 @@ async def ask(member: OnWire, store: SqliteStore, folder: Path, *, typed: bool =
     shown = io.StringIO()
     view = PlainView(shown)
     for entry in sitting.heard:
-        view.hear(entry)
+        view.on_event(entry)
     return Heard(sitting, last.state, shown.getvalue().splitlines())
 
 
 def _clocks(trouble: Trouble) -> dict[str, float]:
-    return PATIENCE if trouble.kind == "stall" else {}
+    return SHORT_TIMEOUTS if trouble.kind == "stall" else {}
 
 
 @pytest.fixture
@@ -92,7 +97,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool) -> None:
-    """What was sent stands in the ledger byte for byte, and the bill is never larger than what the ledger charges."""
+    """Check that the ledger has each request byte for byte, and charges at least the provider's bill."""
     attempts = heard.sitting.ledger.attempts(PLACE)
     assert [attempt.body for attempt in attempts] == [seen.raw for seen in provider.log]
     assert heard.sitting.ledger.calls["made"] == len(provider.log)
@@ -104,9 +109,9 @@ def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool)
 
 
 def check_words(heard: Heard, trouble: Trouble, wire: str, faults: int) -> None:
-    told = [line for line in heard.lines if f" fault on {wire}:m1: {trouble.kind}: " in line]
-    assert len(told) == (1 if trouble.kind == "auth" else faults)
-    assert all(trouble.words in line for line in told)
+    lines = [line for line in heard.lines if f" fault on {wire}:m1: {trouble.kind}: " in line]
+    assert len(lines) == (1 if trouble.kind == "auth" else faults)
+    assert all(trouble.words in line for line in lines)
     assert all(line.isprintable() and SECRET not in line for line in heard.lines)
 
 
@@ -115,12 +120,12 @@ def check_words(heard: Heard, trouble: Trouble, wire: str, faults: int) -> None:
 
 @every_trouble
 @every_wire
-async def test_trouble_at_every_attempt(
+async def test_a_fault_at_every_attempt(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str, trouble: Trouble
 ) -> None:
     provider.always("m1", trouble.replies[wire])
     heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
-    row = TABLE[trouble.kind]
+    row = FAULT_TABLE[trouble.kind]
     assert (heard.state, len(provider.log)) == (row.state, 1 + row.retries)
     check_ledger(heard, provider, wire, trouble.counted)
     check_words(heard, trouble, wire, 1 + row.retries)
@@ -131,12 +136,12 @@ async def test_trouble_at_every_attempt(
 
 @every_trouble
 @every_wire
-async def test_trouble_at_the_first_attempt_alone(
+async def test_a_fault_at_the_first_attempt_only(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str, trouble: Trouble
 ) -> None:
     provider.script("m1", trouble.replies[wire])
     heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
-    row = TABLE[trouble.kind]
+    row = FAULT_TABLE[trouble.kind]
     heals = row.retries > 0
     assert (heard.state, len(provider.log)) == ((trouble.heals, 2) if heals else (row.state, 1))
     check_ledger(heard, provider, wire, trouble.counted)
@@ -144,11 +149,11 @@ async def test_trouble_at_the_first_attempt_alone(
     assert any(f"draft alpha {heard.state} " in line for line in heard.lines) is heals
 
 
-# What the next attempt has changed
+# Changed requests
 
 
 @every_wire
-async def test_what_was_too_long_is_cut_and_the_receipt_says_what(
+async def test_an_oversized_request_is_truncated_and_the_cut_is_recorded(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     provider.script("m1", TROUBLES["too long"].replies[wire])
@@ -160,7 +165,7 @@ async def test_what_was_too_long_is_cut_and_the_receipt_says_what(
 
 
 @every_wire
-async def test_a_refused_parameter_is_dropped_and_the_record_says_which(
+async def test_a_refused_parameter_is_dropped_and_recorded(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     provider.script("m1", TROUBLES["bad parameter"].replies[wire])
@@ -176,7 +181,7 @@ async def test_a_refused_parameter_is_dropped_and_the_record_says_which(
 
 
 @every_wire
-async def test_an_answer_that_was_cut_at_its_limit_has_twice_the_room(
+async def test_a_truncated_answer_is_retried_with_twice_the_cap(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     provider.script("m1", TROUBLES["length"].replies[wire])
@@ -190,7 +195,7 @@ def _cap(body: Any) -> int:
 
 
 @every_wire
-async def test_json_in_a_fence_is_taken_as_it_is(
+async def test_json_in_a_code_fence_is_accepted(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     provider.always("m1", Reply(fenced=True))
@@ -201,22 +206,22 @@ async def test_json_in_a_fence_is_taken_as_it_is(
 
 @pytest.mark.behaviour("issue-5-generation-ids")
 @every_wire
-async def test_the_ledger_keeps_what_the_vendor_calls_an_answer(
+async def test_the_ledger_stores_the_vendors_response_id(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     heard = await ask(seated(provider, wire), store, folder)
     (attempt,) = heard.sitting.ledger.attempts(PLACE)
     assert attempt.result is not None
-    kept = from_result(attempt.result)
-    assert isinstance(kept, Answer)
-    assert (kept.id, kept.model) == ("msg_fake_1" if wire == "anthropic" else "fake-1", "m1")
+    answer = result_from_json(attempt.result)
+    assert isinstance(answer, Answer)
+    assert (answer.id, answer.model) == ("msg_fake_1" if wire == "anthropic" else "fake-1", "m1")
 
 
-# What never leaves
+# Requests that are not sent
 
 
 @every_wire
-async def test_without_money_nothing_is_sent(
+async def test_without_budget_nothing_is_sent(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     heard = await ask(seated(provider, wire), store, folder, caps=Caps(run=1.0))
@@ -225,28 +230,28 @@ async def test_without_money_nothing_is_sent(
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """One that nobody listens on."""
+    """Yield a closed port."""
     with FakeProvider() as gone:
         free = gone.port
     yield free
 
 
 @every_wire
-@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "http://nobody.invalid", "https://127.0.0.1:{busy}"])
-async def test_nobody_there_by_address_name_or_certificate(
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "http://missing.invalid", "https://127.0.0.1:{busy}"])
+async def test_an_unreachable_address_host_or_certificate_is_a_net_fault(
     provider: FakeProvider, store: SqliteStore, folder: Path, port: int, wire: str, address: str
 ) -> None:
     url = address.format(port=port, busy=provider.port) + "/v1"
     heard = await ask(member_at(url, wire), store, folder)
-    row = TABLE["net"]
+    row = FAULT_TABLE["net"]
     assert (heard.state, len(heard.sitting.ledger.attempts(PLACE))) == (row.state, 1 + row.retries)
     assert (heard.charged, provider.bill["calls"]) == (0, 0)
-    told = [line for line in heard.lines if f" fault on {wire}:m1: net: no connection to " in line]
-    assert len(told) == 1 + row.retries
+    lines = [line for line in heard.lines if f" fault on {wire}:m1: net: no connection to " in line]
+    assert len(lines) == 1 + row.retries
 
 
 @every_wire
-async def test_a_provider_that_comes_up_late_is_found(
+async def test_a_provider_that_starts_late_is_reached_on_retry(
     store: SqliteStore, folder: Path, port: int, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = FakeProvider(port=port)

@@ -1,4 +1,4 @@
-"""A loop is known by its end; what only looks alike is left alone."""
+"""Loop detection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.calling.repeating import KEPT, LONG, Repetition, repeats
+from council.calling.answer_check import MIN_LOOP_CHARS, TAIL_CHARS, LoopDetector, find_loop
 
-PROSE = "The archive is read twice a year, and what is read is older than a decade. Moving it costs a weekend. "
+PROSE = "The archive is read twice a year, and its files are older than a decade. Moving it costs a weekend. "
 PARAGRAPH = " ".join(f"Point {n} of the case is the price, and the price is what it was." for n in range(20))
 LOOPS = {
     "a word": "the ",
@@ -26,8 +26,8 @@ LOOPS = {
 }
 
 
-def chance(seed: int = 7) -> random.Random:
-    return random.Random(seed)
+def chance(start: int = 7) -> random.Random:
+    return random.Random(start)
 
 
 def table() -> str:
@@ -53,7 +53,7 @@ def lists() -> str:
 
 def data() -> str:
     noise = base64.b64encode(chance().randbytes(20_000)).decode()
-    return noise + base64.b64encode(bytes(2_000)).decode() + noise[:2000]  # zeros in the middle of it
+    return noise + base64.b64encode(bytes(2_000)).decode() + noise[:2000]  # zeros in the middle
 
 
 def rows() -> str:
@@ -71,48 +71,48 @@ LOOK_ALIKE = {fake.__name__: fake() for fake in (table, code, poem, lists, data,
 @pytest.mark.behaviour("40-repetition-loop")
 @pytest.mark.parametrize("piece", LOOPS.values(), ids=LOOPS)
 @pytest.mark.parametrize("before", ["", PROSE * 30])
-def test_a_text_that_says_the_same_for_ever_is_a_loop(piece: str, before: str) -> None:
-    text = before + piece * (KEPT // len(piece) + 1)
-    assert repeats(text)
-    assert repeats(text + piece[: len(piece) // 2])  # wherever it is cut
+def test_a_text_that_repeats_to_its_end_is_a_loop(piece: str, before: str) -> None:
+    text = before + piece * (TAIL_CHARS // len(piece) + 1)
+    assert find_loop(text)
+    assert find_loop(text + piece[: len(piece) // 2])  # also when it ends inside a piece
 
 
 @pytest.mark.behaviour("40-repetition-loop")
 @pytest.mark.parametrize("text", LOOK_ALIKE.values(), ids=LOOK_ALIKE)
-def test_tables_code_poems_lists_and_data_are_none(text: str) -> None:
-    assert len(text) > LONG
-    assert repeats(text) == ""
+def test_tables_code_poems_lists_and_data_are_not_loops(text: str) -> None:
+    assert len(text) > MIN_LOOP_CHARS
+    assert find_loop(text) == ""
 
 
 @pytest.mark.behaviour("40-repetition-loop")
 @pytest.mark.parametrize("piece", LOOPS.values(), ids=LOOPS)
-def test_a_stream_is_stopped_long_before_its_end(piece: str) -> None:
-    stream, heard = Repetition(), 0
+def test_a_looping_stream_is_detected_early(piece: str) -> None:
+    stream, heard = LoopDetector(), 0
     text = PROSE * 10 + piece * (100_000 // len(piece))
     for start in range(0, len(text), 5):
         heard = start
-        if stream.hear(text[start : start + 5]):
+        if stream.feed(text[start : start + 5]):
             break
-    assert heard < len(PROSE) * 10 + KEPT + 2000
+    assert heard < len(PROSE) * 10 + TAIL_CHARS + 2000
 
 
 @given(st.text(min_size=1, max_size=40), st.lists(st.integers(1, 900), min_size=1, max_size=30))
-def test_it_does_not_matter_how_a_stream_is_cut(piece: str, sizes: list[int]) -> None:
-    text = PROSE + piece * (2 * KEPT // len(piece))
-    stream, start, found = Repetition(), 0, False
+def test_detection_does_not_depend_on_piece_sizes(piece: str, sizes: list[int]) -> None:
+    text = PROSE + piece * (2 * TAIL_CHARS // len(piece))
+    stream, start, found = LoopDetector(), 0, False
     while start < len(text) and not found:
         size = sizes[start % len(sizes)]
-        found = bool(stream.hear(text[start : start + size]))
+        found = bool(stream.feed(text[start : start + size]))
         start += size
     assert found
 
 
 @given(st.text(max_size=3000))
 def test_a_short_text_is_never_a_loop(text: str) -> None:
-    assert repeats(text) == ""
+    assert find_loop(text) == ""
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=400, max_size=600))
-def test_a_list_of_numbers_is_no_loop_unless_it_is_one(numbers: list[int]) -> None:
+def test_a_list_of_numbers_is_a_loop_only_if_it_repeats(numbers: list[int]) -> None:
     text = "\n".join(map(str, enumerate(numbers)))
-    assert repeats(text) == ""
+    assert find_loop(text) == ""

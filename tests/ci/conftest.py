@@ -1,4 +1,4 @@
-"""A checkout of a branch, with a bare origin, and judges at a fake endpoint."""
+"""Fixtures: a checkout with a bare origin, and judges at a fake endpoint."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def court(checkout: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Court:
-    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # put back after the test
+    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # restored after the test
     return Court(checkout, provider, tmp_path / "council.toml")
 
 
 @pytest.fixture
 def runner(checkout: Path, tmp_path: Path) -> Runner:
-    """A pull request of the repository itself."""
+    """A pull request from the repository itself."""
     temp = tmp_path / "runner"
     temp.mkdir()
     head = {"pull_request": {"head": {"repo": {"full_name": "shop/shop"}}}}

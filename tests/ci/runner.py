@@ -1,4 +1,4 @@
-"""A runner for one composite action: reads action.yml and runs its steps by their own shell commands, as a forge would."""
+"""Run the steps of action.yml with their own shell commands, as GitHub does."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class Ended:
     log: str
     summary: str
     outputs: dict[str, str]
-    steps: list[str] = field(default_factory=list)  # those that were run
+    steps: list[str] = field(default_factory=list)  # names of the executed steps
 
     @property
     def annotations(self) -> list[str]:
-        """The lines a runner obeys: commands that do not stand between stop-commands and its token."""
-        obeyed, token = [], ""
+        """Return the workflow commands that are not disabled by stop-commands."""
+        commands, token = [], ""
         for line in self.log.splitlines():
             if token:
                 token = "" if line == f"::{token}::" else token
             elif line.startswith("::stop-commands::"):
                 token = line.rpartition("::")[2]
             elif line.strip().startswith("::") or "##[" in line:
-                obeyed.append(line)
-        return obeyed
+                commands.append(line)
+        return commands
 
 
 class Runner:
-    """One job in one checkout. `github` is the context of the workflow, as nested tables."""
+    """One job in one checkout. `github` is the workflow context as nested dicts."""
 
     def __init__(self, checkout: Path, temp: Path, **github: Any) -> None:
         self.checkout, self.temp = checkout, temp
@@ -48,19 +48,19 @@ class Runner:
         self.github = {"repository": "shop/shop", "actor": "ada", "event": {}} | github
 
     def run(self, env: dict[str, str] | None = None, **inputs: str) -> Ended:
-        """The steps in order until one fails; `fail_on="warn"` is the input fail-on."""
-        given = {name: str(spec.get("default", "")) for name, spec in self.action["inputs"].items()}
+        """Run the steps until one fails. `fail_on="warn"` sets the input fail-on."""
+        defaults = {name: str(spec.get("default", "")) for name, spec in self.action["inputs"].items()}
         named = {name.replace("_", "-"): value for name, value in inputs.items()}
-        assert set(named) <= set(given), "no such input"
-        context: dict[str, Any] = {"inputs": given | named, "github": self.github, "steps": {}}
+        assert set(named) <= set(defaults), "unknown input"
+        context: dict[str, Any] = {"inputs": defaults | named, "github": self.github, "steps": {}}
         files = {name: self.temp / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH")}
         code, log, ran = 0, "", []
         for step in self.action["runs"]["steps"]:
             for name in ("GITHUB_OUTPUT", "GITHUB_PATH"):
                 files[name].write_text("", encoding="utf-8")
             done = self._step(step, context, {name: str(path) for name, path in files.items()} | (env or {}))
-            told = files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
-            context["steps"][step.get("id", "")] = {"outputs": dict(line.split("=", 1) for line in told)}
+            written = files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
+            context["steps"][step.get("id", "")] = {"outputs": dict(line.split("=", 1) for line in written)}
             code, log, ran = done.returncode, log + done.stdout, [*ran, step["name"]]
             if code:
                 break
@@ -87,7 +87,7 @@ class Runner:
 
 
 def filled(text: str, context: dict[str, Any]) -> str:
-    """`${{ inputs.fail-on }}` and the like; what is not there is empty, as on a forge."""
+    """Replace expressions such as `${{ inputs.fail-on }}`. Unknown ones become empty, as on GitHub."""
 
     def value(found: re.Match[str]) -> str:
         place: Any = context
@@ -96,5 +96,5 @@ def filled(text: str, context: dict[str, Any]) -> str:
         return str(place)
 
     done = EXPRESSION.sub(value, text)
-    assert "${{" not in done, f"an expression this runner does not know: {text}"
+    assert "${{" not in done, f"unsupported expression: {text}"
     return done

@@ -1,4 +1,4 @@
-"""The action, run by the shell commands of its own steps: each ending with its exit code, outputs and summary."""
+"""The GitHub action, run by the shell commands of its steps: exit codes, outputs and summaries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_verdict_becomes_exit_code_outputs_and_summary(
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_families_that_disagree_are_left_to_a_person(court: Court, runner: Runner) -> None:
+def test_disagreeing_families_need_a_person(court: Court, runner: Runner) -> None:
     court.bench.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
     done = runner.run(args="--mixed")
     assert (done.code, done.outputs["verdict"]) == (3, "DISAGREE"), done.log
@@ -60,7 +60,7 @@ def test_families_that_disagree_are_left_to_a_person(court: Court, runner: Runne
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_budget_stop_is_told_with_what_was_said(court: Court, runner: Runner) -> None:
+def test_a_budget_stop_is_reported_with_its_exit_code(court: Court, runner: Runner) -> None:
     court.configure(more=PRICES)
     done = runner.run(max_cost="0.00001")
     assert (done.code, done.outputs["verdict"]) == (5, "none"), done.log
@@ -70,7 +70,7 @@ def test_a_budget_stop_is_told_with_what_was_said(court: Court, runner: Runner) 
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_missing_judge_is_no_pass(court: Court, runner: Runner) -> None:
+def test_a_missing_judge_is_not_a_pass(court: Court, runner: Runner) -> None:
     court.bench.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (3, "PASS"), done.log
@@ -81,14 +81,14 @@ def test_a_missing_judge_is_no_pass(court: Court, runner: Runner) -> None:
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_judges_that_are_all_refused_are_no_pass(court: Court, runner: Runner) -> None:
+def test_refused_keys_of_all_judges_are_not_a_pass(court: Court, runner: Runner) -> None:
     court.bench.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
     assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary
 
 
-# Nobody can be called
+# No member available
 
 
 @pytest.mark.behaviour("50-ci-action")
@@ -97,20 +97,20 @@ def test_judges_that_are_all_refused_are_no_pass(court: Court, runner: Runner) -
     ["", '[providers.shop]\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "SHOP_API_KEY"\n[models]\ndefault = "shop:m1"\n'],
     ids=["no key and no endpoint", "an endpoint without its key"],
 )  # fmt: skip
-def test_without_a_key_nobody_is_asked_and_it_is_no_pass(runner: Runner, config: str) -> None:
+def test_without_a_key_there_is_no_call_and_no_pass(runner: Runner, config: str) -> None:
     (runner.checkout / "council.toml").write_text(config, encoding="utf-8")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
-    assert done.annotations == [line for line in done.annotations if "no member can be called" in line] != []
+    assert done.annotations == [line for line in done.annotations if "no model is available" in line] != []
     assert done.annotations[0].startswith("::error title=Council::")
-    assert done.summary.startswith("## Council: none\n\nno member can be called")
+    assert done.summary.startswith("## Council: none\n\nno model is available")
 
 
 @pytest.mark.behaviour("50-ci-fork")
 @pytest.mark.parametrize(
     "github", [{"event": FORK}, {"actor": "dependabot[bot]"}], ids=["a fork", "a bot without secrets"]
 )
-def test_a_fork_without_secrets_is_skipped_and_never_green_as_a_pass(runner: Runner, github: dict[str, object]) -> None:
+def test_a_fork_without_secrets_is_skipped_and_never_a_pass(runner: Runner, github: dict[str, object]) -> None:
     runner.github |= github
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.log
@@ -120,22 +120,22 @@ def test_a_fork_without_secrets_is_skipped_and_never_green_as_a_pass(runner: Run
         != []
     )
     assert "Nothing was reviewed" in done.summary
-    assert "This is no PASS." in done.summary
+    assert "This is not a PASS." in done.summary
     assert done.outputs["report"] == ""
 
 
 @pytest.mark.behaviour("50-ci-fork")
-def test_a_fork_whose_judges_can_be_called_is_not_skipped(court: Court, runner: Runner) -> None:
+def test_a_fork_with_available_judges_is_not_skipped(court: Court, runner: Runner) -> None:
     runner.github |= {"event": FORK}
     done = runner.run(preset="no-such-preset")
     assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
 
 
-# What is compared
+# Base revision
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_base_that_is_not_there_is_one_clear_line(court: Court, runner: Runner) -> None:
+def test_a_missing_base_is_a_one_line_error(court: Court, runner: Runner) -> None:
     runner.github |= {"base_ref": "develop"}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (2, "none")
@@ -145,7 +145,7 @@ def test_a_base_that_is_not_there_is_one_clear_line(court: Court, runner: Runner
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_wrong_inputs_are_told_where_people_look(court: Court, runner: Runner) -> None:
+def test_invalid_inputs_appear_in_summary_and_annotations(court: Court, runner: Runner) -> None:
     done = runner.run(preset="securty-audit")
     assert (done.code, done.outputs["verdict"]) == (2, "none")
     assert 'unknown preset "securty-audit"' in done.summary
@@ -153,7 +153,7 @@ def test_wrong_inputs_are_told_where_people_look(court: Court, runner: Runner) -
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_key(runner: Runner) -> None:
+def test_an_invalid_configuration_is_not_reported_as_a_missing_key(runner: Runner) -> None:
     (runner.checkout / "council.toml").write_text("[models\n", encoding="utf-8")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
@@ -161,7 +161,7 @@ def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_missing_key(runn
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_nothing_changed_is_no_verdict_and_no_call(court: Court, runner: Runner, checkout: Path) -> None:
+def test_without_changes_there_is_no_verdict_and_no_call(court: Court, runner: Runner, checkout: Path) -> None:
     git(checkout, "switch", "-q", "main")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (0, "none"), done.log
@@ -170,7 +170,7 @@ def test_nothing_changed_is_no_verdict_and_no_call(court: Court, runner: Runner,
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_push_is_compared_with_what_it_was_pushed_over(court: Court, runner: Runner, checkout: Path) -> None:
+def test_a_push_is_compared_with_the_previous_commit(court: Court, runner: Runner, checkout: Path) -> None:
     before = git(checkout, "rev-parse", "HEAD").strip()
     commit(checkout, {"src/one.py": "one = 1\n"})
     commit(checkout, {"src/two.py": "two = 2\n"})

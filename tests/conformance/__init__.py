@@ -1,1 +1,1 @@
-"""The vendors' own SDKs as oracles: what we send is what they send, what we hear is what they hear."""
+"""Conformance tests with the vendors' SDKs as oracles, for requests and for streams."""

@@ -1,4 +1,4 @@
-"""Two bodies that mean the same, written the same way. Each rule here is a difference that is allowed, with its reason."""
+"""Normalize request bodies for comparison. Each rule is an allowed difference, with its reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 Json = dict[str, Any]
-TALK = ("title", "description", "default", "each", "ge", "le")  # words about a schema, which no grammar reads
+TALK = ("title", "description", "default", "each", "ge", "le")  # annotations that no grammar uses
 
 
 def alike(wire: str, body: Json) -> Json:
@@ -21,7 +21,7 @@ def _openai(body: Json) -> Json:
 
 
 def _anthropic(body: Json) -> Json:
-    """A string is short for one block of text, and two blocks side by side are one text; marks change no meaning."""
+    """Join text blocks, which are equivalent to one string, and drop cache markers."""
     turns = [{"role": turn["role"], "content": _text(turn["content"])} for turn in body["messages"]]
     told = body | {"messages": turns} | ({"system": _text(body["system"])} if "system" in body else {})
     if "format" in (output := body.get("output_config", {})):
@@ -35,7 +35,7 @@ def _text(content: Any) -> str:
 
 
 def _google(body: Json) -> Json:
-    """Names may be written in either case; the instruction has no role of its own; an empty table is none."""
+    """Convert names to camelCase, drop the role of the system instruction, and drop empty objects."""
     told: Json = _camel(body)
     if "systemInstruction" in told:
         told["systemInstruction"].pop("role", None)
@@ -54,7 +54,7 @@ def _camel(value: Any) -> Any:
 
 
 def plain(schema: Any, names: Json | None = None) -> Any:
-    """References filled in, talk left out. Every property is required: ours are, and a reply without one would not do."""
+    """Resolve references and drop annotations. Mark every property as required, as our schemas do."""
     if isinstance(schema, list):
         return [plain(item, names) for item in schema]
     if not isinstance(schema, dict):

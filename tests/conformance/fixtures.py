@@ -1,4 +1,4 @@
-"""Recorded answers, built from the SDKs' own event types: the same stories on every wire."""
+"""Recorded answers built from the SDKs' event types: the same cases on every wire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Story = list[BaseModel | dict[str, Any]]
 
 
 def sse(wire: str, story: Story) -> bytes:
-    """As the vendor puts it on the line."""
+    """Return the events as the vendor sends them."""
     said = b""
     for event in story:
         told = event if isinstance(event, dict) else event.model_dump(mode="json", by_alias=True, exclude_none=wire != "openai")  # fmt: skip
@@ -145,5 +145,5 @@ ENDS = {"openai": b"data: [DONE]\n\n", "anthropic": b"", "google": b""}
 
 
 def recorded(wire: str, name: str) -> bytes:
-    """The whole stream of a story; one that breaks off by an error has no end."""
+    """Return the stream of a recording. One that ends with an error has no terminator."""
     return sse(wire, STORIES[wire][name]) + (b"" if name == "error" else ENDS[wire])

@@ -1,4 +1,4 @@
-"""The same call made by each vendor's SDK, and what the SDK makes of the answer."""
+"""The same call with each vendor's SDK, and the SDK's view of the answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel
 
-from council.members.wires.member import ROOM
+from council.members.wires.wire import THINKING_TOKENS
 from council.types import Ask, Usage
 from tests.fake_provider import FakeProvider
 
@@ -23,7 +23,7 @@ CAP = 8192
 
 @dataclass
 class Heard:
-    """What an SDK took from a stream, in its own words for the finish."""
+    """Result of a stream according to an SDK, with the vendor's finish reason."""
 
     text: str = ""
     finish: str | None = None
@@ -47,7 +47,7 @@ async def by_openai(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
     if ask.temperature is not None:
         wish["temperature"] = ask.temperature
     if ask.max_tokens is not None:
-        wish["max_tokens"] = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+        wish["max_tokens"] = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)
     if ask.effort:
         wish["reasoning_effort"] = ask.effort
     if form:
@@ -64,7 +64,7 @@ async def by_openai(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
                 async for chunk in await client.chat.completions.create(stream=True, **wish):
                     _take_chunk(heard, chunk)
     except openai.LengthFinishReasonError:
-        pass  # a typed reply that was cut; all of it had been heard
+        pass  # a truncated typed reply; all of its text was received
     except openai.APIError as error:
         heard.error = error.message
     return heard
@@ -89,7 +89,7 @@ async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] |
     if system:
         wish["system"] = system
     if ask.effort:
-        wish["max_tokens"] += ROOM[ask.effort]
+        wish["max_tokens"] += THINKING_TOKENS[ask.effort]
         wish |= {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": ask.effort}}
     if form:
         wish["output_format"] = form
@@ -110,7 +110,7 @@ async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] |
 
 
 async def by_google(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
-    # Its default is v1 by now; the models of our catalogue are previews, and those are promised for v1beta.
+    # Its default is v1, but the models of our catalogue are previews, which are in v1beta.
     there = types.HttpOptions(base_url=provider.address, api_version="v1beta")
     client = genai.Client(api_key=KEY, http_options=there)
     system, turns = split(ask)
@@ -118,7 +118,7 @@ async def by_google(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
     contents = [types.Content(role=roles[said["role"]], parts=[types.Part(text=said["content"])]) for said in turns]
     config = types.GenerateContentConfig(system_instruction=system or None, temperature=ask.temperature)
     if ask.max_tokens is not None:
-        config.max_output_tokens = ask.max_tokens + (ROOM[ask.effort] if ask.effort else 0)
+        config.max_output_tokens = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)
     if ask.effort:
         level = types.ThinkingLevel(ask.effort.upper())
         config.thinking_config = types.ThinkingConfig(include_thoughts=True, thinking_level=level)

@@ -1,4 +1,4 @@
-"""A recorded answer cut at every byte, on each wire: never ok without its terminator, and no exception escapes."""
+"""Recorded answers cut at every byte, on each wire: never ok without the terminator, and no unexpected exception."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TERMINATORS = {"openai": b"[DONE]", "anthropic": b'{"type": "message_stop"}', "g
 
 
 def terminated(wire: str, raw: bytes) -> int:
-    """How many bytes must have come: the terminator's line with its end."""
+    """Return the position after the terminator's line."""
     return raw.index(b"\n", raw.index(TERMINATORS[wire])) + 1
 
 
 def heard(wire: str, raw: bytes) -> Answer | Fault:
-    """What the reader makes of these bytes and then the end of the line, where HTTP cannot tell it from a cut."""
-    hearing = KINDS[wire].hears(lambda piece: None)
+    """Parse these bytes as an unframed stream that ends after them."""
+    hearing = KINDS[wire].parser(lambda piece: None)
     *lines, _ = raw.split(b"\n")
     try:
-        hearing.take_lines(lines)
-        hearing.done = hearing.closed(False)
-        return hearing.answer(str)
+        hearing.feed_lines(lines)
+        hearing.is_done = hearing.is_complete(False)
+        return hearing.build_answer(str)
     except Fault as fault:
         return fault
 
@@ -50,7 +50,7 @@ def test_no_cut_of_any_length_is_ok_before_the_terminator(wire: str, story: str)
 
 
 def some(wire: str, raw: bytes) -> list[int]:
-    """The beginning, here and there, and every byte around the terminator."""
+    """Return positions at the start, at intervals, and at every byte around the terminator."""
     end = terminated(wire, raw)
     return [0, 1, *range(5, end - 8, 157), *range(end - 8, min(end + 3, len(raw)))]
 
@@ -68,7 +68,7 @@ async def test_a_chunked_stream_cut_on_the_socket_is_never_ok_before_the_termina
             answer = await member.send(member.prepare(ASK), lambda piece: None)
         except Fault as fault:
             assert fault.kind == "cut", at
-            assert at < terminated(wire, raw) or rudely  # a reset may overtake what was sent before it
+            assert at < terminated(wire, raw) or rudely  # a reset may discard bytes that were sent before it
         else:
             assert at >= terminated(wire, raw)
             assert answer == heard(wire, raw)
@@ -76,7 +76,7 @@ async def test_a_chunked_stream_cut_on_the_socket_is_never_ok_before_the_termina
 
 
 @every_wire
-async def test_a_stream_that_only_its_end_could_frame_is_never_ok_before_the_terminator(wire: str) -> None:
+async def test_an_unframed_stream_is_never_ok_before_the_terminator(wire: str) -> None:
     raw = recorded(wire, "streamed")
     places = some(wire, raw)
     async with endpoint(*([OPEN_ENDED, raw[:at]] for at in places)) as url:

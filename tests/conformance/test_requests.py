@@ -1,4 +1,4 @@
-"""Every body we build is one that the vendor's own SDK could have built."""
+"""Request bodies match those of the vendors' SDKs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import BaseModel, TypeAdapter
 
 from council import replies
-from council.members.wires.schemas import ANTHROPIC, fitted
-from council.replies import Reply, schema_of
+from council.engine.reply import Reply, build_schema
+from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.types import Ask
 from tests.conformance.alike import alike, plain
 from tests.conformance.sdks import SDKS
@@ -49,19 +49,19 @@ ASKS = {
 
 
 def typed(form: type[Reply]) -> Ask:
-    return replace(ASK, schema=schema_of(form, {}), schema_name=form.__name__)
+    return replace(ASK, schema=build_schema(form, {}), schema_name=form.__name__)
 
 
 def body_of(wire: str, ask: Ask, **options: Any) -> Any:
     return json.loads(member_at("http://x/v1", wire, **options).prepare(ask))
 
 
-# What the SDKs publish about parameters
+# Parameters published by the SDKs
 
 
 @cache
 def published(params: Any) -> Any:
-    """A check against the JSON schema of an SDK's parameters, closed: a name that it does not know is an error."""
+    """Return a validator for an SDK's parameters that rejects unknown names."""
 
     def closed(node: Any) -> Any:
         if isinstance(node, list):
@@ -75,7 +75,7 @@ def published(params: Any) -> Any:
 
 
 def check(wire: str, body: Any) -> None:
-    """Raises if the vendor's published types do not know such a body."""
+    """Raise if the body does not match the vendor's published types."""
     if wire == "google":
         body = dict(body)
         TypeAdapter(list[types.Content]).validate_python(body.pop("contents"))
@@ -108,7 +108,7 @@ def test_the_check_can_fail(wire: str, wrong: Any) -> None:
         check(wire, body_of(wire, ASK) | wrong)
 
 
-# The same call by the SDK
+# The same call with the SDK
 
 
 async def both(provider: FakeProvider, wire: str, ask: Ask, form: type[BaseModel] | None = None) -> tuple[Any, Any]:
@@ -119,7 +119,7 @@ async def both(provider: FakeProvider, wire: str, ask: Ask, form: type[BaseModel
     try:
         await SDKS[wire](provider, ask, form)
     except ValueError:
-        assert form  # the SDK reads the reply too, and {} does not fit
+        assert form  # the SDK validates the reply too, and {} is invalid
     ours, theirs = provider.log
     assert ours.path == theirs.path
     assert ours.headers.get("anthropic-version") == theirs.headers.get("anthropic-version")
@@ -133,7 +133,7 @@ async def test_the_sdk_sends_the_same(provider: FakeProvider, wire: str, ask: As
     assert ours == theirs
 
 
-# Google's SDK hands a schema on as it is, so a few will do; the other two make one of their own.
+# Google's SDK passes a schema through, so a few are enough; the other two convert it.
 PAIRS = [
     (wire, name) for wire in WIRES for name in (list(FORMS) if wire != "google" else ["Opinion", "Triage", "Lookups"])
 ]
@@ -147,6 +147,6 @@ async def test_the_sdk_asks_for_the_same_typed_reply(provider: FakeProvider, wir
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 @pytest.mark.parametrize("small", [False, True])
-def test_a_schema_is_fitted_as_the_vendors_own_helper_would(form: type[Reply], small: bool) -> None:
-    schema = schema_of(form, {}, small=small)
-    assert plain(fitted(schema, ANTHROPIC)) == plain(transform_schema(schema))
+def test_a_schema_is_converted_like_the_vendors_own_helper_does(form: type[Reply], small: bool) -> None:
+    schema = build_schema(form, {}, small=small)
+    assert plain(convert_schema(schema, ANTHROPIC)) == plain(transform_schema(schema))

@@ -1,4 +1,4 @@
-"""Every recorded stream says the same to us as to the vendor's own SDK."""
+"""Recorded streams parse the same as with the vendor's SDK."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def both(provider: FakeProvider, wire: str, raw: bytes) -> tuple[Answer | 
 
 @every_wire
 @pytest.mark.parametrize("name", [name for name in OPENAI if name != "error"])
-async def test_a_recorded_answer_says_the_same_to_both(provider: FakeProvider, wire: str, name: str) -> None:
+async def test_a_recorded_answer_parses_the_same_as_the_sdk(provider: FakeProvider, wire: str, name: str) -> None:
     ours, theirs = await both(provider, wire, recorded(wire, name))
     assert isinstance(ours, Answer)
     assert not theirs.error
@@ -49,8 +49,8 @@ async def test_a_recorded_answer_says_the_same_to_both(provider: FakeProvider, w
 
 
 @every_wire
-async def test_the_stories_say_what_they_are_meant_to(provider: FakeProvider, wire: str) -> None:
-    """What both hear could still be the same nothing."""
+async def test_recordings_have_the_expected_texts(provider: FakeProvider, wire: str) -> None:
+    """Check the texts themselves, because two empty results would be equal too."""
     texts = {"plain": "Tabs, of course.", "streamed": "Tabs, of course. Ünï — 🙂", "structured": TYPED, "reasoning": "Tabs.",
              "refusal": "I cannot say.", "length": "Tabs, of cou", "news": "Tabs."}  # fmt: skip
     for name, text in texts.items():
@@ -71,9 +71,7 @@ async def test_an_error_after_200_is_an_error_to_both(provider: FakeProvider, wi
 
 
 @every_wire
-async def test_a_stream_that_just_stops_is_no_answer_to_us_whatever_an_sdk_makes_of_it(
-    provider: FakeProvider, wire: str
-) -> None:
+async def test_a_stream_without_terminator_is_never_an_answer_here(provider: FakeProvider, wire: str) -> None:
     whole = recorded(wire, "streamed")
     half = whole[: whole.index(b"course")]
     ours, _ = await both(provider, wire, half[: half.rindex(b"data:")])

@@ -85,10 +85,10 @@ async def wait_until_done(client: Client, run: str) -> Json:
 
 def processes(data: Path) -> list[str]:
     """Return the commands of the other processes that use this data folder."""
-    mark, found = f"COUNCIL_DATA={data}".encode(), []
+    marker, found = f"COUNCIL_DATA={data}".encode(), []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            marked = mark in (place / "environ").read_bytes().split(b"\0")
+            marked = marker in (place / "environ").read_bytes().split(b"\0")
             command = (place / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""A person at a terminal: the command on a real pseudo-terminal, what it shows and what is typed."""
+"""Run a command on a real pseudo-terminal, read its output and type input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 
 class AtTerminal:
-    """`council …`, or another program, with a terminal as its standard input, output and error."""
+    """`council`, or another program, with a terminal as standard input, output and error."""
 
     def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m", "council")) -> None:
         self._master, slave = pty.openpty()
@@ -26,7 +26,7 @@ class AtTerminal:
         os.close(slave)
 
     def until(self, words: str, within: float = 30.0) -> str:
-        """Read until the words are shown; a program that ends or falls silent before is a failure."""
+        """Read until the words are shown. Fail if the program ends or times out first."""
         end = time.monotonic() + within
         while words not in self.shown:
             if not self._read(end - time.monotonic()):
@@ -37,7 +37,7 @@ class AtTerminal:
         os.write(self._master, keys.encode())
 
     def end(self) -> int:
-        """Read to the end; the exit code."""
+        """Read to the end and return the exit code."""
         while self._read(30.0):
             pass
         os.close(self._master)
@@ -46,8 +46,8 @@ class AtTerminal:
     def _read(self, within: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], max(0.0, within))
         try:
-            told = os.read(self._master, 65536) if ready else b""
-        except OSError:  # how a terminal says that nobody is left on its other side
-            told = b""
-        self.shown += told.decode(errors="replace").replace("\r\n", "\n")
-        return bool(told)
+            data = os.read(self._master, 65536) if ready else b""
+        except OSError:  # the program closed its side
+            data = b""
+        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)

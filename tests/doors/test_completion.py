@@ -1,4 +1,4 @@
-"""Completion, asked for in the shells themselves."""
+"""Shell completion, tested in real shells."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 import click
 import pytest
 
-from council.doors.cli.ask import convening
+from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import SHELLS, script
-from council.doors.cli.formats import FORMATS
-from council.doors.cli.manage import management
-from council.doors.cli.words import BUILT, VERBS
-from council.rules.perspectives import presets
+from council.doors.cli.grammar import COMMAND_HELP, VERBS
+from council.doors.cli.management import management_group
+from council.protocols.judges.perspectives import list_presets
+from council.render.formats import FORMATS
 from tests.doors.terminal import AtTerminal
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
-RUNS = set(management().commands["runs"].commands)  # type: ignore[attr-defined]
-ONE_WORD = {flag for option in convening().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
+RUNS = set(management_group().commands["runs"].commands)  # type: ignore[attr-defined]
+ONE_WORD = {flag for option in ask_command().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
 
 
 def shell(name: str, text: str, *arguments: str) -> str:
@@ -38,9 +38,9 @@ def shell(name: str, text: str, *arguments: str) -> str:
 
 
 def in_bash(line: str) -> set[str]:
-    """What bash would offer behind this line, which readline cuts at blanks and at `=`."""
+    """Return the completions of bash for a line. Readline splits it at blanks and `=`."""
     words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
-    Path("council.bash").write_text(script("bash", management()), encoding="utf-8")
+    Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
     asked = (
         'source ./council.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council; printf "%s\\n" "${COMPREPLY[@]}"'
     )
@@ -48,18 +48,18 @@ def in_bash(line: str) -> set[str]:
 
 
 def in_fish(line: str) -> set[str]:
-    Path("council.fish").write_text(script("fish", management()), encoding="utf-8")
-    said = shell("fish", f"source ./council.fish; complete -C '{line}'")
-    return {offered.partition("\t")[0].rpartition("=")[2] for offered in said.splitlines()}
+    Path("council.fish").write_text(script("fish", management_group()), encoding="utf-8")
+    output = shell("fish", f"source ./council.fish; complete -C '{line}'")
+    return {offered.partition("\t")[0].rpartition("=")[2] for offered in output.splitlines()}
 
 
 OFFERED = [
-    ("council ", {*VERBS, *BUILT}),
+    ("council ", {*VERBS, *COMMAND_HELP}),
     ("council ru", {"runs"}),
     ("council runs ", RUNS),
     ("council --quiet runs s", {word for word in RUNS if word.startswith("s")}),
     ("council --config council.toml presets ", {"show"}),
-    ("council presets show ", set(presets())),
+    ("council presets show ", set(list_presets())),
     ("council completion ", set(SHELLS)),
     ("council validate recent --fail-on ", FAIL_ON),
     ("council validate recent --fail-on=", FAIL_ON),
@@ -78,15 +78,15 @@ OFFERED = [
 def test_words_flags_and_values_are_offered_where_they_fit(ask: object, line: str, offered: set[str]) -> None:
     assert callable(ask)
     assert offered <= ask(line)
-    if ask is in_bash:  # fish offers files beside them
+    if ask is in_bash:  # fish also offers files
         assert ask(line) == offered
 
 
 @pytest.mark.behaviour("50-completion")
 def test_every_flag_of_every_command_is_offered_in_bash() -> None:
     assert in_bash("council -") == ONE_WORD
-    for name in BUILT:
-        command = management().commands[name]
+    for name in COMMAND_HELP:
+        command = management_group().commands[name]
         flags = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
         assert in_bash(f"council {name} -") == flags | {"-h", "--help"}
 
@@ -104,7 +104,7 @@ def test_runs_are_offered_by_name() -> None:
 
 @pytest.mark.behaviour("50-completion")
 @pytest.mark.parametrize("line", ["council validate ", "council why does ", "council --spec ", "council --decision "])
-def test_where_a_path_or_a_word_of_ones_own_fits_no_command_is_offered(line: str) -> None:
+def test_no_command_is_offered_where_a_path_or_free_text_is_expected(line: str) -> None:
     assert in_bash(line) <= {"council.bash"}  # a file of this folder
 
 
@@ -133,8 +133,8 @@ def test_the_tab_key_completes_in_the_shell_itself(
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_every_shell_reads_its_script_without_a_word(name: str) -> None:
-    Path("script").write_text(script(name, management()), encoding="utf-8")
+def test_every_shell_parses_its_script_without_errors(name: str) -> None:
+    Path("script").write_text(script(name, management_group()), encoding="utf-8")
     assert shell(name, f"{name} -n script") == ""
 
 

@@ -1,4 +1,4 @@
-"""`--format` on a run: what `council report` prints of it later, printed at once."""
+"""`--format` on a run prints the same as `council report` prints later."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from xml.etree import ElementTree
 import pytest
 
 from council.doors.cli import run as command
-from council.doors.cli.formats import FORMATS
+from council.render.formats import FORMATS
 
 Council = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def council(capsys: pytest.CaptureFixture[str]) -> Council:
-    """The command in this process; judges, and whoever else sits, are scripted."""
+    """The command in this process, with scripted members."""
     Path("plan.md").write_text("# Plan\nShip it.\n", encoding="utf-8")
     Path("council.toml").write_text('[models]\ndefault = "scripted:"\n[chair]\nmodel = "scripted:"\n', encoding="utf-8")
 
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = command(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
 
 @pytest.mark.behaviour("50-format-on-a-run")
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_run_prints_itself_as_its_report_would(council: Council, form: str) -> None:
+def test_a_run_prints_the_same_as_council_report(council: Council, form: str) -> None:
     code, out, _ = council("validate", "plan.md", "--format", form, "--fail-on", "never")
     assert code == 0
     _, later, _ = council("report", "--format", form)
@@ -41,7 +41,7 @@ def test_a_run_prints_itself_as_its_report_would(council: Council, form: str) ->
 
 
 @pytest.mark.behaviour("50-format-on-a-run")
-def test_nothing_but_the_format_stands_on_standard_output(council: Council) -> None:
+def test_only_the_format_is_on_standard_output(council: Council) -> None:
     _, out, _ = council("validate", "plan.md", "--format", "github")
     assert all(line.startswith("::") for line in out.splitlines())
     assert ElementTree.fromstring(council("validate", "plan.md", "--format", "junit")[1]).tag == "testsuites"
@@ -49,7 +49,7 @@ def test_nothing_but_the_format_stands_on_standard_output(council: Council) -> N
 
 
 @pytest.mark.behaviour("50-format-on-a-run")
-def test_json_is_a_format_and_the_flag_stays(council: Council) -> None:
+def test_json_works_as_format_and_as_flag(council: Council) -> None:
     for flags in (["--json"], ["--format", "json"], ["--format=json"], ["--json", "--format", "json"]):
         assert json.loads(council("validate", "plan.md", *flags)[1])["schema"] == "council.report/1"
         assert json.loads(council("validate", "plan.md", "--dry-run", *flags)[1])["schema"] == "council.plan/1"
@@ -58,14 +58,14 @@ def test_json_is_a_format_and_the_flag_stays(council: Council) -> None:
 
 @pytest.mark.behaviour("50-format-on-a-run")
 @pytest.mark.parametrize("other", ["--json", "--jsonl"])
-def test_two_wishes_for_standard_output_are_refused_before_anything_is_spent(council: Council, other: str) -> None:
+def test_conflicting_output_flags_are_refused_before_anything_is_spent(council: Council, other: str) -> None:
     code, out, err = council("validate", "plan.md", "--format", "sarif", other)
     assert code == 2
-    assert f"and {other} both say what goes to standard output" in out + err
+    assert f"and {other} conflict" in out + err
     assert not Path(".agents").exists()
 
 
-def test_an_unknown_format_is_answered_with_the_known_ones(council: Council) -> None:
+def test_an_unknown_format_error_lists_the_known_ones(council: Council) -> None:
     code, _, err = council("validate", "plan.md", "--format", "jnit")
     assert code == 2
     assert '"jnit"' in err

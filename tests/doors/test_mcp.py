@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from council.convene import Convener
-from council.doors.mcp.tools import ANY, LONGEST_WAIT, TOOLS, Common
+from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
+from council.runs.service import Convener
 from tests.acceptance.helpers import until
 from tests.doors.clients import (
     ENVELOPE,
@@ -212,7 +212,9 @@ def test_the_description_says_when_not_to_use_it_and_names_every_option() -> Non
         assert word in description
     for word in ("trade-offs", "architecture", "security", "asks for a council"):
         assert word in description
-    assert {word for part in ANY.split(", ") for word in part.split()[:1]} == set(Common.model_fields)
+    assert {word for part in COMMON_OPTIONS_HELP.split(", ") for word in part.split()[:1]} == set(
+        CommonOptions.model_fields
+    )
 
 
 @pytest.mark.behaviour("006-mcp-examples")
@@ -250,8 +252,8 @@ async def test_the_owners_flags_limit_callers(inner: Path) -> None:
         over = await call_refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
         out = await call_refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
     assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
-    assert "ask for 0.5 at most" in over
-    assert "outside of what this client may use" in out
+    assert "use 0.5 or less" in over
+    assert "outside the allowed roots" in out
 
 
 @pytest.fixture
@@ -278,7 +280,7 @@ BAD: list[tuple[str, Json, str]] = [
     ("council_start", {"question": QUESTION, "options": {"max_cost": "much"}}, '--max-cost "much" cannot be used'),
     ("council_start", {"question": QUESTION, "options": {"profile": ["fast"]}}, "unknown profile"),
     ("council_start", {"question": QUESTION, "options": {"timeout": -1}}, "a number of seconds above 0"),
-    ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "nobody of that name sits"),
+    ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "no protocol has such a seat"),
     ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option --sprok"),
     ("council_start", {"question": ""}, "no question was given"),
     ("council_wait", {"run": "r99999"}, 'no run "r99999"'),
@@ -300,7 +302,7 @@ async def test_every_error_is_one_line(data: Path) -> None:
 
 @pytest.mark.behaviour("50-mcp-wait")
 def test_the_default_and_maximum_wait_is_45_seconds() -> None:
-    assert TOOLS["council_wait"].read("council_wait", {"run": "r2abcd"}).seconds == LONGEST_WAIT == 45
+    assert TOOLS["council_wait"].parse_arguments("council_wait", {"run": "r2abcd"}).seconds == MAX_WAIT_S == 45
     assert TOOLS["council_wait"].schema["properties"]["seconds"]["maximum"] == 45
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from council.doors.cli.mcp import mcp_command
+from council.doors.cli.service_commands import mcp_command
 from council.doors.mcp.tools import TOOLS
 
 Json = dict[str, Any]

@@ -13,12 +13,12 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from council.convene import Convener
-from council.doors.bounds import Owner
-from council.doors.mcp.desk import Desk
-from council.doors.mcp.people import question_from, words_from
-from council.doors.mcp.speaking import server_of
-from council.rules.forms import fields
+from council.doors.limits import Owner
+from council.doors.mcp.elicitation import format_answer, make_question
+from council.doors.mcp.server import make_server
+from council.doors.mcp.tools_impl import CouncilTools
+from council.runs.people import form_fields
+from council.runs.service import Convener
 from tests.acceptance.helpers import until
 from tests.doors.clients import IDLE, QUESTION, SCRIPTED, call_tool, connect, processes, roots_callback, wait_until_done
 
@@ -57,8 +57,8 @@ DECLINES, CANCELS = (types.ElicitResult(action=action) for action in ("decline",
 
 @asynccontextmanager
 async def connect_in_process(mode: str, person: Any = None, roots: list[Path] | None = None) -> AsyncIterator[Client]:
-    tools = Desk(Owner(Path.cwd(), dict(os.environ)))
-    server = server_of(tools)
+    tools = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
+    server = make_server(tools)
     try:
         async with Client(
             server, mode=mode, elicitation_callback=person, list_roots_callback=roots_callback(roots)
@@ -185,8 +185,8 @@ async def test_an_invalid_answer_is_asked_again_with_the_reason(mode: str, typed
     first, second = person.asked[:2]
     assert first.requested_schema["properties"]["verdict"]["enum"] == ["PASS", "WARN", "FAIL"]
     assert "verdict" in first.requested_schema["required"]
-    assert "the answer was not taken" not in first.message
-    assert "the answer was not taken, it leaves open verdict" in second.message
+    assert "the answer was not accepted" not in first.message
+    assert "the answer was not accepted, these fields are missing: verdict" in second.message
     assert report["seats"][0]["verdict"] == "FAIL"
 
 
@@ -200,7 +200,7 @@ def typed() -> None:
 
 
 def row(schema: Json | None, prompt: str = "What do you think?") -> Json:
-    return {"run": "r2abcd", "key": "r1/gamma", "seat": "gamma", "prompt": prompt, "schema": schema, "fields": fields(schema)}  # fmt: skip
+    return {"run": "r2abcd", "key": "r1/gamma", "seat": "gamma", "prompt": prompt, "schema": schema, "fields": form_fields(schema)}  # fmt: skip
 
 
 def obj(**properties: Json) -> Json:
@@ -216,14 +216,14 @@ ROWS: Json = {"type": "array", "items": obj(text=TEXT)}
 
 def test_a_form_has_a_field_for_each_scalar() -> None:
     asked = row(obj(answer=TEXT, sure=FLAG, level=LEVEL, pick=PICK, points=MANY, rows=ROWS))
-    form = question_from(asked).schema
+    form = make_question(asked).schema
     assert {name: shown["type"] for name, shown in form["properties"].items()} == {
         "answer": "string", "sure": "boolean", "level": "integer", "pick": "string", "points": "string",
     }  # fmt: skip
     assert (form["properties"]["pick"]["enum"], form["properties"]["level"]["maximum"]) == (["1", "2"], 5)
     assert form["required"] == ["answer", "sure", "level", "pick"]
     given = {"answer": "Yes.", "sure": True, "level": 3, "pick": "2", "points": "one; two\nthree", "else": 1}
-    assert words_from(asked, given) == (
+    assert format_answer(asked, given) == (
         '{"answer": "Yes.", "sure": true, "level": 3, "pick": 2, "points": ["one", "two", "three"]}'
     )
 
@@ -231,17 +231,17 @@ def test_a_form_has_a_field_for_each_scalar() -> None:
 @pytest.mark.parametrize("schema", [None, obj(answer=TEXT, rows=ROWS | {"minItems": 1}), obj(group=obj(text=TEXT))])
 def test_nested_fields_are_asked_for_as_text(schema: Json | None) -> None:
     asked = row(schema)
-    assert list(question_from(asked).schema["properties"]) == ["answer"]
-    assert words_from(asked, {"answer": "In words."}) == "In words."
+    assert list(make_question(asked).schema["properties"]) == ["answer"]
+    assert format_answer(asked, {"answer": "In words."}) == "In words."
 
 
 @pytest.mark.parametrize("schema", [None, obj(answer=TEXT)])
 def test_an_empty_form_is_an_empty_answer(schema: Json | None) -> None:
     empty: Mapping[str, Any] = {}
-    assert words_from(row(schema), empty) == ""
+    assert format_answer(row(schema), empty) == ""
 
 
 def test_a_long_prompt_is_cut_and_says_where_to_read_it() -> None:
-    shown = question_from(row(None, "x" * 50_000)).message
+    shown = make_question(row(None, "x" * 50_000)).message
     assert len(shown) < 7_000
     assert "council watch r2abcd" in shown

@@ -1,4 +1,4 @@
-"""`council rosters`: which there are, who sits in each, and where it comes from."""
+"""`council rosters`: list rosters with seats and origin, and show one."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def test_every_roster_is_listed_with_its_seats_and_where_it_comes_from(capsys: p
 @pytest.mark.behaviour("00-rosters-command")
 def test_one_roster_is_shown_with_lenses_stances_and_members(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rosters", "show", "board"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[:-1] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:-1] == [
         "board: Those who sign.",
         '  cfo (Cfo) [scripted:]: cash · "Who pays?" · dry',
         "  coo (Coo): people",
         "  chair: scripted:",
     ]
-    assert said[-1].startswith("from ") and said[-1].endswith("council.toml")
+    assert lines[-1].startswith("from ") and lines[-1].endswith("council.toml")
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_as_json_nothing_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_all_fields(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rosters", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["advisors"]["origin"] == "built-in" and rows["advisors"]["about"]
@@ -64,14 +64,14 @@ def test_as_json_nothing_is_left_out(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_a_file_can_be_shown_before_it_sits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_roster_file_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.toml").write_text('[[seats]]\nname = "solo"\n')
     assert run(["rosters", "show", "mine.toml"]) == 0
     assert "solo (Solo)" in capsys.readouterr().out
 
 
 @pytest.mark.behaviour("00-rosters-command")
-def test_a_broken_roster_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_broken_roster_does_not_hide_the_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = own_folder(tmp_path) / "broken.toml"
     path.write_text("seats = [")
     assert run(["rosters"]) == 0
@@ -84,8 +84,8 @@ def test_a_broken_roster_hides_no_other(capsys: pytest.CaptureFixture[str], tmp_
 
 
 @pytest.mark.parametrize("name", ["boards", "nope.toml", "."])
-def test_a_roster_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_missing_roster_is_a_one_line_error(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run(["rosters", "show", name]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "known are advisors, executives, generals, board" in said.err
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert "known are advisors, executives, generals, board" in captured.err

@@ -1,4 +1,4 @@
-"""`council skill`: into which folder, over what, and never through a link to somewhere else."""
+"""`council skill`: target folders, overwriting and links."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from council.doors.cli import run as command
-from council.doors.skills import AGENTS, RECEIPT, source
+from council.doors.cli.service_commands import AGENT_FOLDERS, RECEIPT_FILE, skill_source
 from tests.acceptance.helpers import Done, Terminal
 
-FILES = sorted(path.relative_to(source()).as_posix() for path in source().rglob("*") if path.is_file())
+FILES = sorted(path.relative_to(skill_source()).as_posix() for path in skill_source().rglob("*") if path.is_file())
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def project(home: Path) -> Path:
-    """The root of a repository; the command is called from a folder inside it."""
+    """The root of a repository; the command runs in a subfolder."""
     root = Path.cwd()
     (root / ".git").mkdir()
     (root / "src").mkdir()
@@ -46,10 +46,10 @@ def skill(project: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
 
 def installed(folder: Path) -> list[str]:
     found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in found if name != RECEIPT)
+    return sorted(name for name in found if name != RECEIPT_FILE)
 
 
-def told(done: Done) -> list[tuple[str, int]]:
+def written(done: Done) -> list[tuple[str, int]]:
     return [(row["folder"], len(row["written"])) for row in done.json]
 
 
@@ -57,7 +57,7 @@ def states(skill: Terminal) -> set[str]:
     return {row["state"] for row in skill("list", "--json").json}
 
 
-# Where it goes
+# Target folders
 
 
 @pytest.mark.behaviour("50-skill-install")
@@ -72,24 +72,24 @@ def states(skill: Terminal) -> set[str]:
         ("agents", ".agents/skills", ".agents/skills"),
     ],
 )
-def test_each_agent_finds_it_where_it_looks(
+def test_each_agent_has_its_skill_folder(
     skill: Terminal, project: Path, home: Path, agent: str, project_folder: str, home_folder: str
 ) -> None:
     for flags, folder in (([], project / project_folder), (["--user"], home / home_folder)):
         done = skill("install", "--agent", agent, *flags)
         assert (done.code, done.out.split(" ")[0]) == (0, str(folder / "council"))
         assert installed(folder / "council") == FILES
-        assert (folder / "council" / "SKILL.md").read_bytes() == (source() / "SKILL.md").read_bytes()
+        assert (folder / "council" / "SKILL.md").read_bytes() == (skill_source() / "SKILL.md").read_bytes()
 
 
 @pytest.mark.behaviour("50-skill-install")
-def test_without_a_word_it_goes_to_the_agents_that_are_used_here(skill: Terminal, project: Path, home: Path) -> None:
+def test_by_default_it_installs_for_the_agents_used_here(skill: Terminal, project: Path, home: Path) -> None:
     (project / ".cursor").mkdir()
     (project / "CLAUDE.md").touch()
     (home / ".gemini").mkdir()
     folders = [str(project / name / "skills" / "council") for name in (".claude", ".cursor")]
-    assert told(skill("install", "--json")) == [(folder, len(FILES)) for folder in folders]
-    assert told(skill("install", "--user", "--json")) == [(str(home / ".gemini/skills/council"), len(FILES))]
+    assert written(skill("install", "--json")) == [(folder, len(FILES)) for folder in folders]
+    assert written(skill("install", "--user", "--json")) == [(str(home / ".gemini/skills/council"), len(FILES))]
 
 
 @pytest.mark.behaviour("50-skill-install")
@@ -98,26 +98,26 @@ def test_without_a_word_it_goes_to_the_agents_that_are_used_here(skill: Terminal
     [([], ".agents"), ([".claude"], ".claude"), ([".claude", ".gemini"], ".agents")],
     ids=["none: the shared folder", "one: its folder", "several: the shared folder"],
 )
-def test_a_project_without_traces_is_told_by_the_home(
+def test_a_project_without_markers_uses_the_home_folder(
     skill: Terminal, project: Path, home: Path, used: list[str], folder: str
 ) -> None:
-    (project / ".agents" / "council").mkdir(parents=True)  # our own reports are no trace of an agent
+    (project / ".agents" / "council").mkdir(parents=True)  # reports of Council do not count as a marker
     for name in used:
         (home / name).mkdir()
-    assert told(skill("install", "--json")) == [(str(project / folder / "skills" / "council"), len(FILES))]
+    assert written(skill("install", "--json")) == [(str(project / folder / "skills" / "council"), len(FILES))]
 
 
-def test_two_places_at_once_are_refused(skill: Terminal, project: Path) -> None:
+def test_project_and_user_together_are_refused(skill: Terminal, project: Path) -> None:
     done = skill("install", "--project", "--user")
     assert (done.code, "nothing was done" in done.err) == (2, True)
     assert not (project / ".agents").exists()
 
 
-# What it is put over
+# Overwriting
 
 
 @pytest.mark.behaviour("50-skill-install")
-def test_a_second_time_there_is_nothing_to_do(skill: Terminal) -> None:
+def test_a_second_install_has_nothing_to_do(skill: Terminal) -> None:
     assert skill("install").code == 0
     assert "nothing to do" in skill("install").out
 
@@ -133,11 +133,11 @@ def test_a_changed_file_is_not_overwritten_without_force(skill: Terminal, projec
     assert "references/ci.md" in done.err
     assert page.read_text(encoding="utf-8") == "Our own rules.\n"
     assert skill("install", "--force").code == 0
-    assert page.read_bytes() == (source() / "references/ci.md").read_bytes()
+    assert page.read_bytes() == (skill_source() / "references/ci.md").read_bytes()
 
 
 @pytest.mark.behaviour("50-skill-install")
-def test_a_file_that_stood_there_before_is_not_overwritten_either(skill: Terminal, project: Path) -> None:
+def test_an_existing_file_is_not_overwritten(skill: Terminal, project: Path) -> None:
     own = project / ".agents/skills/council/SKILL.md"
     own.parent.mkdir(parents=True)
     own.write_text("mine\n", encoding="utf-8")
@@ -147,15 +147,15 @@ def test_a_file_that_stood_there_before_is_not_overwritten_either(skill: Termina
 
 
 @pytest.mark.behaviour("50-skill-install")
-def test_an_older_version_gives_way_without_force(skill: Terminal, project: Path) -> None:
+def test_an_older_version_is_replaced_without_force(skill: Terminal, project: Path) -> None:
     skill("install")
     folder = project / ".agents/skills/council"
     older = {"SKILL.md": b"an older text\n", "references/gone.md": b"a page of an older version\n"}
-    receipt = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+    receipt = json.loads((folder / RECEIPT_FILE).read_text(encoding="utf-8"))
     for name, content in older.items():
         (folder / name).write_bytes(content)
         receipt["files"][name] = hashlib.sha256(content).hexdigest()
-    (folder / RECEIPT).write_text(json.dumps(receipt), encoding="utf-8")
+    (folder / RECEIPT_FILE).write_text(json.dumps(receipt), encoding="utf-8")
     assert states(skill) == {"-", "older"}
     assert skill("install").code == 0
     assert installed(folder) == FILES
@@ -175,7 +175,7 @@ def test_a_link_that_leads_out_is_not_followed(skill: Terminal, project: Path, t
     (project / link).parent.mkdir(parents=True, exist_ok=True)
     (project / link).symlink_to(outside, target_is_directory=True)
     done = skill("install", "--agent", "claude", "--force")
-    assert (done.code, "by a link" in done.err) == (2, True)
+    assert (done.code, "is a link that leads out of" in done.err) == (2, True)
     assert list(outside.iterdir()) == []
     precious = outside.joinpath("references" if link.endswith("council") else "", "SKILL.md")
     precious.parent.mkdir(exist_ok=True)
@@ -194,7 +194,7 @@ def test_a_link_inside_the_project_is_followed(skill: Terminal, project: Path) -
 
 
 @pytest.mark.behaviour("50-skill-install-links")
-def test_a_link_in_the_place_of_a_file_is_replaced_and_never_written_through(skill: Terminal, project: Path) -> None:
+def test_a_link_instead_of_a_file_is_replaced_and_never_followed(skill: Terminal, project: Path) -> None:
     precious = project / "README.md"
     precious.write_text("precious\n", encoding="utf-8")
     page = project / ".agents/skills/council/SKILL.md"
@@ -206,11 +206,11 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_never_written_through(ski
     assert precious.read_text(encoding="utf-8") == "precious\n"
 
 
-# Taking it away
+# Removing
 
 
 @pytest.mark.behaviour("50-skill-install")
-def test_it_is_taken_away_and_what_is_not_ours_stays(skill: Terminal, project: Path) -> None:
+def test_rm_removes_the_skill_and_keeps_other_files(skill: Terminal, project: Path) -> None:
     skill("install")
     own = project / ".agents/skills/council/notes.md"
     own.write_text("mine\n", encoding="utf-8")
@@ -236,39 +236,39 @@ def test_a_changed_file_is_not_removed_without_force(skill: Terminal, project: P
 
 @pytest.mark.behaviour("50-skill-install-links")
 @pytest.mark.parametrize("name", ["../../../victim", "{root}/victim"])
-def test_a_receipt_somebody_forged_removes_nothing_elsewhere(skill: Terminal, project: Path, name: str) -> None:
+def test_a_forged_receipt_removes_nothing_elsewhere(skill: Terminal, project: Path, name: str) -> None:
     skill("install")
     victim = project / "victim"
     victim.write_text("precious\n", encoding="utf-8")
     forged = {name.format(root=project): hashlib.sha256(b"precious\n").hexdigest()}
-    (project / ".agents/skills/council" / RECEIPT).write_text(json.dumps({"files": forged}), encoding="utf-8")
+    (project / ".agents/skills/council" / RECEIPT_FILE).write_text(json.dumps({"files": forged}), encoding="utf-8")
     skill("install")
     skill("rm", "--force")
     assert victim.exists()
 
 
-# Looking
+# Show and list
 
 
 def test_the_skill_and_its_files_can_be_read(skill: Terminal) -> None:
-    assert skill("show").out == (source() / "SKILL.md").read_text(encoding="utf-8")
+    assert skill("show").out == (skill_source() / "SKILL.md").read_text(encoding="utf-8")
     assert skill("show", "references/judging.md").out.startswith("# Judging")
     done = skill("show", "judging")
     assert (done.code, '"judging"' in done.err, "references/judging.md" in done.err) == (2, True, True)
 
 
-def test_the_list_names_every_folder(skill: Terminal) -> None:
+def test_the_list_has_every_folder(skill: Terminal) -> None:
     rows = skill("list", "--json").json
-    assert {(row["agent"], row["scope"]) for row in rows} == {(agent, scope) for agent in AGENTS for scope in ("project", "user")}  # fmt: skip
+    assert {(row["agent"], row["scope"]) for row in rows} == {(agent, scope) for agent in AGENT_FOLDERS for scope in ("project", "user")}  # fmt: skip
     assert {row["state"] for row in rows} == {"-"}
     assert skill().out == skill("list").out
 
 
-def test_a_folder_that_cannot_be_written_is_one_clear_line(skill: Terminal, project: Path) -> None:
+def test_an_unwritable_folder_is_a_one_line_error(skill: Terminal, project: Path) -> None:
     (project / ".claude").write_text("a file in the way\n", encoding="utf-8")
     done = skill("install", "--agent", "claude")
     assert done.code == 1
-    assert done.err.startswith(f'council: the skill could not be written to "{project}/.claude/skills/council"')
+    assert done.err.startswith(f'council: cannot write the skill to "{project}/.claude/skills/council"')
     assert done.err.count("\n") == 1
 
 
@@ -289,13 +289,13 @@ def test_it_installs_from_a_wheel(project: Path, tmp_path: Path) -> None:
     assert installed(project / ".agents/skills/council") == FILES
 
 
-def test_a_misspelt_verb_installs_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelled_subcommand_installs_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["skill", "instal"]) == 2
     assert not (project / ".agents").exists()
     assert capsys.readouterr().err.startswith("council: ")
 
 
-def test_the_page_names_the_folders_that_are_used() -> None:
+def test_the_documentation_lists_the_real_folders() -> None:
     page = (ROOT / "docs" / "skill.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \| `([^`]+)` \|$", page, re.MULTILINE)
-    assert {agent: (project, home) for agent, project, home in rows} == AGENTS
+    assert {agent: (project, home) for agent, project, home in rows} == AGENT_FOLDERS

@@ -1,4 +1,4 @@
-"""What the first word means."""
+"""Command grammar: how argv is split."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from council.doors.cli import run
-from council.doors.cli.words import BUILT, MANAGEMENT, split
+from council.doors.cli.grammar import COMMAND_HELP, MANAGEMENT_COMMANDS, split_command
 from council.errors import UsageError
 
 SCRIPTED = [flag for seat in ("alpha", "beta", "gamma", "chair") for flag in ("--seat", f"{seat}=scripted:")]
@@ -23,7 +23,7 @@ SCRIPTED = [flag for seat in ("alpha", "beta", "gamma", "chair") for flag in ("-
         ["--timeout", "5", "--dry-run", "Tabs or spaces?", "--json"],
     ],
 )
-def test_flags_stand_anywhere_and_words_need_no_quotes(
+def test_flags_may_be_anywhere_and_words_need_no_quotes(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*SCRIPTED, *arguments]) == 0
@@ -31,47 +31,47 @@ def test_flags_stand_anywhere_and_words_need_no_quotes(
 
 
 @pytest.mark.behaviour("00-flags-anywhere")
-def test_what_stands_behind_two_dashes_is_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_after_two_dashes_is_a_question(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SCRIPTED, "--dry-run", "--json", "--", "--json", "or", "runs?"]) == 0
     assert json.loads(capsys.readouterr().out)["question"] == "--json or runs?"
 
 
 @pytest.mark.behaviour("00-mode-alias")
-def test_mode_is_another_name_for_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+def test_mode_is_an_alias_of_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SCRIPTED, "--dry-run", "--json", "--mode", "triad", "Tabs?"]) == 0
     assert json.loads(capsys.readouterr().out)["protocol"] == "triad"
     assert run([*SCRIPTED, "--dry-run", "--mode", "triad", "--protocol", "adversarial", "Tabs?"]) == 2
-    assert "they are one flag" in capsys.readouterr().err
+    assert "--mode is an alias of --protocol" in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("00-management-words")
-@pytest.mark.parametrize("word", MANAGEMENT)
-def test_a_management_word_is_that_command_wherever_its_flags_stand(word: str) -> None:
-    assert split([word, "--json"]) == (word, [word, "--json"])
-    assert split(["--json", word]) == (word, [word, "--json"])
+@pytest.mark.parametrize("word", MANAGEMENT_COMMANDS)
+def test_a_management_word_is_that_command_with_flags_before_or_after(word: str) -> None:
+    assert split_command([word, "--json"]) == (word, [word, "--json"])
+    assert split_command(["--json", word]) == (word, [word, "--json"])
 
 
 @pytest.mark.behaviour("00-management-words")
-@pytest.mark.parametrize("word", BUILT)
-def test_what_does_not_fit_a_command_is_a_usage_error_that_shows_how_to_ask(
+@pytest.mark.parametrize("word", COMMAND_HELP)
+def test_an_invalid_flag_of_a_command_is_a_usage_error_that_shows_how_to_ask(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([word, "--no-such-flag"]) == 2
     assert f'council ask "{word}"' in capsys.readouterr().err
 
 
-def test_a_flags_value_is_never_the_word_that_decides() -> None:
-    assert split(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
-    assert split(["-o", "report", "Tabs?"])[0] == "Tabs?"
+def test_the_value_of_a_flag_is_never_the_command() -> None:
+    assert split_command(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
+    assert split_command(["-o", "report", "Tabs?"])[0] == "Tabs?"
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
 @pytest.mark.parametrize("words", [["resme"], ["rusn", "list"], ["doctr"], ["confg"], ["confg", "x"], ["modles", "x"]])
-def test_a_misspelt_command_is_no_question(words: list[str]) -> None:
+def test_a_misspelled_command_is_not_a_question(words: list[str]) -> None:
     with pytest.raises(UsageError, match="did you mean `council "):
-        split(words)
+        split_command(words)
 
 
 @pytest.mark.parametrize("words", [["game", "design"], ["tabs", "spaces"], ["models?"]])
-def test_a_short_question_is_not_taken_for_a_command(words: list[str]) -> None:
-    assert split(words) == (words[0], words)
+def test_a_short_question_is_not_a_command(words: list[str]) -> None:
+    assert split_command(words) == (words[0], words)

@@ -1,1 +1,1 @@
-"""The parts of the fake provider: what it says, how each wire says it, and what can go wrong on the way."""
+"""Parts of the fake provider: replies, wire dialects and network faults."""

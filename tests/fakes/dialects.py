@@ -1,4 +1,4 @@
-"""How each wire says the same reply: its stream, its one body, its errors, its counts."""
+"""Wire dialects of a reply: stream, single body, errors and token counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fakes.replies import Json, Reply, Seen
 
 
 class Dialect(Protocol):
-    breath: bytes  # a sign that holds no content
+    breath: bytes  # a keep-alive without content
 
     def stream(self, seen: Seen, reply: Reply, said: str) -> Iterator[bytes]: ...
     def whole(self, seen: Seen, reply: Reply, said: str) -> Json: ...
@@ -31,7 +31,7 @@ def often(reply: Reply) -> range:
 
 
 def usage_of(seen: Seen) -> Json:
-    """What was counted, in the words of chat completions."""
+    """Return the usage in the names of chat completions."""
     tokens = seen.tokens
     told = {"prompt_tokens": tokens["in"], "completion_tokens": tokens["out"], "total_tokens": tokens["in"] + tokens["out"]}  # fmt: skip
     details = {"cached_tokens": tokens.get("cached", 0), "cache_write_tokens": tokens.get("written", 0)}
@@ -126,7 +126,7 @@ class Anthropic:
         return {"data": [{"id": name, "type": "model"} for name in names], "has_more": False}
 
     def counted(self, report: Json) -> Json:
-        """The same counts in this vendor's words, where the cache stands beside the input."""
+        """Convert the usage to Anthropic's names, where cached tokens are separate from the input."""
         details = report.get("prompt_tokens_details") or {}
         cached, written = details.get("cached_tokens") or 0, details.get("cache_write_tokens") or 0
         told = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": written} if report else {}
@@ -219,7 +219,7 @@ DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic(), "g
 
 
 def kept_prefix(body: Json) -> str:
-    """What the marks of a messages request allow to be kept: everything up to the last mark."""
+    """Return the cacheable prefix of a messages request: everything up to the last cache marker."""
     said, kept = "", ""
     turns = [turn["content"] for turn in body.get("messages", [])]
     for block in (

@@ -1,4 +1,4 @@
-"""Members of every wire, seated at the fake provider."""
+"""Members of every wire that use the fake provider."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from council.errors import Fault
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
-from council.members.wires.member import OnWire
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.wire import WireMember
 from council.types import Answer, Ask
 from tests.fake_provider import FakeProvider
 
@@ -22,20 +22,20 @@ SCHEMA = {
     "required": ["yes"],
     "additionalProperties": False,
 }
-KINDS: dict[str, type[OnWire]] = {"openai": OpenAIMember, "anthropic": AnthropicMember, "google": GoogleMember}
+KINDS: dict[str, type[WireMember]] = {"openai": OpenAIMember, "anthropic": AnthropicMember, "google": GoogleMember}
 WIRES = list(KINDS)
 
 
-def member_at(base_url: str, wire: str, **options: Any) -> OnWire:
+def member_at(base_url: str, wire: str, **options: Any) -> WireMember:
     given = {"model": "m1", "api_key": KEY, "vendor": "sim", "first_byte": 20.0, "backoff": 0.0, **options}
     return KINDS[wire](f"{wire}:m1", base_url=base_url, **given)
 
 
-def seated(provider: FakeProvider, wire: str, **options: Any) -> OnWire:
+def seated(provider: FakeProvider, wire: str, **options: Any) -> WireMember:
     return member_at(provider.base(wire), wire, **options)
 
 
-async def asked(member: OnWire, ask: Ask = ASK) -> tuple[Answer, list[str]]:
+async def asked(member: WireMember, ask: Ask = ASK) -> tuple[Answer, list[str]]:
     heard: list[str] = []
     try:
         return await member.send(member.prepare(ask), heard.append), heard
@@ -43,7 +43,7 @@ async def asked(member: OnWire, ask: Ask = ASK) -> tuple[Answer, list[str]]:
         await member.close()
 
 
-async def fault(member: OnWire, ask: Ask = ASK) -> Fault:
+async def fault(member: WireMember, ask: Ask = ASK) -> Fault:
     with pytest.raises(Fault) as caught:
         await asked(member, ask)
     return caught.value

@@ -1,4 +1,4 @@
-"""A server that speaks bytes, for what no vendor would send on purpose."""
+"""Server that sends raw bytes, for malformed responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def endpoint(*answers: list[bytes | float]) -> AsyncIterator[str]:
-    """A server that speaks raw bytes (a number is a pause), one list for each request, and then hangs up."""
+    """Serve one list of raw bytes per request (a number is a pause), then close the connection."""
     left = list(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

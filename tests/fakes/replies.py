@@ -1,4 +1,4 @@
-"""What the fake provider says: the script's values, and the text of an answer made of them."""
+"""Scripted replies of the fake provider, and the text of their answers."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Reply:
-    """How one request is answered. The plain `Reply()` is a whole, valid answer."""
+    """Reply to one request. `Reply()` is a complete, valid answer."""
 
     text: str | None = None  # None: derived from model and prompt, or an instance of the schema
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    error: Any = None  # the body of a status other than 200: JSON, or text as it is; None: as the vendor words it
+    error: Any = None  # error body for a status other than 200: JSON or text; None: the vendor's default
     delay: float | None = None  # seconds before the first byte; None: the provider's own
     hang: bool = False  # never answers
-    comments: bool = False  # 200, then signs without content for ever: comments, and pings where the wire has them
-    cut: int | None = None  # drops the connection after so many bytes of the body
-    reset: int | None = None  # the same, but rudely
-    stall: int | None = None  # falls silent after so many bytes of the body, the connection stays open
-    slices: int = 0  # sends so many bytes at a time
-    drip: float = 0.0  # seconds between the pieces
-    piece: int = 12  # characters of a piece
-    finish: str | None = "stop"  # "length", "content_filter", None …, in the words of chat completions
-    refuse: bool = False  # refusal text in the place of content
-    empty: bool = False  # a whole answer that says nothing
-    thinks: str = ""  # what it thinks aloud before it answers
-    blanks: bool = False  # chunks that hold nothing, between the others
-    twice: bool = False  # whatever opens, counts or ends the answer is said twice
+    comments: bool = False  # 200, then keep-alives forever: comments, and pings where the wire has them
+    cut: int | None = None  # close the connection after this many bytes of the body
+    reset: int | None = None  # the same, with a TCP reset
+    stall: int | None = None  # stop sending after this many bytes of the body, with the connection open
+    slices: int = 0  # send this many bytes at a time
+    drip: float = 0.0  # seconds between pieces
+    piece: int = 12  # characters per piece
+    finish: str | None = "stop"  # "length", "content_filter", None …, as in chat completions
+    refuse: bool = False  # send a refusal instead of content
+    empty: bool = False  # a complete answer without text
+    thinks: str = ""  # reasoning before the answer
+    blanks: bool = False  # empty chunks between the others
+    twice: bool = False  # send start, usage and end events twice
     error_after: str = ""  # an error event in the middle of the stream
-    wrong_schema: bool = False  # JSON that is not what was asked for
+    wrong_schema: bool = False  # JSON that does not match the schema
     fenced: bool = False  # the answer in a code fence
-    loop: int = 0  # the same sentence so many times
-    stream: bool | None = None  # None: as the request wants it; False: one JSON body
+    loop: int = 0  # repeat the same sentence this many times
+    stream: bool | None = None  # None: as requested; False: one JSON body
     done: bool = True  # ends with the wire's terminator
-    usage: list[Json] | None = None  # usage reports in the words of chat completions, one event each; None: a true one
-    billed: bool | None = None  # None: an answer of 200 is billed
-    cached: int = 0  # tokens of the prompt that were in a cache, where the wire has no marks for that
-    raw: bytes | None = None  # the stream as it is, in the place of one made here
+    usage: list[Json] | None = None  # usage reports in chat-completions names, one event each; None: the real usage
+    billed: bool | None = None  # None: a 200 answer is billed
+    cached: int = 0  # cached prompt tokens, on wires without cache markers
+    raw: bytes | None = None  # raw stream that replaces the generated one
 
 
 @dataclass(slots=True)
 class Seen:
-    """One request as it stands in the log."""
+    """One logged request."""
 
-    n: int  # the how-manieth request in all, from 1
-    nth: int  # the how-manieth of its model, from 1
+    n: int  # number of the request, from 1
+    nth: int  # number among the requests of its model, from 1
     model: str
     arrived: float
     raw: bytes
@@ -86,7 +86,7 @@ class Seen:
 
     @property
     def marker(self) -> str:
-        """A token of this request alone; the same request gets the same one, so that runs can be compared."""
+        """Return a token derived from the request, so that equal requests give equal answers."""
         said = json.dumps([self.model, self.body.get("messages", self.body.get("contents"))], sort_keys=True)
         return "mk" + hashlib.sha256(said.encode()).hexdigest()[:10]
 
@@ -98,7 +98,7 @@ class Seen:
 
 
 def texts(body: Json) -> list[str]:
-    """What a request of another wire than chat completions says, turn by turn."""
+    """Return the texts of a Messages or generateContent request, turn by turn."""
     system: Any = body.get("system") or (body.get("systemInstruction") or {}).get("parts") or []
     turns: list[Any] = [
         turn.get("content", turn.get("parts")) for turn in body.get("messages", body.get("contents", []))
@@ -110,7 +110,7 @@ Typed = Callable[[str, Json, Seen], Any]  # (property, its schema, the request) 
 
 
 def said_by(typed: Typed, seen: Seen, reply: Reply) -> str:
-    """The text of the answer: scripted, made from the schema, or derived from model and prompt."""
+    """Return the text of the answer: scripted, generated from the schema, or derived from model and prompt."""
     if reply.empty:
         return ""
     said = _said(typed, seen, reply)
@@ -130,7 +130,7 @@ def _said(typed: Typed, seen: Seen, reply: Reply) -> str:
 
 
 def instance(schema: Json, name: str, seen: Seen, typed: Typed, root: Json | None = None) -> Any:
-    """A valid instance: the first of an enum, one item of an array, the marker in every string."""
+    """Return a valid instance: the first enum value, one array item, the marker in every string."""
     root = root or schema
     schema = resolved(schema, root)
     wanted = typed(name, schema, seen)
@@ -149,7 +149,7 @@ def instance(schema: Json, name: str, seen: Seen, typed: Typed, root: Json | Non
 
 
 def resolved(schema: Json, root: Json) -> Json:
-    """The schema behind references, and the first choice that is not null."""
+    """Resolve references and return the first non-null choice."""
     while True:
         if "$ref" in schema:
             schema = root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]

@@ -1,4 +1,4 @@
-"""Bytes on their way to the client, and what can happen to them there."""
+"""Sending of responses, with scripted delays, cuts and resets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def send(
             return await broken_off(request, response, reply)
         room = room if room is None else room - len(piece)
         await response.write(piece)
-    seen.ended = time.monotonic()  # before the last byte: whoever asks next asks later
+    seen.ended = time.monotonic()  # before the last byte, so that any next request starts later
     await response.write_eof()
     return response
 
@@ -67,7 +67,7 @@ async def broken_off(request: web.Request, response: web.StreamResponse, reply: 
     if (transport := request.transport) is None:
         return response
     if reply.reset is None:
-        transport.close()  # sends what is written, then ends without the last chunk
+        transport.close()  # flushes, then closes without the last chunk
         return response
     raw = transport.get_extra_info("socket")
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,4 +1,4 @@
-"""Every row of the fault table as a provider would show it, on each wire in the vendor's own shape."""
+"""Provider responses for every row of the fault table, in each vendor's format."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WIRES = ("openai", "anthropic", "google")
 
 @dataclass(frozen=True)
 class Trouble:
-    kind: str  # the row of the table
-    words: str  # that a person reads of it
+    kind: str  # row of the fault table
+    words: str  # part of the message
     replies: Mapping[str, Reply]  # by wire
-    typed: bool = False  # it can only happen to a typed reply
-    counted: bool = True  # the answer comes with its usage, so that the bill is known to the token
-    heals: str = "ok"  # the seat's state where only the first attempt goes wrong
+    typed: bool = False  # needs a typed reply
+    counted: bool = True  # the answer reports its usage, so the exact bill is known
+    heals: str = "ok"  # seat state if only the first attempt fails
 
 
 def everywhere(kind: str, words: str, reply: Reply, **more: Any) -> Trouble:
@@ -33,7 +33,7 @@ def status(kind: str, code: int, **headers: str) -> Trouble:
 
 
 def each(kind: str, words: str, **said: tuple[int, str, Any]) -> Trouble:
-    """A status, a message and a code (or details) for each wire, worded as the vendors do."""
+    """Build a fault from a status, a message and a code (or details) for each wire."""
     shapes = {"openai": _openai, "anthropic": _anthropic, "google": _google}
     replies = {wire: Reply(status=code, error=shapes[wire](code, text, detail)) for wire, (code, text, detail) in said.items()}  # fmt: skip
     return Trouble(kind, words, replies)
@@ -74,16 +74,16 @@ TROUBLES: dict[str, Trouble] = {
     "500": status("server", 500),
     "502": status("cut", 502),
     "504": status("cut", 504),
-    "error after 200": everywhere("cut", "an error broke off the stream: the engine died", Reply(error_after="the engine died"), counted=False),
+    "error after 200": everywhere("cut", "the stream ended with an error: the engine died", Reply(error_after="the engine died"), counted=False),
     "no terminator": everywhere("cut", "the stream ended without its terminator", Reply(done=False, finish=None), counted=False),
-    "cut": everywhere("cut", "the connection closed before the answer was whole", Reply(cut=300), counted=False),
+    "cut": everywhere("cut", "the connection closed before the answer was complete", Reply(cut=300), counted=False),
     "reset": everywhere("cut", "the connection", Reply(reset=300), counted=False),
-    "silence": everywhere("stall", "nothing more was said in time", Reply(hang=True), counted=False),
-    "stall": everywhere("stall", "nothing more was said in time", Reply(stall=700, piece=4), counted=False),
-    "slow drip": everywhere("stall", "nothing more was said in time", Reply(drip=3.0), counted=False),
-    "comments only": everywhere("stall", "nothing more was said in time", Reply(comments=True), counted=False),
+    "silence": everywhere("stall", "timed out waiting for data", Reply(hang=True), counted=False),
+    "stall": everywhere("stall", "timed out waiting for data", Reply(stall=700, piece=4), counted=False),
+    "slow drip": everywhere("stall", "timed out waiting for data", Reply(drip=3.0), counted=False),
+    "comments only": everywhere("stall", "timed out waiting for data", Reply(comments=True), counted=False),
     "empty": everywhere("empty", "the answer was empty", Reply(empty=True)),
-    "loop": everywhere("loop", "the answer went round in circles", Reply(loop=400, piece=200), counted=False),
+    "loop": everywhere("loop", "the answer repeats itself", Reply(loop=400, piece=200), counted=False),
     "length": everywhere("length", "cut at its length limit", Reply(finish="length")),
     "all thinking": everywhere("length", "cut at its length limit", Reply(empty=True, thinks="hm hm", finish="length")),
     "refusal": everywhere("refused", "declined to answer", Reply("I will not.", refuse=True)),

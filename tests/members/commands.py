@@ -1,4 +1,4 @@
-"""Agents of our own making on a PATH of their own, and what became of their processes."""
+"""Fake command-line agents on a separate PATH, and checks for their leftover processes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from council.members.command import CommandMember
+from council.members.cli_agent import CliAgentMember
 
 SCRIPTS = Path(__file__).with_name("executables")
-WITHIN = 5.0  # seconds in which nothing of an agent may be left
+WITHIN = 5.0  # seconds until no process of an agent may be left
 OTHERS = {"OPENAI_API_KEY": "sk-other-0123456789", "TAVILY_API_KEY": "tvly-other-0123456789", "SECRET_PLAN": "attack"}
 KEY = "sk-ant-own-0123456789"
 
 
 class Bench:
-    """A folder with one executable, and the log it keeps."""
+    """Folder with one executable and its log."""
 
     def __init__(self, folder: Path, script: str, name: str = "claude") -> None:
         self.bin, self.home = folder / "bin", folder / "home"
@@ -28,9 +28,9 @@ class Bench:
         (self.bin / name).symlink_to(SCRIPTS / f"{script}.py")
         self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "LANG": "C.UTF-8", **OTHERS}
 
-    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CommandMember:
+    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})
-        return CommandMember(name, env=env, vendor="anthropic", **clocks)
+        return CliAgentMember(name, env=env, vendor="anthropic", **clocks)
 
     @property
     def log(self) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ class Bench:
         return [row for row in self.log if "started" in row]
 
     def left(self) -> list[int]:
-        """Processes of any agent of this bench, by its group or by the mark of its call; the dead do not count."""
+        """Return the running processes of the agents, found by process group or marker variable, without zombies."""
         groups = {row["group"] for row in self.log}
         marks = {f"COUNCIL_CALL={row['environ']['COUNCIL_CALL']}".encode() for row in self.log}
         return [int(place.name) for place in Path("/proc").glob("[0-9]*") if _runs(place, groups, marks)]
@@ -58,7 +58,7 @@ def _runs(place: Path, groups: set[int], marks: set[bytes]) -> bool:
 
 
 async def eventually(happened: Callable[[], bool], within: float = WITHIN) -> bool:
-    """Whether it comes to that before the deadline."""
+    """Return whether the condition becomes true before the deadline."""
     ends = time.monotonic() + within
     while not happened():
         if time.monotonic() > ends:

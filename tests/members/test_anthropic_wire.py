@@ -1,4 +1,4 @@
-"""The messages wire: what is its own."""
+"""Messages wire: vendor-specific behaviour."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import ASK, SCHEMA, asked, fault, member_at, seated
 
-from council.members.base import UNCAPPED
-from council.members.wires.anthropic import Messages
+from council.members.base import DEFAULT_MAX_TOKENS
+from council.members.wires.anthropic import MessagesParser
 from council.types import Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ def body(ask: Ask, **options: Any) -> Any:
     return json.loads(member_at("http://x/v1", "anthropic", **options).prepare(ask))
 
 
-def test_the_system_stands_apart_and_the_version_in_a_header() -> None:
+def test_the_system_prompt_is_separate_and_the_version_is_a_header() -> None:
     member = member_at("http://x/v1", "anthropic")
     told = body(ASK)
     assert told["system"] == [{"type": "text", "text": "Be brief."}]
@@ -33,13 +33,13 @@ def test_the_system_stands_apart_and_the_version_in_a_header() -> None:
     assert member.endpoint.headers["anthropic-version"] == "2026-10-21"
 
 
-def test_there_is_always_a_cap_and_never_a_temperature() -> None:
-    assert body(replace(ASK, temperature=0.2))["max_tokens"] == UNCAPPED
+def test_max_tokens_is_always_set_and_temperature_never() -> None:
+    assert body(replace(ASK, temperature=0.2))["max_tokens"] == DEFAULT_MAX_TOKENS
     assert "temperature" not in body(replace(ASK, temperature=0.2))
     assert body(replace(ASK, max_tokens=600))["max_tokens"] == 600
 
 
-def test_effort_and_schema_share_one_table() -> None:
+def test_effort_and_schema_share_output_config() -> None:
     told = body(replace(ASK, schema=SCHEMA, effort="low"))
     assert told["output_config"] == {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}
     assert told["thinking"] == {"type": "adaptive", "display": "summarized"}
@@ -50,7 +50,7 @@ def test_effort_and_schema_share_one_table() -> None:
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
-def test_what_all_seats_share_is_marked_once_behind_the_system_and_once_behind_the_packet() -> None:
+def test_cache_markers_follow_the_system_prompt_and_the_shared_packet() -> None:
     told = body(SHOWN)
     first, second = told["messages"][0]["content"]
     assert first == {"type": "text", "text": PACKET, "cache_control": {"type": "ephemeral"}}
@@ -59,12 +59,12 @@ def test_what_all_seats_share_is_marked_once_behind_the_system_and_once_behind_t
     assert json.dumps(told).count("cache_control") == 2
 
 
-def test_without_anything_shared_nothing_is_marked() -> None:
+def test_without_a_shared_prefix_there_are_no_cache_markers() -> None:
     assert "cache_control" not in json.dumps(body(ASK))
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
-async def test_seats_share_the_cache_and_usage_tells_what_was_written_and_read(provider: FakeProvider) -> None:
+async def test_seats_share_the_cache_and_usage_reports_writes_and_reads(provider: FakeProvider) -> None:
     other = replace(SHOWN, messages=(SHOWN.messages[0], {"role": "user", "content": f"{PACKET}You are Beta."}))
     first, _ = await asked(seated(provider, "anthropic"), SHOWN)
     second, _ = await asked(seated(provider, "anthropic"), other)
@@ -75,7 +75,7 @@ async def test_seats_share_the_cache_and_usage_tells_what_was_written_and_read(p
     assert provider.bill["cached"] == provider.bill["written"] == kept
 
 
-# What comes back
+# Answers
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ async def test_seats_share_the_cache_and_usage_tells_what_was_written_and_read(p
     [("end_turn", "stop"), ("stop_sequence", "stop"), ("tool_use", "stop"), ("max_tokens", "length"), ("refusal", "refused"),
      ("model_context_window_exceeded", "length"), ("pause_turn", "length"), ("a_new_reason", "stop")],
 )  # fmt: skip
-async def test_every_reason_to_stop_has_its_meaning(provider: FakeProvider, reason: str, finish: str) -> None:
+async def test_every_stop_reason_is_mapped(provider: FakeProvider, reason: str, finish: str) -> None:
     provider.script("m1", Reply(finish=reason))
     assert (await asked(seated(provider, "anthropic")))[0].finish == finish
 
 
-async def test_a_stream_needs_its_message_stop_even_where_http_ends_well(provider: FakeProvider) -> None:
+async def test_a_stream_needs_message_stop_even_if_http_ends_cleanly(provider: FakeProvider) -> None:
     provider.script("m1", Reply(done=False))
     caught = await fault(seated(provider, "anthropic"))
     assert (caught.kind, caught.detail) == ("cut", "the stream ended without its terminator")
 
 
 def test_unknown_events_and_fields_are_ignored() -> None:
-    heard = Messages(lambda piece: None)
+    heard = MessagesParser(lambda piece: None)
     for event in (
         {"type": "message_start", "message": {"id": "msg_1", "model": "m1", "usage": {"input_tokens": 3}, "news": 1}},
         {"type": "something_new", "delta": {"text": "never"}},
@@ -104,12 +104,12 @@ def test_unknown_events_and_fields_are_ignored() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2, "new": {"a": 1}}},
         {"type": "message_stop", "why": "because"},
     ):
-        heard.take(json.dumps(event).encode(), heard.event)
-    answer = heard.answer(str)
+        heard.feed_json(json.dumps(event).encode(), heard.parse_event)
+    answer = heard.build_answer(str)
     assert (answer.text, answer.id, answer.usage) == ("Tabs.", "msg_1", Usage(3, 2))
 
 
-# What is turned down
+# Errors
 
 
 def said(message: str, kind: str = "invalid_request_error", **details: Any) -> Any:
@@ -140,8 +140,6 @@ def said(message: str, kind: str = "invalid_request_error", **details: Any) -> A
         (529, said("Overloaded", "overloaded_error"), "overload"),
     ],
 )
-async def test_the_vendors_own_errors_have_their_kinds(
-    provider: FakeProvider, status: int, error: Any, kind: str
-) -> None:
+async def test_vendor_errors_map_to_fault_kinds(provider: FakeProvider, status: int, error: Any, kind: str) -> None:
     provider.script("m1", Reply(status=status, error=error))
     assert (await fault(seated(provider, "anthropic"))).kind == kind

@@ -1,4 +1,4 @@
-"""Command-line agents at the table: what each of their bad habits comes to, and that nothing of them is left behind."""
+"""Command-line agents as members: the result of each misbehaviour, and that no process or file is left."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calling.helpers import RUN, call, step, told
+from tests.calling.helpers import RUN, call, events_of, step
 from tests.members.commands import KEY, OTHERS, SCRIPTS, Bench, eventually
 from tests.sitting import an_ask
 
 from council import events as ev
-from council.convene import Convener
+from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
-from council.ledger import Ledger
-from council.members.command import CommandMember
-from council.record import Record
-from council.render.report import report
+from council.members.cli_agent import CliAgentMember
+from council.render.report import build_report
+from council.runs.service import Convener
+from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 
@@ -32,8 +32,8 @@ ANSWER = "Tabs are better."
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     store = SqliteStore(tmp_path / "store")
-    store.post(RUN, [("run", ("a run", "here", 1.0, "seed", "{}"))])
-    yield Ledger(store, Record(RUN, "a run", "here", 1.0, "seed", {}))
+    store.post(RUN, [("run", ("a run", "here", 1.0, "42", "{}"))])
+    yield Ledger(store, Record(RUN, "a run", "here", 1.0, "42", {}))
     store.close()
 
 
@@ -50,13 +50,13 @@ def gone_home(row: dict[str, Any]) -> Path:
 
 FIRST, IDLE = {"first_byte": 2.0}, {"idle": 0.3}
 HABITS = [
-    # what it does, its clocks, the seat afterwards, how often it was started, what the user reads
-    ("waits_on_stdin", FIRST, "failed(cli:silent)", 1, "waiting for input that nobody will give"),
+    # script, timeouts, seat state, number of starts, text of the reason
+    ("waits_on_stdin", FIRST, "failed(cli:silent)", 1, "may be waiting for input"),
     ("is_error", {}, "failed(cli:error)", 2, "claude reports an error: API Error: 500 Internal server error"),
-    ("error_on_stdout", {}, "failed(cli:exit)", 2, "exit code 1: Error: the disk of this agent is full"),
+    ("error_on_stdout", {}, "failed(cli:exit)", 2, "exited with code 1: Error: the disk of this agent is full"),
     ("empty", {}, "degenerate", 2, "empty"),
-    ("half_a_json", {}, "failed(cli:output)", 2, "not a whole answer"),
-    ("ignores_term", IDLE, "failed(cli:silent)", 1, "fell silent"),
+    ("half_a_json", {}, "failed(cli:output)", 2, "printed an incomplete answer"),
+    ("ignores_term", IDLE, "failed(cli:silent)", 1, "no output before the timeout"),
     ("forks_a_grandchild", {}, "ok", 1, ""),
     ("floods", {}, "failed(cli:flood)", 2, "more than 8 MB"),
     ("terminal_escapes", {}, "ok", 1, ""),
@@ -71,7 +71,7 @@ HABITS = [
 
 @pytest.mark.behaviour("issue-5-cli-habits", "40-retry-command", "issue-5-cli-own-key")
 @pytest.mark.parametrize(("habit", "clocks", "state", "starts", "reason"), HABITS, ids=[row[0] for row in HABITS])
-async def test_a_bad_habit_comes_to_its_state_and_nothing_is_left(
+async def test_misbehaving_agent_ends_in_its_state_and_leaves_no_process(
     habit: str, clocks: dict[str, float], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
 ) -> None:
     bench = Bench(tmp_path, habit)
@@ -87,9 +87,7 @@ async def test_a_bad_habit_comes_to_its_state_and_nothing_is_left(
 
 
 @pytest.mark.behaviour("issue-5-cli-habits")
-async def test_one_that_ignores_the_schema_is_asked_to_mend_its_reply_and_then_given_up(
-    tmp_path: Path, ledger: Ledger
-) -> None:
+async def test_agent_that_ignores_the_schema_gets_one_repair_turn(tmp_path: Path, ledger: Ledger) -> None:
     bench = Bench(tmp_path, "ignores_the_schema")
     asked = step("cli:claude", read=typed, ask=an_ask("draft/alpha", schema=SCHEMA))
     outcome = await call(ledger, asked, bench.member(), timeout=lambda member: 60.0)
@@ -101,7 +99,7 @@ async def test_one_that_ignores_the_schema_is_asked_to_mend_its_reply_and_then_g
 
 
 @pytest.mark.behaviour("40-retry-command")
-async def test_the_last_of_both_streams_is_kept_with_the_attempt(tmp_path: Path, ledger: Ledger) -> None:
+async def test_tails_of_both_streams_are_kept_with_the_attempt(tmp_path: Path, ledger: Ledger) -> None:
     bench = Bench(tmp_path, "floods")
     await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
     kept = [attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result]
@@ -112,7 +110,7 @@ async def test_the_last_of_both_streams_is_kept_with_the_attempt(tmp_path: Path,
 
 
 @pytest.mark.behaviour("issue-5-cli-habits")
-async def test_an_echo_without_an_answer_is_no_answer(tmp_path: Path, ledger: Ledger) -> None:
+async def test_echo_of_the_prompt_is_not_an_answer(tmp_path: Path, ledger: Ledger) -> None:
     bench = Bench(tmp_path, "echoes_the_prompt")
     asked = step("cli:claude", ask=an_ask("draft/alpha"))
     asked.ask.messages[0]["content"] += " Give no answer."
@@ -122,7 +120,7 @@ async def test_an_echo_without_an_answer_is_no_answer(tmp_path: Path, ledger: Le
 
 @pytest.mark.behaviour("issue-5-cli-gone")
 @pytest.mark.parametrize("habit", ["ignores_term", "waits_on_stdin"])
-async def test_a_cancelled_call_leaves_nobody_behind(habit: str, tmp_path: Path) -> None:
+async def test_cancelled_call_leaves_no_process(habit: str, tmp_path: Path) -> None:
     bench = Bench(tmp_path, habit)
     member = bench.member()
     task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
@@ -143,7 +141,7 @@ asyncio.run(member.send(member.prepare(Ask("k", ({"role": "user", "content": "Wh
 
 
 @pytest.mark.behaviour("issue-5-cli-gone")
-async def test_a_council_that_is_killed_leaves_nobody_and_no_room_behind(tmp_path: Path) -> None:
+async def test_killed_council_leaves_no_process_and_no_workspace(tmp_path: Path) -> None:
     bench, rooms = Bench(tmp_path, "ignores_term"), tmp_path / "rooms"
     rooms.mkdir()
     council = await asyncio.create_subprocess_exec(
@@ -158,7 +156,7 @@ async def test_a_council_that_is_killed_leaves_nobody_and_no_room_behind(tmp_pat
 
 
 @pytest.mark.behaviour("issue-5-cli-gone")
-async def test_a_call_that_is_cancelled_twice_is_ended_at_once(tmp_path: Path) -> None:
+async def test_second_cancellation_kills_at_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "ignores_term")
     member = bench.member()
     task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
@@ -170,7 +168,7 @@ async def test_a_call_that_is_cancelled_twice_is_ended_at_once(tmp_path: Path) -
     assert await eventually(lambda: not bench.left())
 
 
-async def test_it_streams_its_words_and_its_bill_is_read(tmp_path: Path) -> None:
+async def test_agent_output_streams_and_usage_is_read(tmp_path: Path) -> None:
     member, pieces = Bench(tmp_path, "behaves").member(), []
     answer = await member.send(member.prepare(an_ask()), pieces.append)
     assert [piece for piece in pieces if piece] == ["Tabs ", "are better."]
@@ -179,7 +177,7 @@ async def test_it_streams_its_words_and_its_bill_is_read(tmp_path: Path) -> None
 
 
 @pytest.mark.behaviour("40-security-command")
-async def test_its_home_shows_its_own_login_and_nothing_else(tmp_path: Path) -> None:
+async def test_home_contains_only_the_agents_login(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     for place in (".claude", ".ssh", ".codex"):
         (bench.home / place).mkdir()
@@ -195,7 +193,7 @@ async def test_its_home_shows_its_own_login_and_nothing_else(tmp_path: Path) -> 
     assert (bench.home / ".claude/.credentials.json").read_text() == "{}"
 
 
-async def test_a_login_that_was_renewed_is_carried_home(tmp_path: Path) -> None:
+async def test_renewed_login_is_copied_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "renews_its_login")
     (bench.home / ".claude").mkdir()
     (bench.home / ".claude/.credentials.json").write_text("old")
@@ -206,14 +204,14 @@ async def test_a_login_that_was_renewed_is_carried_home(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("issue-5-cli-depth")
-def test_a_council_inside_a_member_seats_no_agent(tmp_path: Path) -> None:
+def test_nested_council_refuses_command_line_agents(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
-    with pytest.raises(ConfigError, match="it goes no deeper"):
-        CommandMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
+    with pytest.raises(ConfigError, match="inside another council"):
+        CliAgentMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
 
 
 @pytest.mark.behaviour("issue-5-cli-depth")
-async def test_an_agent_is_told_how_deep_it_stands(tmp_path: Path) -> None:
+async def test_agent_environment_contains_the_council_depth(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     member = bench.member()
     await member.send(member.prepare(an_ask()), lambda piece: None)
@@ -221,7 +219,7 @@ async def test_an_agent_is_told_how_deep_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("issue-5-cli-probing")
-async def test_only_flags_that_the_help_lists_are_passed(tmp_path: Path) -> None:
+async def test_only_flags_listed_in_help_are_passed(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     member = bench.member("cli:claude:opus")
     await member.send(member.prepare(an_ask()), lambda piece: None)
@@ -233,7 +231,7 @@ async def test_only_flags_that_the_help_lists_are_passed(tmp_path: Path) -> None
 
 
 @pytest.mark.behaviour("issue-5-cli-probing")
-async def test_an_executable_is_asked_about_itself_once_until_it_changes(tmp_path: Path) -> None:
+async def test_executable_is_probed_once_until_it_changes(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "counts_its_probes")
     member = bench.member()
     for _ in range(2):
@@ -244,7 +242,7 @@ async def test_an_executable_is_asked_about_itself_once_until_it_changes(tmp_pat
     assert "9.9.9" in await member.probe()
 
 
-def test_the_same_ask_is_the_same_bytes_and_holds_prompt_and_schema(tmp_path: Path) -> None:
+def test_prepare_is_deterministic_and_contains_prompt_and_schema(tmp_path: Path) -> None:
     member = Bench(tmp_path, "behaves").member()
     ask = an_ask(schema=SCHEMA)
     assert member.prepare(ask) == member.prepare(ask)
@@ -253,7 +251,7 @@ def test_the_same_ask_is_the_same_bytes_and_holds_prompt_and_schema(tmp_path: Pa
     assert "Tabs or spaces?" in stored["prompt"]
 
 
-async def test_a_conversation_is_told_as_one_text(tmp_path: Path) -> None:
+async def test_conversation_becomes_one_prompt(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     member = bench.member()
     turns = [("system", "Be brief."), ("user", "Tabs?"), ("assistant", "Yes."), ("user", "Sure?")]
@@ -262,17 +260,17 @@ async def test_a_conversation_is_told_as_one_text(tmp_path: Path) -> None:
     await member.send(member.prepare(ask), lambda piece: None)
     prompt = bench.log[1]["prompt"]
     assert [prompt.index(text) for _, text in turns] == sorted(prompt.index(text) for _, text in turns)
-    assert "What you answered" in prompt
+    assert "Your answer" in prompt
 
 
 @pytest.mark.behaviour("issue-5-cli-habits")
-async def test_a_council_goes_on_without_an_agent_that_fails_and_says_so(tmp_path: Path) -> None:
+async def test_council_continues_without_a_failing_agent_and_reports_it(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "error_on_stdout")
     seats = {"alpha": "cli:claude", **dict.fromkeys(("beta", "gamma", "chair"), "scripted:")}
     env = {name: bench.env[name] for name in ("PATH", "HOME")} | {"COUNCIL_DATA": str(tmp_path / "data")}
     convener = Convener(env=env, flags={"seats": seats})
     plan = await convener.plan(["Tabs or spaces?"], protocol="collaborative")
-    told = report(await convener.run(plan, lambda entry: None))
+    told = build_report(await convener.run(plan, lambda entry: None))
     await convener.close()
     assert told["status"] == "complete"
     assert {row["name"]: row["state"] for row in told["seats"]}["alpha"] == "failed(cli:exit)"
@@ -280,19 +278,19 @@ async def test_a_council_goes_on_without_an_agent_that_fails_and_says_so(tmp_pat
     assert await eventually(lambda: not bench.left())
 
 
-async def test_no_key_of_its_own_reaches_the_reason(tmp_path: Path, ledger: Ledger) -> None:
+async def test_agents_key_is_redacted_in_the_reason(tmp_path: Path, ledger: Ledger) -> None:
     bench = Bench(tmp_path, "tells_its_key")
     await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
-    faults = told(ledger, ev.Faulted)
+    faults = events_of(ledger, ev.Faulted)
     assert faults
     assert KEY not in json.dumps([attempt.result for attempt in ledger.attempts("draft/alpha")])
     assert all("***" in fault.detail for fault in faults)
 
 
-async def test_the_doctor_hears_of_a_login_without_a_call(tmp_path: Path) -> None:
+async def test_probe_reports_the_login_without_a_call(tmp_path: Path) -> None:
     bench = Bench(tmp_path, "behaves")
     assert await bench.member().probe() == "9.9.9 (Claude Code), ANTHROPIC_API_KEY is set"
-    with pytest.raises(Fault, match="no login was found; run `claude` and log in"):
+    with pytest.raises(Fault, match="not logged in; run `claude` and log in"):
         await bench.member(key=False).probe()
     (bench.home / ".claude").mkdir()
     (bench.home / ".claude/.credentials.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""What the agents print, read: whole or in pieces of any size, as lines, as one object, or as plain text."""
+"""Parsing agent output: in chunks of any size, as JSON lines, as one object, or as plain text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.members.command_reading import READERS, Listener, Said
+from council.members.cli_output import READERS, AgentOutput, OutputParser
 from council.types import Usage
 
 CLAUDE = [
@@ -47,25 +47,25 @@ def lines(events: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
-def heard(agent: str, data: bytes, size: int) -> tuple[Said, list[str]]:
+def heard(agent: str, data: bytes, size: int) -> tuple[AgentOutput, list[str]]:
     pieces: list[str] = []
-    listener = Listener(READERS[agent], pieces.append)
+    listener = OutputParser(READERS[agent], pieces.append)
     for start in range(0, len(data), size):
-        listener.take(data[start : start + size])
-    return listener.end(), pieces
+        listener.feed(data[start : start + size])
+    return listener.finish(), pieces
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 10_000])
 @pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
-def test_a_stream_is_read_whatever_its_pieces(agent: str, events: list[dict[str, Any]], size: int) -> None:
+def test_stream_is_parsed_in_chunks_of_any_size(agent: str, events: list[dict[str, Any]], size: int) -> None:
     said, pieces = heard(agent, lines(events), size)
-    assert (said.text, said.done, said.failed, said.finish, said.id) == ("Tabs.", True, "", "stop", "s")
+    assert (said.text, said.done, said.error, said.finish, said.id) == ("Tabs.", True, "", "stop", "s")
     assert said.usage == USAGE[agent]
     assert "".join(pieces).endswith("Tabs.")
 
 
 @pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
-def test_a_stream_cut_anywhere_is_never_whole(agent: str, events: list[dict[str, Any]]) -> None:
+def test_truncated_stream_is_never_complete(agent: str, events: list[dict[str, Any]]) -> None:
     data = lines(events)
     whole = len(data) - 1  # the last line's end may be missing
     assert not any(heard(agent, data[:end], 10_000)[0].done for end in range(whole))
@@ -74,23 +74,23 @@ def test_a_stream_cut_anywhere_is_never_whole(agent: str, events: list[dict[str,
 
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("before", ["", "Loaded cached credentials.\n"])
-def test_one_object_at_the_end_is_read_also_behind_other_words(indent: int | None, before: str) -> None:
+def test_object_at_the_end_is_parsed_after_other_output(indent: int | None, before: str) -> None:
     said, _ = heard("gemini", (before + json.dumps(GEMINI_WHOLE, indent=indent)).encode(), 10)
     assert (said.text, said.usage, said.model) == ("Tabs.", USAGE["gemini"], "gemini-3-pro-preview")
 
 
-def test_one_object_is_whole_before_the_process_ends() -> None:
-    listener = Listener(READERS["gemini"], lambda piece: None)
-    assert listener.take(json.dumps(GEMINI_WHOLE, indent=2).encode() + b"\n")
-    assert listener.said.done
+def test_object_is_complete_before_the_process_exits() -> None:
+    listener = OutputParser(READERS["gemini"], lambda piece: None)
+    assert listener.feed(json.dumps(GEMINI_WHOLE, indent=2).encode() + b"\n")
+    assert listener.output.done
 
 
-def test_a_list_of_events_is_read_as_if_they_had_come_one_by_one() -> None:
+def test_list_of_events_is_parsed_like_a_stream() -> None:
     said, _ = heard("claude", json.dumps(CLAUDE).encode(), 10_000)
     assert (said.text, said.done) == ("Tabs.", True)
 
 
-def test_a_typed_reply_is_taken_as_it_was_checked() -> None:
+def test_structured_output_is_used_as_the_reply() -> None:
     result = CLAUDE[-1] | {"structured_output": {"answer": "Tabs."}, "result": "as prose"}
     assert json.loads(heard("claude", lines([result]), 99)[0].text) == {"answer": "Tabs."}
 
@@ -106,26 +106,26 @@ def test_a_typed_reply_is_taken_as_it_was_checked() -> None:
         ("gemini", {"error": {"type": "Error", "message": "no luck", "code": 41}}, "no luck"),
     ],
 )
-def test_a_failure_is_told_apart_from_an_answer(agent: str, event: dict[str, Any], failed: str) -> None:
-    assert heard(agent, lines([event]), 99)[0].failed == failed
+def test_failure_event_is_not_an_answer(agent: str, event: dict[str, Any], failed: str) -> None:
+    assert heard(agent, lines([event]), 99)[0].error == failed
 
 
 @pytest.mark.parametrize(("reason", "finish"), [("max_tokens", "length"), ("refusal", "refused"), ("new_one", "stop")])
-def test_the_reason_it_stopped_is_known(reason: str, finish: str) -> None:
+def test_finish_reason_is_reported(reason: str, finish: str) -> None:
     assert heard("claude", lines([CLAUDE[-1] | {"stop_reason": reason}]), 99)[0].finish == finish
 
 
 @pytest.mark.parametrize("agent", READERS)
 @pytest.mark.parametrize("junk", [b"{}", b"[1, null, \"x\"]", b'{"type": "result", "usage": 3}', b'{"type": "item.completed"}',
                                   b"\xff\xfe{", b'{"type": "message", "role": "assistant"}', b"[" * 5000])  # fmt: skip
-def test_nothing_that_is_printed_breaks_the_reader(agent: str, junk: bytes) -> None:
+def test_junk_output_does_not_break_the_parser(agent: str, junk: bytes) -> None:
     said, _ = heard(agent, junk + b"\n" + lines(CLAUDE + CODEX + GEMINI), 33)
     assert said.done
 
 
-def test_plain_text_is_the_answer_where_no_json_was_asked_for() -> None:
+def test_plain_text_is_the_answer_without_json_output() -> None:
     pieces: list[str] = []
-    listener = Listener(None, pieces.append)
-    listener.take(b"\x1b[1mTabs\x1b[0m")
-    listener.take(b".\r\n")
-    assert (listener.end().text, "".join(pieces)) == ("Tabs.", "Tabs.\n")
+    listener = OutputParser(None, pieces.append)
+    listener.feed(b"\x1b[1mTabs\x1b[0m")
+    listener.feed(b".\r\n")
+    assert (listener.finish().text, "".join(pieces)) == ("Tabs.", "Tabs.\n")

@@ -1,4 +1,4 @@
-"""The generateContent wire: what is its own."""
+"""generateContent wire: vendor-specific behaviour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fakes.members import ASK, KEY, SCHEMA, asked, fault, member_at, seate
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
-from council.members.wires.google import Generation
+from council.members.wires.google import GenerateContentParser
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -23,10 +23,10 @@ def body(ask: Ask, **options: Any) -> Any:
 
 
 def heard(*events: Any) -> Answer:
-    hearing = Generation(lambda piece: None)
+    hearing = GenerateContentParser(lambda piece: None)
     for event in events:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-    return hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+    return hearing.build_answer(str)
 
 
 def said(*parts: Any, finish: str | None = None, **more: Any) -> Any:
@@ -34,7 +34,7 @@ def said(*parts: Any, finish: str | None = None, **more: Any) -> Any:
     return {"candidates": [candidate], **more}
 
 
-async def test_the_model_stands_in_the_address_and_the_key_does_not(provider: FakeProvider) -> None:
+async def test_the_model_is_in_the_url_and_the_key_is_not(provider: FakeProvider) -> None:
     await asked(seated(provider, "google", model="models/gemini-9"))
     (seen,) = provider.log
     assert seen.path == "/v1beta/models/gemini-9:streamGenerateContent?alt=sse"
@@ -51,11 +51,11 @@ async def test_stored_bytes_go_to_the_model_of_the_member_that_sends_them(provid
     assert [(seen.model, seen.raw) for seen in provider.log] == [("m2", stored)]
 
 
-def test_a_name_cannot_lead_elsewhere() -> None:
+def test_a_model_name_cannot_change_the_path() -> None:
     assert member_at("http://x/v1beta", "google", model="../a?b").path.startswith("/models/..%2Fa%3Fb:stream")
 
 
-def test_the_system_stands_apart_and_the_other_side_is_the_model() -> None:
+def test_the_system_prompt_is_separate_and_the_assistant_role_is_model() -> None:
     turns = (*ASK.messages, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Really?"})
     told = body(replace(ASK, messages=turns))
     assert told["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
@@ -65,7 +65,7 @@ def test_the_system_stands_apart_and_the_other_side_is_the_model() -> None:
     assert "generationConfig" not in told
 
 
-def test_settings_stand_in_one_table() -> None:
+def test_settings_are_in_generation_config() -> None:
     told = body(replace(ASK, schema=SCHEMA, temperature=0.2, max_tokens=600, effort="low"))
     assert told["generationConfig"] == {
         "temperature": 0.2, "maxOutputTokens": 600 + 4096, "responseMimeType": "application/json",
@@ -74,7 +74,7 @@ def test_settings_stand_in_one_table() -> None:
     assert body(ASK, thinks=True)["generationConfig"] == {"thinkingConfig": {"includeThoughts": True}}
 
 
-# What comes back
+# Answers
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_settings_stand_in_one_table() -> None:
      ("BLOCKLIST", "refused"), ("PROHIBITED_CONTENT", "refused"), ("SPII", "refused"), ("LANGUAGE", "refused"),
      ("A_NEW_REASON", "stop")],
 )  # fmt: skip
-def test_every_finish_reason_has_its_meaning(reason: str, finish: str) -> None:
+def test_every_finish_reason_is_mapped(reason: str, finish: str) -> None:
     assert heard(said({"text": "Tabs."}, finish=reason)).finish == finish
 
 
 @pytest.mark.parametrize("reason", ["OTHER", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"])
-def test_an_end_that_is_none_is_cut(reason: str) -> None:
+def test_an_error_finish_reason_is_a_cut(reason: str) -> None:
     with pytest.raises(Fault) as caught:
         heard(said({"text": "Ta"}, finish=reason))
     assert (caught.value.kind, caught.value.said, reason in caught.value.detail) == ("cut", "Ta", True)
@@ -114,7 +114,7 @@ def test_thoughts_are_counted_as_output_and_cached_tokens_as_input() -> None:
     assert heard(said(finish="STOP", usageMetadata={"promptTokenCount": 5, "totalTokenCount": 12})).usage == Usage(5, 7)
 
 
-def test_words_after_the_first_finish_reason_are_part_of_the_answer() -> None:
+def test_text_after_the_first_finish_reason_is_part_of_the_answer() -> None:
     events = [said({"text": word}, finish="STOP") for word in ("All ", "of ", "it.")]
     assert heard(*events).text == "All of it."
 
@@ -123,25 +123,25 @@ def sent(event: Any) -> bytes:
     return b"data: " + json.dumps(event).encode() + b"\r\n\r\n"
 
 
-async def test_words_that_come_a_while_after_a_finish_reason_are_waited_for() -> None:
+async def test_late_text_after_a_finish_reason_is_awaited() -> None:
     words = [sent(said({"text": word}, finish="STOP")) for word in ("All ", "of ", "it.")]
     async with endpoint([OPEN_ENDED, words[0], 0.05, words[1], 0.05, words[2]]) as url:
         assert (await asked(member_at(url, "google")))[0].text == "All of it."
 
 
-async def test_a_line_that_stays_open_after_the_end_does_not_hold_up_the_answer(
+async def test_a_connection_left_open_after_the_end_does_not_delay_the_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Generation, "linger", 0.1)
+    monkeypatch.setattr(GenerateContentParser, "drain_timeout", 0.1)
     async with endpoint([OPEN_ENDED, sent(said({"text": "Tabs."}, finish="STOP")), 5.0]) as url:
         assert (await asked(member_at(url, "google", idle=0.05)))[0].text == "Tabs."
 
 
 def test_a_body_that_is_a_list_of_events_is_an_answer() -> None:
-    hearing = Generation(lambda piece: None)
+    hearing = GenerateContentParser(lambda piece: None)
     events = [said({"text": "All "}), said({"text": "of it."}, finish="STOP", modelVersion="g", responseId="r1")]
-    hearing.take(json.dumps(events).encode(), hearing.whole)
-    answer = hearing.answer(str)
+    hearing.feed_json(json.dumps(events).encode(), hearing.parse_body)
+    answer = hearing.build_answer(str)
     assert (answer.text, answer.model) == ("All of it.", "g")
 
 
@@ -154,7 +154,7 @@ def test_unknown_events_and_fields_are_ignored() -> None:
     assert (answer.text, answer.id) == ("Tabs.", "r1")
 
 
-# What is turned down
+# Errors
 
 
 def error(status: str, message: str, *details: Any) -> Any:
@@ -188,7 +188,7 @@ def exceeded(quota: str) -> Any:
         (500, [error("INTERNAL", "an error in a list")], "server", None),
     ],
 )  # fmt: skip
-async def test_the_vendors_own_errors_have_their_kinds(
+async def test_vendor_errors_map_to_fault_kinds(
     provider: FakeProvider, status: int, error: Any, kind: str, after: float | None
 ) -> None:
     provider.script("m1", Reply(status=status, error=error))

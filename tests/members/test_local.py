@@ -1,4 +1,4 @@
-"""The embedded model itself: it speaks, keeps to a schema, and stops when told to."""
+"""The embedded model: it answers, follows a schema and stops on request."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ async def member(weights_cache: Path) -> AsyncIterator[LocalMember]:
     await member.close()
 
 
-def test_the_embedded_model_is_small_free_and_of_its_own_family(tmp_path: Path) -> None:
+def test_embedded_model_is_small_and_free_with_vendor_local(tmp_path: Path) -> None:
     member = LocalMember("local:smollm2", cache=tmp_path, env={"COUNCIL_LOCAL_THREADS": "2"})
     assert (member.small, member.free, member.vendor, member.threads) == (True, True, "local", 2)
     assert LocalMember("local:smollm2", cache=tmp_path, env={}).threads == 1
 
 
-def test_a_file_of_a_gigabyte_is_not_small(tmp_path: Path) -> None:
+def test_file_of_a_gigabyte_is_not_small(tmp_path: Path) -> None:
     with (tmp_path / "big.gguf").open("wb") as file:
         file.truncate(2 * 10**9)
     assert not LocalMember(f"local:{tmp_path}/big.gguf", cache=tmp_path).small
 
 
 @pytest.mark.behaviour("local.works-offline")
-async def test_it_streams_words_and_keeps_to_a_schema(member: LocalMember) -> None:
+async def test_embedded_model_streams_and_follows_a_schema(member: LocalMember) -> None:
     heard: list[str] = []
     ask = Ask("k", ({"role": "user", "content": "Say hello."},), max_tokens=24)
     answer = await member.send(member.prepare(ask), heard.append)
@@ -72,7 +72,7 @@ async def test_seats_share_one_process(member: LocalMember, weights_cache: Path)
 
 
 @pytest.mark.behaviour("local.stops-at-once")
-async def test_closing_stops_it_in_the_middle_of_a_word(member: LocalMember) -> None:
+async def test_closing_stops_generation_at_once(member: LocalMember) -> None:
     speaking = asyncio.Event()
     call = asyncio.create_task(member.send(member.prepare(LONG), lambda piece: speaking.set()))
     await asyncio.wait_for(speaking.wait(), 60)
@@ -111,9 +111,7 @@ except KeyboardInterrupt:
 @pytest.mark.skipif(sys.platform != "linux", reason="waits on a pidfd")
 @pytest.mark.behaviour("local.stops-at-once")
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
-def test_a_council_that_is_stopped_leaves_no_process_behind(
-    weights_cache: Path, how: signal.Signals, code: int
-) -> None:
+def test_stopped_council_leaves_no_process(weights_cache: Path, how: signal.Signals, code: int) -> None:
     council = subprocess.Popen(
         [sys.executable, "-c", PROCESS, str(weights_cache)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -127,9 +125,9 @@ def test_a_council_that_is_stopped_leaves_no_process_behind(
     os.close(model)
 
 
-async def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_invalid_model_file_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\xff" * 500)
-    for name, said in (("broken", "could not be loaded"), ("absent", "cannot be read")):
+    for name, said in (("broken", "cannot load the model"), ("absent", "cannot read the model file")):
         member = LocalMember(f"local:{tmp_path}/{name}.gguf", cache=tmp_path)
         with pytest.raises(LocalModelError, match=said) as caught:
             await member.ready(lambda *step: None)
@@ -140,7 +138,7 @@ async def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path) -> No
         await member.close()
 
 
-async def test_without_llama_cpp_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_llama_cpp_names_the_extra_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
     member = LocalMember("local:smollm2", cache=tmp_path)
     for asked in (member.ready(lambda *step: None), member.probe()):
@@ -148,7 +146,7 @@ async def test_without_llama_cpp_it_says_what_to_install(tmp_path: Path, monkeyp
             await asked
 
 
-async def test_the_probe_loads_nothing(tmp_path: Path, weights_cache: Path, member: LocalMember) -> None:
-    assert "is in place" in await LocalMember("local:smollm2", cache=weights_cache).probe()
-    with pytest.raises(LocalModelError, match="the first council fetches it"):
+async def test_probe_does_not_load_the_model(tmp_path: Path, weights_cache: Path, member: LocalMember) -> None:
+    assert "is downloaded" in await LocalMember("local:smollm2", cache=weights_cache).probe()
+    with pytest.raises(LocalModelError, match="the first run downloads it"):
         await LocalMember("local:smollm2", cache=tmp_path).probe()

@@ -1,4 +1,4 @@
-"""The chat-completions wire against a real socket: whole answers, and every way not to get one."""
+"""Chat-completions wire over a real socket: answers, faults and timeouts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 from council.errors import Fault
-from council.members.wires.faults import Complaint, kind_of, one_line
-from council.members.wires.openai import Completion, OpenAIMember
+from council.members.wires.error_responses import ErrorResponse, classify_error
+from council.members.wires.openai import ChatCompletionParser, OpenAIMember
+from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Usage
 
 pytestmark = pytest.mark.anyio
@@ -65,15 +66,15 @@ def said(text: str = "", finish: str | None = None) -> bytes:
 WHOLE = said("All ") + said("of it.") + said(finish="stop") + b"data: [DONE]\n\n"
 
 
-# Dressing an ask
+# Requests
 
 
-def test_the_same_ask_is_dressed_as_the_same_bytes() -> None:
+def test_the_same_ask_gives_the_same_bytes() -> None:
     first, second = sitting("http://x/v1"), sitting("http://y/v1")
     assert first.prepare(ASK) == second.prepare(ASK)
 
 
-def test_a_request_streams_and_wants_its_usage() -> None:
+def test_a_request_streams_and_includes_usage() -> None:
     body = json.loads(
         sitting("http://x/v1", token_field="max_completion_tokens").prepare(Ask("k", ASK.messages, max_tokens=9))
     )
@@ -91,7 +92,7 @@ def test_a_typed_reply_is_asked_for_as_a_strict_schema() -> None:
 
 
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
-def test_an_endpoint_without_schemas_is_told_the_schema_in_the_last_user_message(structured: str) -> None:
+def test_without_schema_support_the_schema_is_in_the_last_user_message(structured: str) -> None:
     body = json.loads(sitting("http://x/v1", structured=structured).prepare(Ask("k", ASK.messages, SCHEMA, "ballot")))
     assert body["messages"][0] == ASK.messages[0]
     assert json.dumps(SCHEMA, separators=(",", ":")) in body["messages"][1]["content"]
@@ -103,22 +104,22 @@ def test_a_lone_surrogate_does_not_stop_a_request() -> None:
     assert json.loads(body)["messages"][0]["content"] == "a?b"
 
 
-def test_a_model_that_takes_no_temperature_is_given_none() -> None:
+def test_temperature_is_omitted_if_the_model_does_not_take_it() -> None:
     ask = Ask("k", ASK.messages, temperature=0.2)
     assert json.loads(sitting("http://x/v1").prepare(ask))["temperature"] == 0.2
     assert "temperature" not in json.loads(sitting("http://x/v1", takes_temperature=False).prepare(ask))
 
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
-def test_a_bare_request_holds_nothing_an_endpoint_may_refuse_to_know() -> None:
+def test_a_bare_request_has_no_optional_parameters() -> None:
     body = json.loads(sitting("http://x/v1").prepare(Ask("k", ASK.messages, bare=True)))
     assert set(body) == {"model", "messages", "stream"}
 
 
-# Whole answers
+# Answers
 
 
-async def test_a_streamed_answer_is_heard_piece_by_piece_and_returned_whole(provider: FakeProvider) -> None:
+async def test_a_streamed_answer_is_reported_in_pieces_and_returned_whole(provider: FakeProvider) -> None:
     answer, heard = await asked(provider.base_url)
     assert answer.text == "".join(heard)
     assert provider.log[0].marker in answer.text
@@ -128,14 +129,14 @@ async def test_a_streamed_answer_is_heard_piece_by_piece_and_returned_whole(prov
     assert provider.log[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
-async def test_an_answer_in_one_piece_is_accepted_too(provider: FakeProvider) -> None:
+async def test_an_unstreamed_answer_is_accepted(provider: FakeProvider) -> None:
     provider.script("m1", Reply("At once.", stream=False))
     answer, heard = await asked(provider.base_url)
     assert (answer.text, heard) == ("At once.", ["At once."])
     assert answer.usage.output > 0
 
 
-async def test_the_bytes_that_were_prepared_are_the_bytes_that_arrive(provider: FakeProvider) -> None:
+async def test_prepared_bytes_arrive_unchanged(provider: FakeProvider) -> None:
     member = sitting(provider.base_url)
     body = member.prepare(Ask("k", ({"role": "user", "content": "große Frage " * 200_000},)))
     await member.send(body, lambda piece: None)
@@ -155,12 +156,12 @@ async def test_usage_is_the_largest_report_not_the_sum(provider: FakeProvider) -
 
 @pytest.mark.behaviour("40-unknown-tokens-are-unknown")
 @pytest.mark.parametrize("reports", [[], [{}], [{"prompt_tokens": None, "completion_tokens": None}]])
-async def test_usage_that_nobody_reported_is_unknown_not_zero(provider: FakeProvider, reports: list[Any]) -> None:
+async def test_unreported_usage_is_unknown_not_zero(provider: FakeProvider, reports: list[Any]) -> None:
     provider.script("m1", Reply(usage=reports))
     assert (await asked(provider.base_url))[0].usage == Usage(known=False)
 
 
-async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakeProvider) -> None:
+async def test_an_answer_at_its_length_limit_has_finish_length(provider: FakeProvider) -> None:
     provider.script("m1", Reply(finish="length"), Reply(empty=True, finish="length"))
     assert (await asked(provider.base_url))[0].finish == "length"
     assert (await asked(provider.base_url))[0] == Answer("", "length", Usage(4, 1), "m1", "fake-2")
@@ -176,18 +177,18 @@ async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakePr
         Reply(status=400, error={"error": {"message": "filtered", "code": "content_filter"}}),
     ],
 )
-async def test_a_refusal_is_an_answer_of_its_own_kind(provider: FakeProvider, reply: Reply) -> None:
+async def test_a_refusal_has_finish_refused(provider: FakeProvider, reply: Reply) -> None:
     provider.script("m1", reply)
     assert (await asked(provider.base_url))[0].finish == "refused"
 
 
-async def test_a_stream_may_close_without_done_where_http_can_tell_an_end_from_a_cut(provider: FakeProvider) -> None:
+async def test_a_framed_stream_may_close_without_done(provider: FakeProvider) -> None:
     provider.script("m1", Reply(done=False), Reply(done=False, finish=None))
     assert (await asked(provider.base_url))[0].finish == "stop"
     assert (await fault(provider.base_url)).kind == "cut"
 
 
-async def test_thinking_aloud_is_a_sign_of_life_without_words() -> None:
+async def test_reasoning_is_reported_as_activity_without_text() -> None:
     thought = b'data: {"choices":[{"delta":{"reasoning_content":"hmm"}}]}\n\n'
     async with endpoint([OPEN_ENDED, thought, said(""), WHOLE]) as url:
         assert (await asked(url))[1] == ["", "All ", "of it."]
@@ -238,7 +239,7 @@ async def test_the_status_and_the_body_decide_the_kind(
     assert str(status) in caught.detail
 
 
-async def test_a_refused_name_for_the_cap_is_told_with_the_setting_that_mends_it(provider: FakeProvider) -> None:
+async def test_a_refused_token_field_names_the_setting_that_fixes_it(provider: FakeProvider) -> None:
     words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
     provider.script("m1", Reply(status=400, error={"error": {"message": words}}))
     caught = await fault(provider.base_url)
@@ -257,23 +258,23 @@ def http(body: bytes, kind: str, status: str = "200 OK", framed: bool = True, mo
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (http(PAGE, "text/html; charset=utf-8"), "a web page, not a model: check base_url"),
-        (http(PAGE, "text/html", framed=False), "a web page, not a model: check base_url"),
-        (http(PAGE, "application/json"), "a web page, not a model: check base_url"),
-        (http(b"", "text/event-stream"), "with nothing, so no model is there: check base_url"),
-        (http(b"", "application/json"), "with nothing, so no model is there: check base_url"),
-        (http(b"OK", "text/plain"), "with text/plain, not a model: check base_url"),
-        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", "with nothing, so no model is there"),
+        (http(PAGE, "text/html; charset=utf-8"), "a web page, not a model's answer: check base_url"),
+        (http(PAGE, "text/html", framed=False), "a web page, not a model's answer: check base_url"),
+        (http(PAGE, "application/json"), "a web page, not a model's answer: check base_url"),
+        (http(b"", "text/event-stream"), "an empty response, not a model's answer: check base_url"),
+        (http(b"", "application/json"), "an empty response, not a model's answer: check base_url"),
+        (http(b"OK", "text/plain"), "text/plain, not a model's answer: check base_url"),
+        (b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", "an empty response, not a model's answer"),
     ],
 )
-async def test_an_endpoint_where_no_model_is_says_what_it_is_instead(answer: bytes, words: str) -> None:
+async def test_a_non_model_response_is_described(answer: bytes, words: str) -> None:
     async with endpoint([answer]) as url:
         caught = await fault(url)
     assert caught.kind == "endpoint"
     assert words in caught.detail
 
 
-async def test_a_stream_under_a_pages_name_is_a_stream() -> None:
+async def test_a_stream_with_an_html_content_type_is_a_stream() -> None:
     async with endpoint([http(WHOLE, "text/html")]) as url:
         assert (await asked(url))[0].text == "All of it."
 
@@ -287,11 +288,11 @@ async def test_a_stream_under_a_pages_name_is_a_stream() -> None:
             "redirects to https://api.example.com/v2: set base_url",
         ),
         ("https://me:s3cret@login.example.com/in", "redirects to https://login.example.com/in: set base_url"),
-        ("/v9/chat/completions", "/v9: set base_url to that"),
-        ("", "does not say where: check base_url"),
+        ("/v9/chat/completions", "/v9: set base_url to it"),
+        ("", "without a location: check base_url"),
     ],
 )
-async def test_a_redirect_is_told_and_not_followed(location: str, words: str) -> None:
+async def test_a_redirect_is_reported_and_not_followed(location: str, words: str) -> None:
     more = f"Location: {location}\r\n" if location else ""
     async with endpoint([http(b"", "text/html", "308 Permanent Redirect", more=more)]) as url:
         caught = await fault(url)
@@ -313,8 +314,8 @@ async def test_a_redirect_is_told_and_not_followed(location: str, words: str) ->
         "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000",
     ],
 )
-def test_many_wordings_mean_that_the_context_was_too_long(message: str) -> None:
-    assert kind_of(400, Complaint(frozenset(), message), None) == "size"
+def test_context_length_messages_are_size_faults(message: str) -> None:
+    assert classify_error(400, ErrorResponse(frozenset(), message), None) == "size"
 
 
 @pytest.mark.parametrize(
@@ -327,8 +328,8 @@ def test_many_wordings_mean_that_the_context_was_too_long(message: str) -> None:
         ("The model `gpt-9` does not exist", "model"),
     ],
 )
-def test_words_that_only_sound_like_size_are_told_apart(message: str, kind: str) -> None:
-    assert kind_of(400, Complaint(frozenset(), message), None) == kind
+def test_messages_similar_to_size_errors_are_distinguished(message: str, kind: str) -> None:
+    assert classify_error(400, ErrorResponse(frozenset(), message), None) == kind
 
 
 @pytest.mark.behaviour("wire.retry-after")
@@ -342,7 +343,7 @@ def test_words_that_only_sound_like_size_are_told_apart(message: str, kind: str)
         ({"Retry-After": format_datetime(datetime.now(UTC) - timedelta(hours=2), usegmt=True)}, 0, 0),
     ],
 )
-async def test_retry_after_is_read_as_seconds_or_as_a_date(
+async def test_retry_after_is_parsed_as_seconds_or_a_date(
     provider: FakeProvider, headers: dict[str, str], low: float, high: float
 ) -> None:
     provider.script("m1", Reply(status=429, headers=headers))
@@ -352,7 +353,7 @@ async def test_retry_after_is_read_as_seconds_or_as_a_date(
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "-3", "nan", "inf", "1e999", "", "Thu, 99 Foo 2026"])
-async def test_nonsense_in_retry_after_is_no_advice(provider: FakeProvider, nonsense: str) -> None:
+async def test_an_invalid_retry_after_is_ignored(provider: FakeProvider, nonsense: str) -> None:
     provider.script("m1", Reply(status=429, headers={"Retry-After": nonsense}))
     caught = await fault(provider.base_url)
     assert (caught.kind, caught.retry_after) == ("rate", None)
@@ -384,12 +385,12 @@ async def test_a_chunked_stream_cut_at_any_byte_is_never_ok_without_its_terminat
 
 
 @pytest.mark.parametrize("at", [0, 1, 40])
-async def test_one_json_body_that_breaks_off_is_cut(provider: FakeProvider, at: int) -> None:
+async def test_an_incomplete_json_body_is_a_cut(provider: FakeProvider, at: int) -> None:
     provider.script("m1", Reply(stream=False, cut=at))
     assert (await fault(provider.base_url)).kind == "cut"
 
 
-async def test_an_error_after_200_is_cut_and_keeps_what_was_said(provider: FakeProvider) -> None:
+async def test_an_error_after_200_is_a_cut_and_keeps_the_partial_text(provider: FakeProvider) -> None:
     provider.script("m1", Reply(error_after="the engine died"))
     caught = await fault(provider.base_url)
     assert caught.kind == "cut"
@@ -402,7 +403,7 @@ async def test_a_connection_that_closes_before_any_answer_is_cut() -> None:
         assert (await fault(url)).kind == "cut"
 
 
-async def test_a_connection_that_had_gone_stale_is_a_matter_of_the_network() -> None:
+async def test_a_stale_connection_is_a_net_fault() -> None:
     framed = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: keep-alive\r\n"
     first = framed + f"Content-Length: {len(WHOLE)}\r\n\r\n".encode() + WHOLE
     async with endpoint([first], []) as url:
@@ -415,14 +416,14 @@ async def test_a_connection_that_had_gone_stale_is_a_matter_of_the_network() -> 
 
 
 @pytest.mark.behaviour("40-rejected-answers-are-counted")
-async def test_an_answer_that_says_nothing_comes_with_what_it_cost(provider: FakeProvider) -> None:
+async def test_an_empty_answer_has_its_usage(provider: FakeProvider) -> None:
     provider.script("m1", Reply(empty=True), Reply(text=" \n"), Reply(empty=True, stream=False))
     for _ in range(3):
         answer, _heard = await asked(provider.base_url)
         assert (answer.text.strip(), answer.finish, answer.usage) == ("", "stop", Usage(4, 1))
 
 
-# Clocks
+# Timeouts
 
 
 async def test_an_endpoint_that_never_answers_stalls(provider: FakeProvider) -> None:
@@ -437,14 +438,14 @@ async def test_keep_alive_comments_do_not_count_as_a_first_byte(provider: FakePr
 
 
 @pytest.mark.behaviour("wire.only-content-moves-the-clock")
-async def test_keep_alive_comments_and_empty_events_do_not_move_the_idle_clock() -> None:
+async def test_keep_alive_comments_and_empty_events_do_not_reset_the_idle_timeout() -> None:
     breath: list[bytes | float] = [b": still here\n\n", said(""), 0.02]
     async with endpoint([OPEN_ENDED, said("All "), *(breath * 50), WHOLE]) as url:
         caught = await fault(url, idle=0.15)
     assert (caught.kind, caught.said) == ("stall", "All ")
 
 
-async def test_content_moves_the_idle_clock() -> None:
+async def test_content_resets_the_idle_timeout() -> None:
     words: list[bytes | float] = [said("on "), 0.02]
     async with endpoint([OPEN_ENDED, *(words * 20), WHOLE]) as url:
         assert (await asked(url, first_byte=2.0, idle=0.2))[0].text.endswith("All of it.")
@@ -452,7 +453,7 @@ async def test_content_moves_the_idle_clock() -> None:
 
 @contextmanager
 def deaf_port() -> Iterator[int]:
-    """A port whose queue is full: nobody is ever let in."""
+    """Yield a port with a full backlog, which never accepts a connection."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
         port = server.getsockname()[1]
         waiting = [socket.socket() for _ in range(4)]
@@ -464,29 +465,29 @@ def deaf_port() -> Iterator[int]:
             one.close()
 
 
-async def test_connecting_has_a_clock_of_its_own() -> None:
+async def test_connecting_has_a_separate_timeout() -> None:
     with deaf_port() as port:
         assert (await fault(f"http://127.0.0.1:{port}/v1", connect=0.1)).kind == "net"
 
 
-async def test_no_connection_is_a_matter_of_the_network(provider: FakeProvider) -> None:
+async def test_a_failed_connection_is_a_net_fault(provider: FakeProvider) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = server.getsockname()[1]
-    for url in (f"http://127.0.0.1:{closed}/v1", "http://nobody.invalid/v1", f"https://127.0.0.1:{provider.port}/v1"):
+    for url in (f"http://127.0.0.1:{closed}/v1", "http://missing.invalid/v1", f"https://127.0.0.1:{provider.port}/v1"):
         assert (await fault(url)).kind == "net"
 
 
 @pytest.mark.behaviour("wire.refused-loopback-waits-little")
-async def test_a_refused_connection_to_this_machine_is_tried_again_soon() -> None:
+async def test_a_refused_loopback_connection_is_retried_soon() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         closed = server.getsockname()[1]
     for host in ("127.0.0.1", "localhost"):
         caught = await fault(f"http://{host}:{closed}/v1")
         assert (caught.kind, caught.retry_after) == ("net", 0.05)
-    assert (await fault("http://nobody.invalid/v1")).retry_after is None
+    assert (await fault("http://missing.invalid/v1")).retry_after is None
 
 
-async def test_waiting_for_a_free_connection_runs_down_no_clock(provider: FakeProvider) -> None:
+async def test_waiting_for_a_free_connection_does_not_time_out(provider: FakeProvider) -> None:
     provider.delay = 0.15
     member = sitting(provider.base_url, max_connections=1, first_byte=0.4)
     answers = await asyncio.gather(*(member.send(member.prepare(ASK), lambda piece: None) for _ in range(4)))
@@ -495,7 +496,7 @@ async def test_waiting_for_a_free_connection_runs_down_no_clock(provider: FakePr
     assert len(provider.waves()) == 4
 
 
-# What a fault says
+# Fault details
 
 
 @pytest.mark.behaviour("wire.key-never-shown")
@@ -520,7 +521,7 @@ async def test_a_detail_is_one_clean_short_line_without_the_key(provider: FakePr
         "AKIAABCDEFGH12345678", "sk-abcd************wxyz", "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl",
     ],
 )  # fmt: skip
-async def test_somebody_elses_key_that_is_quoted_is_masked_too(provider: FakeProvider, quoted: str) -> None:
+async def test_another_key_in_the_message_is_masked(provider: FakeProvider, quoted: str) -> None:
     said = f"Incorrect API key provided: {quoted}. You can find your key in the settings."
     provider.script("m1", Reply(status=401, error={"error": {"message": said}}))
     detail = (await fault(provider.base_url)).detail
@@ -528,17 +529,17 @@ async def test_somebody_elses_key_that_is_quoted_is_masked_too(provider: FakePro
     assert detail.endswith("You can find your key in the settings.")
 
 
-def test_plain_words_are_not_taken_for_keys() -> None:
+def test_plain_words_are_not_masked_as_keys() -> None:
     said = "the task-force asks: risk_assessment of model gpt-5.2-2026-01-01 in eu-west-1, pk-1, hf_hub"
-    assert one_line(said) == said
+    assert redact_line(said) == said
 
 
-async def test_a_key_cut_off_by_the_length_of_a_detail_shows_no_part_of_it(provider: FakeProvider) -> None:
+async def test_a_key_at_the_truncation_boundary_is_fully_masked(provider: FakeProvider) -> None:
     provider.script("m1", Reply(error_after="x" * 150 + KEY))
     assert KEY[:8] not in (await fault(provider.base_url)).detail
 
 
-# The line
+# Connections
 
 
 async def test_the_probe_counts_the_models(provider: FakeProvider) -> None:
@@ -554,13 +555,13 @@ async def test_the_probe_counts_the_models(provider: FakeProvider) -> None:
 
 async def test_members_of_one_provider_share_their_connections(provider: FakeProvider) -> None:
     first, second = sitting(provider.base_url), sitting(provider.base_url, model="m2")
-    assert first.endpoint.line() is second.endpoint.line()
+    assert first.endpoint.join_pool() is second.endpoint.join_pool()
     await first.close()
     await second.send(second.prepare(ASK), lambda piece: None)
     await second.close()
 
 
-async def test_nothing_is_left_open(provider: FakeProvider) -> None:
+async def test_closing_members_closes_their_connections(provider: FakeProvider) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         await asked(provider.base_url)
@@ -579,7 +580,7 @@ async def test_closing_a_member_ends_a_call_that_is_still_open(provider: FakePro
         await asyncio.wait_for(call, 5)
 
 
-async def test_a_login_inside_an_address_is_not_repeated(provider: FakeProvider) -> None:
+async def test_credentials_in_a_url_are_not_shown(provider: FakeProvider) -> None:
     provider.script("m1", Reply(status=500, error={"error": {"message": "upstream http://me:hush@box:80/v1 is gone"}}))
     assert (await fault(provider.base_url)).detail == "500: upstream http://***@box:80/v1 is gone"
 
@@ -587,12 +588,12 @@ async def test_a_login_inside_an_address_is_not_repeated(provider: FakeProvider)
 @pytest.mark.parametrize(
     ("port", "kind", "words"),
     [
-        (None, "net", "the proxy let nobody through to https://models.invalid/v1: 404 Not Found"),
+        (None, "net", "the proxy refused to connect to https://models.invalid/v1: 404 Not Found"),
         (9, "net", "no connection to https://models.invalid/v1: the proxy 127.0.0.1:9 cannot be reached"),
     ],
 )
 @pytest.mark.parametrize("scheme", ["http://", ""])
-async def test_a_proxy_that_does_not_help_is_named_and_its_password_is_not(
+async def test_a_failing_proxy_is_named_without_its_password(
     provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, scheme: str, port: int | None, kind: str, words: str
 ) -> None:
     monkeypatch.setenv("https_proxy", f"{scheme}me:hush@127.0.0.1:{port or provider.port}")
@@ -600,25 +601,25 @@ async def test_a_proxy_that_does_not_help_is_named_and_its_password_is_not(
     assert (caught.kind, caught.detail) == (kind, words)
 
 
-async def test_a_proxy_in_the_environment_is_not_used_for_this_machine(
+async def test_an_environment_proxy_is_not_used_for_loopback(
     provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert (await asked(provider.base_url))[0].text
 
 
-def test_the_wire_is_cheap_to_import() -> None:
+def test_importing_the_wire_does_not_import_aiohttp() -> None:
     code = "import sys, council.members.wires.openai; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# Whatever comes in
+# Arbitrary input
 
 
 @given(st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
-def test_any_bytes_are_read_or_called_unreadable(lines: list[bytes]) -> None:
+def test_any_bytes_are_parsed_or_rejected(lines: list[bytes]) -> None:
     try:
-        Completion(lambda piece: None).take_lines(lines)
+        ChatCompletionParser(lambda piece: None).feed_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
 
@@ -636,11 +637,11 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_event_is_read_or_called_unreadable(event: Any) -> None:
-    hearing = Completion(lambda piece: None)
+def test_any_event_is_parsed_or_rejected(event: Any) -> None:
+    hearing = ChatCompletionParser(lambda piece: None)
     try:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-        hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+        hearing.build_answer(str)
     except Fault as caught:
         assert caught.kind == "cut"
     except ValueError as error:

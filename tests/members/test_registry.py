@@ -1,4 +1,4 @@
-"""From a name and the settings to a member on its wire."""
+"""Members created from a name and the settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from tests.fakes.members import ASK
 
-from council.members.registry import Members
+from council.members.registry import MemberRegistry
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
-from council.members.wires.member import OnWire
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.wire import WireMember
 from council.settings import load_settings
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
 
 
-def seated(name: str, folder: Path) -> OnWire:
-    member = Members(load_settings(folder, KEYS), KEYS, folder)(name)
-    assert isinstance(member, OnWire)
+def seated(name: str, folder: Path) -> WireMember:
+    member = MemberRegistry(load_settings(folder, KEYS), KEYS, folder)(name)
+    assert isinstance(member, WireMember)
     return member
 
 
@@ -36,16 +36,14 @@ def seated(name: str, folder: Path) -> OnWire:
         ("ollama:llama3.2", OpenAIMember, "http://127.0.0.1:11434/v1/chat/completions"),
     ],
 )  # fmt: skip
-def test_each_provider_is_spoken_to_on_its_own_wire(
-    tmp_path: Path, name: str, kind: type[OnWire], address: str
-) -> None:
+def test_each_provider_uses_its_wire(tmp_path: Path, name: str, kind: type[WireMember], address: str) -> None:
     member = seated(name, tmp_path)
     assert type(member) is kind
     assert member.endpoint.base_url + member.path == address
 
 
 @pytest.mark.behaviour("40-first-byte-of-a-reasoning-model")
-def test_a_reasoning_model_may_be_silent_for_longer_unless_somebody_said_how_long(tmp_path: Path) -> None:
+def test_reasoning_model_gets_a_longer_first_byte_timeout_unless_configured(tmp_path: Path) -> None:
     assert seated("openai:gpt-5.2", tmp_path).first_byte == 300
     assert seated("anthropic:claude-opus-4.6", tmp_path).first_byte == 120
     (tmp_path / "council.toml").write_text("[providers.openai]\nfirst_byte = 40\n")
@@ -57,7 +55,7 @@ def test_a_reasoning_model_may_be_silent_for_longer_unless_somebody_said_how_lon
     ("name", "sent"),
     [("anthropic:claude-haiku-4.5", None), ("google:gemini-3-pro-preview", "HIGH"), ("openai:gpt-5.2", "medium"), ("openai:gpt-99", "medium")],
 )  # fmt: skip
-def test_what_the_catalogue_knows_of_a_models_efforts_is_heeded(tmp_path: Path, name: str, sent: str | None) -> None:
+def test_effort_is_sent_only_if_the_catalogue_lists_it(tmp_path: Path, name: str, sent: str | None) -> None:
     body = json.loads(seated(name, tmp_path).prepare(replace(ASK, effort="medium")))
     thinking = body.get("generationConfig", {}).get("thinkingConfig", {})
     found = [body.get("reasoning_effort"), body.get("output_config", {}).get("effort"), thinking.get("thinkingLevel")]
@@ -65,7 +63,7 @@ def test_what_the_catalogue_knows_of_a_models_efforts_is_heeded(tmp_path: Path, 
 
 
 @pytest.mark.behaviour("issue-5-effort")
-def test_the_embedded_model_is_asked_for_no_effort_and_keeps_its_cap(tmp_path: Path) -> None:
-    member = Members(load_settings(tmp_path, KEYS), KEYS, tmp_path)("local:smollm2")
+def test_embedded_model_gets_no_effort_and_keeps_max_tokens(tmp_path: Path) -> None:
+    member = MemberRegistry(load_settings(tmp_path, KEYS), KEYS, tmp_path)("local:smollm2")
     body = json.loads(member.prepare(replace(ASK, effort="high", max_tokens=100)))
     assert (body["max_tokens"], "reasoning_effort" in body) == (100, False)

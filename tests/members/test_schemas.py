@@ -1,4 +1,4 @@
-"""A schema in the words of each vendor's grammar."""
+"""JSON Schema dialects of the vendors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.fakes.members import member_at
 
-from council.members.wires.schemas import ANTHROPIC, GOOGLE, OPENAI, Grammar, fitted
+from council.members.wires.schema_dialects import ANTHROPIC, GOOGLE, OPENAI, SchemaDialect, convert_schema
 from council.types import Ask
 
 WIDE: Any = {
@@ -26,12 +26,12 @@ WIDE: Any = {
 }
 
 
-def part(grammar: Grammar, name: str) -> Any:
-    return fitted(WIDE, grammar)["properties"][name]
+def part(grammar: SchemaDialect, name: str) -> Any:
+    return convert_schema(WIDE, grammar)["properties"][name]
 
 
 @pytest.mark.behaviour("issue-5-native-structured-output")
-def test_what_a_grammar_does_not_know_is_told_in_words() -> None:
+def test_unsupported_keywords_move_to_the_description() -> None:
     assert part(ANTHROPIC, "rows") == {
         "type": "array",
         "items": {"type": "string", "description": "(maxLength: 40)"},
@@ -42,37 +42,37 @@ def test_what_a_grammar_does_not_know_is_told_in_words() -> None:
     }  # fmt: skip
 
 
-def test_what_a_grammar_knows_stays() -> None:
+def test_supported_keywords_are_kept() -> None:
     assert part(ANTHROPIC, "some")["minItems"] == 1
     assert part(GOOGLE, "some") == part(OPENAI, "some") == WIDE["properties"]["some"]
 
 
-def test_each_vendor_has_its_own_way_to_choose() -> None:
+def test_enum_and_const_follow_each_dialect() -> None:
     assert part(ANTHROPIC, "verdict") == {"enum": ["PASS", "FAIL"], "description": "What you think."}
     assert part(OPENAI, "verdict") == WIDE["properties"]["verdict"]
     assert (part(OPENAI, "kind"), part(GOOGLE, "kind")) == ({"const": "ballot"}, {"enum": ["ballot"]})
 
 
 @pytest.mark.parametrize("grammar", [OPENAI, ANTHROPIC, GOOGLE])
-def test_one_of_is_any_of_and_defaults_are_dropped(grammar: Grammar) -> None:
+def test_one_of_becomes_any_of_and_defaults_are_dropped(grammar: SchemaDialect) -> None:
     why = part(grammar, "why")
     assert [choice["type"] for choice in why["anyOf"]] == ["string", "null"]
     assert "default" not in why
     assert part(grammar, "default") == {"type": "string"}  # a property may have any name
-    assert fitted(WIDE, grammar)["additionalProperties"] is False
+    assert convert_schema(WIDE, grammar)["additionalProperties"] is False
 
 
-def test_a_schema_that_fits_is_left_as_it_is() -> None:
+def test_a_supported_schema_is_unchanged() -> None:
     plain = {
         "type": "object",
         "properties": {"yes": {"type": "boolean"}},
         "required": ["yes"],
         "additionalProperties": False,
     }
-    assert fitted(plain, OPENAI) == fitted(plain, ANTHROPIC) == fitted(plain, GOOGLE) == plain
+    assert convert_schema(plain, OPENAI) == convert_schema(plain, ANTHROPIC) == convert_schema(plain, GOOGLE) == plain
 
 
-def test_a_small_model_keeps_the_limits_that_end_its_reply() -> None:
+def test_a_small_model_gets_the_unconverted_schema() -> None:
     ask = Ask("k", ({"role": "user", "content": "?"},), WIDE, "Ballot")
     assert b'"maxLength":40' in member_at("http://x", "openai", small=True).prepare(ask)
     assert b'"maxLength":40' not in member_at("http://x", "openai").prepare(ask)

@@ -1,4 +1,4 @@
-"""The member that says what it is told to."""
+"""The scripted member."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from tests.sitting import an_ask
 
+from council.engine.reply import build_schema, parse_reply
 from council.errors import ConfigError, Fault
-from council.members.scripted import Scripted, instance
-from council.replies import Attack, Ruling, Triage, read, schema_of
+from council.members.scripted import Scripted, example_value
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.types import Answer, Usage
 
 pytestmark = pytest.mark.anyio
@@ -22,19 +23,19 @@ async def send(member: Scripted, key: str = "draft/alpha", **ask: Any) -> Answer
     return await member.send(member.prepare(an_ask(key, **ask)), lambda piece: None)
 
 
-async def test_it_says_the_line_of_its_step_and_something_plausible_elsewhere() -> None:
+async def test_scripted_step_gets_its_text_and_other_steps_a_default() -> None:
     member = Scripted(script={"draft/alpha": {"text": "Tabs."}})
     assert (await send(member)).text == "Tabs."
     assert (await send(member, "draft/beta")).text.startswith("draft/beta says")
 
 
-async def test_it_streams_its_words_and_counts_them() -> None:
+async def test_scripted_answer_streams_and_counts_words() -> None:
     member, pieces = Scripted(script={"draft/alpha": {"text": "Tabs are better."}}), []
     answer = await member.send(member.prepare(an_ask()), pieces.append)
     assert (pieces, answer.usage, answer.model) == (["Tabs ", "are ", "better. "], Usage(3, 3), "scripted:")
 
 
-async def test_it_writes_down_every_request_also_the_failed_ones(tmp_path: Path) -> None:
+async def test_all_requests_are_recorded_including_failed_ones(tmp_path: Path) -> None:
     script = {"record": str(tmp_path / "calls.jsonl"), "draft/alpha": {"fail": "server"}}
     member = Scripted(script=script)
     with pytest.raises(Fault):
@@ -45,7 +46,7 @@ async def test_it_writes_down_every_request_also_the_failed_ones(tmp_path: Path)
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_it_fails_as_often_as_it_is_told(times: int) -> None:
+async def test_scripted_failure_repeats_the_configured_number_of_times(times: int) -> None:
     member = Scripted(script={"draft/alpha": {"fail": "net", "times": times, "text": "Tabs."}})
     for _ in range(times):
         with pytest.raises(Fault) as caught:
@@ -54,7 +55,7 @@ async def test_it_fails_as_often_as_it_is_told(times: int) -> None:
     assert (await send(member)).text == "Tabs."
 
 
-async def test_it_stalls_when_it_is_told_to() -> None:
+async def test_scripted_stall_never_answers() -> None:
     member = Scripted(script={"draft/alpha": {"stall": True}})
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -62,23 +63,23 @@ async def test_it_stalls_when_it_is_told_to() -> None:
     assert len(member.calls) == 1
 
 
-async def test_a_reply_of_the_script_is_sent_as_json() -> None:
+async def test_scripted_reply_is_sent_as_json() -> None:
     member = Scripted(script={"triage/chair": {"reply": {"leader": "beta"}}})
     assert json.loads((await send(member, "triage/chair", schema={"type": "object"})).text) == {"leader": "beta"}
 
 
 @pytest.mark.parametrize("agree", [True, False])
 @pytest.mark.parametrize("reply", [Triage, Attack, Ruling])
-def test_what_it_makes_up_fits_every_reply(reply: Any, agree: bool) -> None:
+def test_default_reply_matches_every_schema(reply: Any, agree: bool) -> None:
     choices = {"leader": ["beta"]}
-    made = instance(schema_of(reply, choices), agree)
-    assert read(reply, json.dumps(made), choices)
+    made = example_value(build_schema(reply, choices), agree)
+    assert parse_reply(reply, json.dumps(made), choices)
 
 
 @pytest.mark.parametrize("agree", [True, False])
-async def test_it_agrees_when_it_is_told_to(agree: bool) -> None:
+async def test_agree_sets_booleans(agree: bool) -> None:
     member = Scripted(script={"triage/chair": {"agree": agree}})
-    said = await send(member, "triage/chair", schema=schema_of(Triage, {"leader": ["beta"]}))
+    said = await send(member, "triage/chair", schema=build_schema(Triage, {"leader": ["beta"]}))
     assert Triage.model_validate_json(said.text).consensus is agree
 
 
@@ -90,24 +91,24 @@ async def test_it_agrees_when_it_is_told_to(agree: bool) -> None:
         ({"type": "array", "items": {"type": "boolean"}}, [True]),
     ],
 )  # fmt: skip
-def test_every_kind_of_schema_has_a_plain_value(schema: dict[str, Any], value: Any) -> None:
-    assert instance(schema, True) == value
+def test_example_value_for_each_schema_type(schema: dict[str, Any], value: Any) -> None:
+    assert example_value(schema, True) == value
 
 
-async def test_its_lines_come_from_a_file(tmp_path: Path) -> None:
+async def test_script_is_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "lines.toml").write_text('["draft/alpha"]\ntext = "Tabs."\n')
     member = Scripted(f"scripted:{tmp_path / 'lines.toml'}")
     assert (await send(member)).text == "Tabs."
 
 
 @pytest.mark.parametrize("content", [None, "not = toml = at all"])
-def test_a_script_that_cannot_be_read_is_named(tmp_path: Path, content: str | None) -> None:
+def test_unreadable_script_is_named_in_the_error(tmp_path: Path, content: str | None) -> None:
     if content:
         (tmp_path / "lines.toml").write_text(content)
-    with pytest.raises(ConfigError, match=r'the script ".*lines.toml" cannot be read'):
+    with pytest.raises(ConfigError, match=r'cannot read the script ".*lines.toml"'):
         Scripted(f"scripted:{tmp_path / 'lines.toml'}")
 
 
-async def test_the_same_ask_is_the_same_bytes() -> None:
+async def test_prepare_is_deterministic() -> None:
     assert Scripted().prepare(an_ask()) == Scripted().prepare(an_ask())
     assert await Scripted().probe() == "always answers"

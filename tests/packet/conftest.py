@@ -1,4 +1,4 @@
-"""Real repositories to point the packet at."""
+"""Real repositories for the packet tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Files = dict[str, str]
 
 
 def git(root: Path, *args: str) -> str:
-    """Git as a person at this repository would call it, without anybody's own configuration."""
+    """Run git in the repository without user configuration."""
     env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": str(root)}
     who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"]
     done = subprocess.run(["git", *who, *args], cwd=root, env=env, capture_output=True, text=True, check=True)
@@ -34,7 +34,7 @@ def commit(root: Path, files: Files, message: str = "change") -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder that is in no repository."""
+    """Return a folder outside any repository."""
     place = tmp_path / "project"
     place.mkdir()
     return place
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repo(root: Path) -> Path:
-    """A repository with one commit."""
+    """Return a repository with one commit."""
     git(root, "init", "-q", "-b", "main")
     commit(
         root,
@@ -53,11 +53,11 @@ def repo(root: Path) -> Path:
 
 @pytest.fixture
 def history(repo: Path) -> Callable[[int], Path]:
-    """A repository with some more commits, each of which adds a file."""
+    """Return a function that adds commits to the repository, each with a new file."""
 
-    def grown(commits: int) -> Path:
+    def add_commits(commits: int) -> Path:
         for n in range(commits):
             commit(repo, {f"src/step{n}.py": f"step = {n}\n"})
         return repo
 
-    return grown
+    return add_commits

@@ -1,4 +1,4 @@
-"""Secrets to plant, one of each kind. Made when the tests run, so that none stands in a file of this project."""
+"""Fake secrets, one of each kind. Generated at run time, so that no file of this project contains one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + "234567"
 
 
-def some(letters: str, n: int, seed: str) -> str:
-    """Random letters, the same in every run, with a digit somewhere among them."""
-    dice = random.Random(seed)
+def some(letters: str, n: int, salt: str) -> str:
+    """Return random letters with at least one digit, the same in every run."""
+    dice = random.Random(salt)
     made = [dice.choice(letters) for _ in range(n)]
     made[dice.randrange(n)] = "7"
     return "".join(made)
@@ -28,7 +28,7 @@ def pem(kind: str = "RSA ") -> str:
     return f"-----BEGIN {kind}PRIVATE KEY-----\n{body}\n-----END {kind}PRIVATE KEY-----"
 
 
-# What each secret stands in, and the part that must never be seen.
+# The text around each secret, and the part that must never be shown.
 SECRETS: dict[str, tuple[str, str]] = {
     name: (line.format(secret), secret)
     for name, line, secret in [

@@ -1,4 +1,4 @@
-"""Git is asked safely: no repository can make it run, read or write anything of its own choosing."""
+"""Safe git calls: no repository can make git run a program, read other files or write."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.packet import build, changed, look
+from council.packet import build
 from council.packet import git as packet_git
+from council.packet.lookups import look
+from council.packet.targets import has_changes
 from tests.packet.conftest import commit, git, write
 
 
@@ -24,12 +26,12 @@ def configure(repo: Path, canary: Path, settings: dict[str, str]) -> None:
         git(repo, "config", name, value.format(evil=script, folder=repo.parent))
 
 
-def ask_everything(repo: Path) -> None:
+def call_everything(repo: Path) -> None:
     for target in ("", "recent", "staged", "HEAD~1..HEAD", "src", "src/*.py", "the auth system"):
         build(target, repo, task="validate")
     build("", repo, task="validate", base="HEAD~1")
     look(repo, {"files": ["src/app.py"], "names": ["app"], "patterns": ["x.*1"]})
-    changed(repo)
+    has_changes(repo)
 
 
 HOSTILE = {
@@ -49,7 +51,7 @@ HOSTILE = {
 
 @pytest.mark.behaviour("packet-git-hostile-config")
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_configuration_runs_nothing(kind: str, history: Callable[[int], Path], tmp_path: Path) -> None:
+def test_hostile_configuration_runs_no_program(kind: str, history: Callable[[int], Path], tmp_path: Path) -> None:
     repo, canary = history(4), tmp_path / "canary"
     commit(repo, {".gitattributes": "*.py diff=bad filter=bad\n*.md filter=a=b\n"})
     configure(repo, canary, HOSTILE[kind])
@@ -59,17 +61,15 @@ def test_a_hostile_configuration_runs_nothing(kind: str, history: Callable[[int]
         for hook in ("post-index-change", "pre-commit", "fsmonitor-watchman", "reference-transaction"):
             shutil.copy(tmp_path / "evil.sh", folder / hook)
     write(repo, {"src/app.py": "x = 12\n", "README.md": "# New\n", "src/new.py": "y = 1\n"})
-    os.utime(repo / "src/step1.py", (1, 1))  # git would like to refresh its index
-    ask_everything(repo)
+    os.utime(repo / "src/step1.py", (1, 1))  # git would refresh its index
+    call_everything(repo)
     assert not canary.exists()
     assert "+x = 12" in build("", repo, task="validate").diff
 
 
 @pytest.mark.behaviour("packet-git-hostile-config")
 @pytest.mark.parametrize("url", ["ext::{evil}", "file://{folder}", "ssh://host/{folder}"])
-def test_a_missing_object_is_not_fetched_from_anywhere(
-    url: str, history: Callable[[int], Path], tmp_path: Path
-) -> None:
+def test_missing_object_is_not_fetched(url: str, history: Callable[[int], Path], tmp_path: Path) -> None:
     repo, canary = history(4), tmp_path / "canary"
     settings = {
         "core.repositoryformatversion": "1", "extensions.partialClone": "origin", "remote.origin.promisor": "true",
@@ -79,13 +79,13 @@ def test_a_missing_object_is_not_fetched_from_anywhere(
     oid = git(repo, "rev-parse", "HEAD:src/step3.py").strip()
     configure(repo, canary, settings)
     (repo / ".git/objects" / oid[:2] / oid[2:]).unlink()
-    with pytest.raises(UsageError, match="git refused"):
+    with pytest.raises(UsageError, match="git failed"):
         build("HEAD~2..HEAD", repo, task="validate")
     assert not canary.exists()
 
 
 @pytest.mark.behaviour("packet-git-hostile-config")
-def test_a_moved_work_tree_shows_nothing_from_elsewhere(repo: Path, tmp_path: Path) -> None:
+def test_redirected_work_tree_shows_no_other_files(repo: Path, tmp_path: Path) -> None:
     write(tmp_path, {"elsewhere/README.md": "private thoughts\n"})
     git(repo, "config", "core.worktree", str(tmp_path / "elsewhere"))
     packet = build("", repo, task="validate")
@@ -123,7 +123,7 @@ def test_git_variables_of_the_caller_are_dropped(repo: Path, tmp_path: Path, mon
         "--upload-pack=x",
     ],
 )
-def test_a_hostile_or_unknown_ref_is_one_line(ref: str, repo: Path) -> None:
+def test_hostile_or_unknown_ref_is_a_one_line_error(ref: str, repo: Path) -> None:
     with pytest.raises(UsageError) as error:
         build("", repo, task="validate", base=ref)
     assert "revision" in str(error.value) and "\n" not in str(error.value)
@@ -134,7 +134,7 @@ def test_a_hostile_or_unknown_ref_is_one_line(ref: str, repo: Path) -> None:
 @pytest.mark.parametrize(
     "span", ["--output=x..HEAD", "HEAD..--output=x", "nope..HEAD", "HEAD..nope", "--output=x...HEAD"]
 )
-def test_a_hostile_range_is_one_line(span: str, repo: Path) -> None:
+def test_hostile_range_is_a_one_line_error(span: str, repo: Path) -> None:
     with pytest.raises(UsageError, match="revision"):
         build(span, repo, task="validate")
     assert not (repo / "x").exists()
@@ -142,8 +142,8 @@ def test_a_hostile_range_is_one_line(span: str, repo: Path) -> None:
 
 @pytest.mark.behaviour("packet-git-none")
 @pytest.mark.parametrize("target", ["recent", "staged", "main..HEAD"])
-def test_what_needs_a_repository_says_so(target: str, root: Path) -> None:
-    with pytest.raises(UsageError, match="needs a git repository, and this folder is in none"):
+def test_git_targets_outside_a_repository_are_rejected(target: str, root: Path) -> None:
+    with pytest.raises(UsageError, match="needs a git repository, but this folder is not in one"):
         build(target, root, task="validate")
 
 
@@ -154,33 +154,33 @@ def test_without_a_repository_files_and_folders_still_work(root: Path) -> None:
     assert [file.path for file in build("src/*.py", root, task="validate").files] == ["src/a.py"]
     assert [file.path for file in build(".", root, task="validate").files] == ["src/a.py", "src/deep/b.py"]
     assert build("", root, task="validate").note == "no changes to review"
-    assert not changed(root)
+    assert not has_changes(root)
 
 
-def test_without_git_itself_it_is_one_line(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_git_program_is_a_one_line_error(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="git cannot be started"):
         build("recent", repo, task="validate")
 
 
-def test_a_git_that_hangs_is_ended(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_git_is_killed(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(packet_git, "SECONDS", 0.3)
+    monkeypatch.setattr(packet_git, "GIT_TIMEOUT_S", 0.3)
     with pytest.raises(UsageError, match="git took longer"):
         build("recent", repo, task="validate")
 
 
-def test_a_git_that_says_too_much_is_ended(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_with_too_much_output_is_killed(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\nexec yes\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    with pytest.raises(UsageError, match="more than 16 MB"):
+    with pytest.raises(UsageError, match="over 16 MB"):
         build("recent", repo, task="validate")
 
 
@@ -195,7 +195,7 @@ def test_a_diff_looks_the_same_under_every_configuration(setting: str, repo: Pat
     assert before.startswith("diff --git a/src/app.py b/src/app.py\n")
 
 
-def test_a_broken_repository_is_one_line(root: Path) -> None:
+def test_broken_repository_is_a_one_line_error(root: Path) -> None:
     write(root, {".git/HEAD": "nonsense", "a.py": "a = 1\n"})
     with pytest.raises(UsageError) as error:
         build("recent", root, task="validate")
@@ -203,12 +203,12 @@ def test_a_broken_repository_is_one_line(root: Path) -> None:
     assert [file.path for file in build(".", root, task="validate").files] == ["a.py"]
 
 
-def test_a_linked_work_tree_is_a_repository_like_any_other(history: Callable[[int], Path], tmp_path: Path) -> None:
+def test_linked_work_tree_works_like_any_repository(history: Callable[[int], Path], tmp_path: Path) -> None:
     repo = history(4)
     git(repo, "worktree", "add", "-q", "-b", "other", str(tmp_path / "other"))
     write(tmp_path / "other", {"src/app.py": "x = 2\n"})
     assert "+x = 2" in build("", tmp_path / "other", task="validate").diff
-    assert not changed(repo)
+    assert not has_changes(repo)
 
 
 def test_a_submodule_is_not_entered(repo: Path, tmp_path: Path) -> None:
@@ -219,5 +219,5 @@ def test_a_submodule_is_not_entered(repo: Path, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     configure(repo / "inner", canary, {"core.fsmonitor": "{evil}", "filter.bad.clean": "{evil}"})
     write(repo, {"inner/a.py": "a = 2\n", "inner/.gitattributes": "* filter=bad\n"})
-    ask_everything(repo)
+    call_everything(repo)
     assert not canary.exists()

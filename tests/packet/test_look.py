@@ -1,4 +1,4 @@
-"""Read-only look-ups: what a model may ask for, and what it cannot do by asking."""
+"""Read-only look-ups: results and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from council.packet import look, looking
+from council.packet import lookups
+from council.packet.lookups import look
 from tests.packet.conftest import write
 
 
@@ -40,11 +41,11 @@ def test_slices_names_and_lines_are_found(repo: Path) -> None:
     ("path", "why"),
     [
         ("../outside.txt", "outside the folder"), ("/etc/passwd", "outside the folder"), ("nope.py", "cannot be read"), ("", "a path is needed"),
-        (7, "a path is needed"), (".git/config", "kept out"), (".agents/council/x.md", "kept out"), ("src", "a folder"),
-        (".env", "its name stands for secrets"), ("a\0b", "NUL"), ("out.txt", "a link"), ("uv.lock", "a lock file"),
+        (7, "a path is needed"), (".git/config", "never included"), (".agents/council/x.md", "never included"), ("src", "a folder"),
+        (".env", "secret file name"), ("a\0b", "NUL"), ("out.txt", "a link"), ("uv.lock", "a lock file"),
     ],
 )  # fmt: skip
-def test_what_is_not_shown_says_why(path: object, why: str, repo: Path) -> None:
+def test_refused_look_up_has_a_reason(path: object, why: str, repo: Path) -> None:
     write(repo, {".env": "a=1\n", "uv.lock": "x\n", "../outside.txt": "x\n"})
     (repo / "out.txt").symlink_to("../outside.txt")
     [row] = look(repo, {"files": [{"path": path}]})
@@ -52,8 +53,8 @@ def test_what_is_not_shown_says_why(path: object, why: str, repo: Path) -> None:
 
 
 @pytest.mark.behaviour("packet-look-pattern-time")
-def test_a_pattern_that_never_ends_is_stopped(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "SECONDS", 0.5)
+def test_pattern_that_never_finishes_is_stopped(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookups, "GREP_TIMEOUT_S", 0.5)
     write(repo, {"src/a.txt": "a" * 60 + "\n"})
     started = time.monotonic()
     [row] = look(repo, {"patterns": ["(a+)+b$"]})
@@ -61,7 +62,7 @@ def test_a_pattern_that_never_ends_is_stopped(repo: Path, monkeypatch: pytest.Mo
     assert time.monotonic() - started < 5
 
 
-def test_a_pattern_that_is_no_expression_is_looked_for_as_it_stands(repo: Path) -> None:
+def test_invalid_regex_is_searched_literally(repo: Path) -> None:
     write(repo, {"src/a.txt": "call(x\n"})
     assert look(repo, {"patterns": ["call(x"]})[0]["hits"] == [{"path": "src/a.txt", "line": 1, "text": "call(x"}]
 
@@ -77,6 +78,6 @@ ANYTHING = st.recursive(
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=ANYTHING, names=ANYTHING)
-def test_a_model_may_ask_for_anything(repo: Path, files: Any, names: Any) -> None:
+def test_any_look_up_request_returns_rows(repo: Path, files: Any, names: Any) -> None:
     rows = look(repo, {"files": files, "names": names, "patterns": files})
     assert all(isinstance(row["look"], str) for row in rows)

@@ -1,4 +1,4 @@
-"""What is a secret, what only looks like one, and how it is masked."""
+"""Detection and masking of secrets, and text that only resembles them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.packet.secrets import line_of, masked, scrub, secrets_in
+from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
 from tests.packet.planted import HEX, SECRETS, WORDY, pem, some
 
 
@@ -18,11 +18,11 @@ from tests.packet.planted import HEX, SECRETS, WORDY, pem, some
 def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
     line, secret = SECRETS[kind]
     text = f"first line\n\n{line}\nlast line\n"
-    found = secrets_in(text)
-    assert [line_of(text, one) for one in found] == [3]
-    assert secret not in scrub(text)
-    assert "[redacted:" in scrub(text)
-    assert scrub(text).startswith("first line\n\n") and scrub(text).endswith("\nlast line\n")
+    found = find_secrets(text)
+    assert [line_number(text, one) for one in found] == [3]
+    assert secret not in redact_text(text)
+    assert "[redacted:" in redact_text(text)
+    assert redact_text(text).startswith("first line\n\n") and redact_text(text).endswith("\nlast line\n")
 
 
 @pytest.mark.behaviour("packet-content-rules")
@@ -44,8 +44,8 @@ def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
         "sk-proj-" + "A" * 40, "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad", 'token_url = "https://login.host.org/oauth2/v2/token"',
     ],
 )  # fmt: skip
-def test_what_only_looks_like_a_secret_is_none(text: str) -> None:
-    assert secrets_in(text) == []
+def test_text_that_only_resembles_a_secret_is_not_one(text: str) -> None:
+    assert find_secrets(text) == []
 
 
 @pytest.mark.behaviour("packet-content-rules")
@@ -53,45 +53,45 @@ def test_what_only_looks_like_a_secret_is_none(text: str) -> None:
 def test_a_key_block_is_masked_line_by_line_with_its_diff_marks(marks: str) -> None:
     lines = pem().split("\n")
     text = "\n".join(f"{marks}{line}" for line in ["before", *lines, "after"])
-    shown = masked(text, secrets_in(text), margin=len(marks)).split("\n")
+    shown = mask_secrets(text, find_secrets(text), margin=len(marks)).split("\n")
     assert shown == [f"{marks}before", *[f"{marks}[redacted:private key]"] * len(lines), f"{marks}after"]
 
 
 @pytest.mark.parametrize("kind", ["", "EC ", "OPENSSH ", "ENCRYPTED "])
-def test_a_key_block_without_an_end_is_masked_as_far_as_it_goes(kind: str) -> None:
+def test_key_block_without_an_end_is_masked_to_its_last_line(kind: str) -> None:
     lines = pem(kind).split("\n")[:-1]
     text = "\n".join([*lines, "", "def code():", "    pass"])
-    shown = scrub(text)
+    shown = redact_text(text)
     assert not any(line in shown for line in lines[1:])
     assert shown.endswith("def code():\n    pass")
 
 
 def test_a_key_in_one_line_of_json_is_masked() -> None:
     line = pem("").replace("\n", "\\n")
-    assert some(WORDY + "+/", 64, "2")[:30] not in scrub(f'{{"private_key": "{line}"}}')
+    assert some(WORDY + "+/", 64, "2")[:30] not in redact_text(f'{{"private_key": "{line}"}}')
 
 
 @pytest.mark.parametrize("kind", ["docker-auth", "curl", "mysql", "patterned-slack"])
 def test_a_login_inside_json_is_masked(kind: str) -> None:
     line, secret = SECRETS[kind]
-    assert secret not in scrub(json.dumps({"text": f"first\n{line}\nlast"}))
+    assert secret not in redact_text(json.dumps({"text": f"first\n{line}\nlast"}))
 
 
 def test_masking_again_changes_nothing() -> None:
-    once = scrub("\n".join(line for line, _ in SECRETS.values()))
-    assert scrub(once) == once
+    once = redact_text("\n".join(line for line, _ in SECRETS.values()))
+    assert redact_text(once) == once
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(SECRETS)), st.text(max_size=300))
 @pytest.mark.behaviour("packet-scrub")
-def test_a_known_key_is_masked_whatever_stands_around_it(before: str, kind: str, after: str) -> None:
+def test_known_key_is_masked_in_any_context(before: str, kind: str, after: str) -> None:
     line, secret = SECRETS[kind]
-    assert secret not in scrub(f"{before}\n{line}\n{after}")
+    assert secret not in redact_text(f"{before}\n{line}\n{after}")
 
 
 @given(st.text(alphabet=st.characters(), max_size=2000))
-def test_any_text_can_be_scrubbed(text: str) -> None:
-    assert scrub(scrub(text)) == scrub(text)
+def test_any_text_can_be_redacted(text: str) -> None:
+    assert redact_text(redact_text(text)) == redact_text(text)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_any_text_can_be_scrubbed(text: str) -> None:
      "token: '" * 120_000, some(HEX, 1_000_000, "long"), "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000,
      "curl -u a:" * 100_000, "mysql -p " * 110_000, '"auth": "' * 110_000],
 )  # fmt: skip
-def test_a_megabyte_of_anything_is_read_in_seconds(text: str) -> None:
-    started = time.thread_time()  # the work of this thread alone, whatever else the machine does
-    secrets_in(text)
+def test_one_megabyte_is_scanned_in_seconds(text: str) -> None:
+    started = time.thread_time()  # CPU time of this thread only
+    find_secrets(text)
     assert time.thread_time() - started < 5

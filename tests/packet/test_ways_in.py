@@ -1,4 +1,4 @@
-"""Every planted secret by every way in: refused with its place, never shown; masked or left out when that was asked for."""
+"""Every planted secret through every input: refused with its location and never shown; masked or left out on request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council.errors import PacketRefused, UsageError
-from council.packet import build, look
+from council.packet import build
+from council.packet.lookups import look
 from council.types import Packet
 from tests.packet.conftest import commit, git, write
 from tests.packet.planted import SECRETS, pem
 
-Plant = Callable[[Path, str], tuple[str, dict[str, object]]]  # → the target, and what else build is given
+Plant = Callable[[Path, str], tuple[str, dict[str, object]]]  # returns the target and more arguments for build
 
 
 def _file(root: Path, text: str) -> tuple[str, dict[str, object]]:
@@ -59,7 +60,7 @@ def _recent(root: Path, text: str) -> tuple[str, dict[str, object]]:
 def _staged(root: Path, text: str) -> tuple[str, dict[str, object]]:
     write(root, {"src/config.py": text})
     git(root, "add", "-A")
-    write(root, {"src/config.py": "taken_back = 1\n"})  # what is staged is what would be sent
+    write(root, {"src/config.py": "taken_back = 1\n"})  # the staged version is sent
     return "staged", {}
 
 
@@ -114,25 +115,25 @@ WAYS: dict[str, Plant] = {
 
 
 def everything(packet: Packet) -> str:
-    return json.dumps([packet.dossier("validate"), packet.as_json(), packet.note], ensure_ascii=False)
+    return json.dumps([packet.as_dossier("validate"), packet.as_json(), packet.note], ensure_ascii=False)
 
 
-def packed(plant: Plant, root: Path, text: str, **policy: bool) -> Packet:
+def build_planted(plant: Plant, root: Path, text: str, **policy: bool) -> Packet:
     target, given = plant(root, text)
     return build(target, root, task="validate", **given, **policy)  # type: ignore[arg-type]
 
 
-def plain(secret: str) -> str:
+def secret_part(secret: str) -> str:
     return json.dumps(secret)[1:-1]
 
 
 @pytest.mark.behaviour("packet-refuses-secrets")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_secret_is_refused_with_its_place_and_never_said(way: str, repo: Path) -> None:
+def test_secret_is_refused_with_its_location_and_never_printed(way: str, repo: Path) -> None:
     start = git(repo, "rev-parse", "HEAD").strip()
     for kind, (line, secret) in SECRETS.items():
         with pytest.raises(PacketRefused) as refused:
-            packed(WAYS[way], repo, f"# {kind}\n{line}\n")
+            build_planted(WAYS[way], repo, f"# {kind}\n{line}\n")
         assert secret not in str(refused.value), kind
         assert ":" in str(refused.value) and "\n" not in str(refused.value)
         git(repo, "checkout", "-q", "-f", "-B", "main", start)
@@ -142,11 +143,11 @@ def test_a_secret_is_refused_with_its_place_and_never_said(way: str, repo: Path)
 
 @pytest.mark.behaviour("packet-redact")
 @pytest.mark.parametrize("way", WAYS)
-def test_redact_sends_the_mask_in_its_place(way: str, repo: Path) -> None:
+def test_redact_replaces_secrets_with_masks(way: str, repo: Path) -> None:
     text = "".join(f"{line}\n" for line, _ in SECRETS.values())
-    packet = packed(WAYS[way], repo, text, redact=True)
+    packet = build_planted(WAYS[way], repo, text, redact=True)
     sent = everything(packet)
-    assert [kind for kind, (_, secret) in SECRETS.items() if plain(secret) in sent] == []
+    assert [kind for kind, (_, secret) in SECRETS.items() if secret_part(secret) in sent] == []
     assert "[redacted:" in sent
     assert packet.masked >= len(SECRETS)
     assert packet.holes == ()
@@ -156,9 +157,9 @@ def test_redact_sends_the_mask_in_its_place(way: str, repo: Path) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_skip_secrets_leaves_a_hole(way: str, repo: Path) -> None:
     text = "".join(f"{line}\n" for line, _ in SECRETS.values())
-    packet = packed(WAYS[way], repo, text, skip_secrets=True)
+    packet = build_planted(WAYS[way], repo, text, skip_secrets=True)
     sent = everything(packet)
-    assert [kind for kind, (_, secret) in SECRETS.items() if plain(secret) in sent] == []
+    assert [kind for kind, (_, secret) in SECRETS.items() if secret_part(secret) in sent] == []
     assert len(packet.holes) == 1
 
 
@@ -168,10 +169,10 @@ def test_skip_secrets_leaves_a_hole(way: str, repo: Path) -> None:
     [("file", "src/config.py:3"), ("folder", "src/config.py:3"), ("diff", "src/config.py:3"), ("context", "src/config.py:4"),
      ("removed", "src/config.py:4, a removed line"), ("staged", "src/config.py:3"), ("stdin", "stdin:3"), ("decision", "decision 2:3")],
 )  # fmt: skip
-def test_the_place_is_the_line_it_stands_on(way: str, place: str, repo: Path) -> None:
+def test_location_is_the_line_of_the_secret(way: str, place: str, repo: Path) -> None:
     line, _ = SECRETS["github"]
     with pytest.raises(PacketRefused) as refused:
-        packed(WAYS[way], repo, f"# one\n# two\n{line}\n")
+        build_planted(WAYS[way], repo, f"# one\n# two\n{line}\n")
     assert f"at {place} (GitHub token)" in str(refused.value)
 
 
@@ -182,10 +183,10 @@ def test_a_look_up_shows_no_secret(kind: str, repo: Path) -> None:
     write(repo, {"src/config.py": f"needle = 1\n{line}\nneedle = 2\n"})
     wanted = {"files": [{"path": "src/config.py", "from": 1, "to": 1}, "src/config.py"], "patterns": ["needle", "."]}
     told = json.dumps(look(repo, wanted), ensure_ascii=False)
-    assert plain(secret) not in told
+    assert secret_part(secret) not in told
     assert "src/config.py:2" in told
     masks = json.dumps(look(repo, wanted, redact=True), ensure_ascii=False)
-    assert plain(secret) not in masks
+    assert secret_part(secret) not in masks
     assert "needle = 2" in masks
 
 
@@ -198,7 +199,7 @@ DENIED = (
 @pytest.mark.behaviour("packet-denied-names")
 @pytest.mark.parametrize("name", DENIED)
 @pytest.mark.parametrize("way", ["named", "folder", "diff", "staged", "renamed", "deleted", "look"])
-def test_a_file_with_a_denied_name_does_not_leave(name: str, way: str, repo: Path) -> None:
+def test_file_with_a_secret_name_is_refused(name: str, way: str, repo: Path) -> None:
     if way in ("renamed", "deleted"):
         commit(repo, {name: "weak=hunter2\nplain=1\nmore=2\n"})
     else:
@@ -217,7 +218,7 @@ def test_a_file_with_a_denied_name_does_not_leave(name: str, way: str, repo: Pat
         return
     with pytest.raises(PacketRefused) as refused:
         build(target, repo, task="validate")
-    assert f"{name}:1 (its name stands for secrets)" in str(refused.value)
+    assert f"{name}:1 (secret file name)" in str(refused.value)
     assert "hunter2" not in everything(build(target, repo, task="validate", redact=True))
     left_out = build(target, repo, task="validate", skip_secrets=True)
     assert "hunter2" not in everything(left_out)
@@ -225,7 +226,7 @@ def test_a_file_with_a_denied_name_does_not_leave(name: str, way: str, repo: Pat
 
 
 @pytest.mark.behaviour("packet-denied-names")
-def test_redacting_a_denied_file_keeps_the_names_of_its_settings(repo: Path) -> None:
+def test_redacted_secret_file_keeps_its_setting_names(repo: Path) -> None:
     write(repo, {".env": "# db: hunter2\nexport DB_HOST = db\nDB_PASSWORD=hunter2\n\nhunter2\n"})
     packet = build([".env"], repo, task="validate", redact=True)
     assert packet.files[0].content == (
@@ -238,7 +239,7 @@ def test_redacting_a_denied_file_keeps_the_names_of_its_settings(repo: Path) -> 
 @pytest.mark.parametrize(
     "name", ["src/credentials.py", "src/id_map.ts", ".env.example", "docs/credentials.md", "src/environment.py"]
 )
-def test_programs_and_templates_with_such_names_are_looked_at_like_any_other(name: str, repo: Path) -> None:
+def test_source_files_and_templates_with_secret_names_are_included(name: str, repo: Path) -> None:
     write(repo, {name: "plain = 1\n"})
     assert [file.path for file in build([name], repo, task="validate").files] == [name]
     write(repo, {name: f"{SECRETS['github'][0]}\n"})
@@ -246,10 +247,10 @@ def test_programs_and_templates_with_such_names_are_looked_at_like_any_other(nam
         build([name], repo, task="validate")
 
 
-def test_a_diff_that_is_piped_in_is_read_by_its_file_names(repo: Path) -> None:
+def test_piped_diff_is_checked_for_secret_file_names(repo: Path) -> None:
     commit(repo, {".env": "weak=hunter2\n", "src/app.py": "x = 2\n"})
     piped = git(repo, "show")
-    with pytest.raises(PacketRefused, match=r"stdin:\d+ \(\.env: its name stands for secrets\)"):
+    with pytest.raises(PacketRefused, match=r"stdin:\d+ \(\.env: secret file name\)"):
         build("-", repo, task="validate", stdin=piped)
     masked = everything(build("-", repo, task="validate", stdin=piped, redact=True))
     assert "hunter2" not in masked and "x = 2" in masked
@@ -266,7 +267,7 @@ def test_the_middle_of_a_key_in_a_hunk_is_masked_too(repo: Path) -> None:
     assert not [line for line in pem().split("\n")[1:-1] + lines[1:-1] if line in sent]
 
 
-def test_a_secret_in_a_name_does_not_leave_either(repo: Path) -> None:
+def test_secret_in_a_file_name_is_refused(repo: Path) -> None:
     _, secret = SECRETS["github"]
     commit(repo, {f"notes/{secret}.md": "plain\n"})
     with pytest.raises(PacketRefused) as refused:
@@ -276,7 +277,7 @@ def test_a_secret_in_a_name_does_not_leave_either(repo: Path) -> None:
         assert secret not in everything(build("recent", repo, task="validate", **policy))  # type: ignore[arg-type]
 
 
-def test_masking_and_leaving_out_exclude_each_other(repo: Path) -> None:
+def test_redact_and_skip_secrets_are_exclusive(repo: Path) -> None:
     with pytest.raises(UsageError, match="choose one"):
         build("src", repo, task="validate", redact=True, skip_secrets=True)
 
@@ -287,7 +288,7 @@ def test_masking_and_leaving_out_exclude_each_other(repo: Path) -> None:
     before=st.binary(max_size=400), after=st.binary(max_size=400), kind=st.sampled_from(sorted(SECRETS)),
     redact=st.booleans(), skip=st.booleans(),
 )  # fmt: skip
-def test_whatever_stands_around_it_no_planted_token_leaves(
+def test_planted_token_is_found_in_any_context(
     root: Path, before: bytes, after: bytes, kind: str, redact: bool, skip: bool
 ) -> None:
     line, secret = SECRETS[kind]
@@ -297,7 +298,7 @@ def test_whatever_stands_around_it_no_planted_token_leaves(
     except UsageError as error:
         assert secret not in str(error)
     else:
-        assert plain(secret) not in everything(packet)
+        assert secret_part(secret) not in everything(packet)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -305,7 +306,7 @@ def test_whatever_stands_around_it_no_planted_token_leaves(
     words=st.one_of(st.text(max_size=60), st.lists(st.text(max_size=20), max_size=4)),
     task=st.sampled_from(["ask", "validate"]),
 )
-def test_any_words_give_a_packet_or_one_line(repo: Path, words: str | list[str], task: str) -> None:
+def test_any_words_give_a_packet_or_a_one_line_error(repo: Path, words: str | list[str], task: str) -> None:
     try:
         build(words, repo, task=task)
     except UsageError as error:

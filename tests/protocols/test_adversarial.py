@@ -1,4 +1,4 @@
-"""Adversarial: triage, attack, verdict, and the confidence that is computed from them."""
+"""Adversarial protocol: triage, attack, verdict and computed confidence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.events import Entry
 from council.members.scripted import Scripted
-from council.minutes import Minutes
-from council.protocols.adversarial import numbered, verdict_from
-from council.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.flow import build_verdict, number_issues
+from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.runs.service import Convener
 from council.types import Outcome, Round, Seat, Statement
 
 CRITERIA = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")
@@ -52,7 +52,7 @@ def round_of(**attacks: dict[str, Any]) -> Round[Attack]:
 
 
 class Run:
-    """One whole adversarial council over a scripted member, in a folder of its own."""
+    """One adversarial run with a scripted member."""
 
     def __init__(self, script: dict[str, Any]) -> None:
         lines = {
@@ -123,7 +123,7 @@ async def test_consensus_goes_straight_to_the_verdict_survived_and_high() -> Non
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("10-chair-names-absent-seat")
-async def test_a_leader_without_a_draft_is_no_choice() -> None:
+async def test_triage_can_only_choose_a_seat_with_a_draft() -> None:
     script = SCRIPT | {"draft/beta": {"fail": "server"}, "triage/chair": triage("alpha"), "attack/gamma": attack()}
     script |= {"verdict/chair": ruling("SURVIVED")}
     run = Run(script)
@@ -134,12 +134,12 @@ async def test_a_leader_without_a_draft_is_no_choice() -> None:
     assert minutes.status == "complete"
 
 
-# What each is given
+# Prompts
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("10-independent-first-statements")
-async def test_drafts_are_made_apart() -> None:
+async def test_drafts_do_not_see_each_other() -> None:
     run = Run(SCRIPT)
     await run.finish()
     for seat in ("alpha", "beta", "gamma"):
@@ -187,7 +187,7 @@ async def test_the_verdict_gets_the_leader_the_attacks_and_all_originals() -> No
 
 @pytest.mark.behaviour("000-verdict-points")
 def test_every_issue_has_a_name_the_chair_can_cite() -> None:
-    issues = numbered(round_of(alpha=attack(issue("FATAL"), issue("MINOR")), gamma=attack(issue())))
+    issues = number_issues(round_of(alpha=attack(issue("FATAL"), issue("MINOR")), gamma=attack(issue())))
     assert {name: found.severity for name, found in issues.items()} == {
         "alpha-1": "FATAL",
         "alpha-2": "MINOR",
@@ -207,21 +207,21 @@ def test_every_issue_has_a_name_the_chair_can_cite() -> None:
         ("OVERTURNED", {"alpha-1": True}, "CONTESTED"),
     ],
 )
-def test_the_level_comes_from_what_landed_and_stands_under_its_heading(
+def test_confidence_is_computed_from_landed_issues_and_shown_under_its_heading(
     outcome: str, landed: dict[str, bool], level: str
 ) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(issue("MINOR"), verdict="STAND"))
-    verdict = verdict_from(Ruling(**ruling(outcome, *landed.items())), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, *landed.items())), attacks)
     assert (verdict.outcome, verdict.confidence) == (outcome, level)
     assert verdict.answer == f"Use gRPC.\n\n## Confidence Assessment\n\n**{level}.** Somewhat contested."
 
 
-def test_an_issue_nobody_raised_moves_nothing() -> None:
+def test_an_issue_that_was_not_raised_has_no_effect() -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"))
     invented = Ruling(
         points=[Point(issue="delta-1", landed=True, why="x")], outcome="SURVIVED", answer="a", assessment="b"
     )
-    assert verdict_from(invented, attacks).confidence == "HIGH"
+    assert build_verdict(invented, attacks).confidence == "HIGH"
 
 
 @pytest.mark.anyio
@@ -230,13 +230,13 @@ async def test_overturned_must_cite_an_issue_that_was_raised() -> None:
     run = Run(SCRIPT | {"verdict/chair": ruling("OVERTURNED", ("delta-1", True))})
     minutes = await run.finish()
     assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
-    assert run.asked.count("verdict/chair") == 3  # two repair turns, for the chair has nobody to speak in its place
+    assert run.asked.count("verdict/chair") == 3  # two repair turns: the chair has no fallback
     assert minutes.absences[0].state == "failed(schema)"
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
-async def test_an_attack_that_found_nothing_overturns_nothing() -> None:
+async def test_an_attack_without_issues_cannot_overturn() -> None:
     nothing = {"attack/alpha": attack(verdict="STAND"), "attack/gamma": attack(verdict="STAND")}
     run = Run(SCRIPT | nothing | {"verdict/chair": ruling("OVERTURNED", ("alpha-1", True))})
     minutes = await run.finish()
@@ -246,9 +246,9 @@ async def test_an_attack_that_found_nothing_overturns_nothing() -> None:
 
 @pytest.mark.behaviour("10-dissent-kept")
 @pytest.mark.parametrize(("outcome", "kept"), [("SURVIVED", ["alpha"]), ("MODIFIED", ["alpha"]), ("OVERTURNED", [])])
-def test_an_attacker_who_was_not_followed_stays_on_record(outcome: str, kept: list[str]) -> None:
+def test_an_attacker_that_was_overruled_is_listed_as_dissent(outcome: str, kept: list[str]) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(verdict="STAND"))
-    verdict = verdict_from(Ruling(**ruling(outcome, ("alpha-1", True))), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks)
     assert [row["seat"] for row in verdict.dissent] == kept
     assert all(row["position"] == "REJECTED" and "It is wrong." in row["text"] for row in verdict.dissent)
 
@@ -267,10 +267,10 @@ async def test_two_drafts_have_one_attacker() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("10-one-draft-adversarial")
-async def test_one_draft_has_no_outcome_and_says_above_the_answer_that_nobody_tested_it() -> None:
+async def test_one_draft_has_no_outcome_and_the_report_says_it_was_not_tested() -> None:
     failing = {f"draft/{seat}": {"fail": "server"} for seat in ("alpha", "gamma")}
     run = Run(SCRIPT | failing | {"verdict/chair": ruling("SURVIVED")})
     minutes = await run.finish()
     assert [key for key in run.asked if "chair" in key] == ["verdict/chair"]
     assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("incomplete", None, None)
-    assert "not tested by anyone" in minutes.reason
+    assert "was not tested" in minutes.reason

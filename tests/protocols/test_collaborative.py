@@ -1,4 +1,4 @@
-"""Collaborative and the triad: who is given what, and what becomes of the silent."""
+"""Collaborative and triad protocols: prompts, phases and absent seats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
-from council.minutes import Minutes
+from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 SEATS = {"alpha": "scripted:", "beta": "scripted:", "gamma": "scripted:", "chair": "scripted:"}
@@ -65,7 +65,7 @@ async def test_an_improver_gets_its_own_draft_both_others_and_its_strength() -> 
 
 
 @pytest.mark.behaviour("000-improve-never-skipped")
-async def test_the_improve_round_is_held_even_when_all_drafts_are_the_same() -> None:
+async def test_the_improve_round_runs_even_when_all_drafts_are_equal() -> None:
     _, member = await run({f"draft/{name}": {"text": "The same."} for name in NAMES})
     assert [key for key in asked(member) if key.startswith("improve")] == [f"improve/{name}" for name in NAMES]
 
@@ -101,7 +101,7 @@ async def test_one_draft_goes_straight_to_the_synthesis() -> None:
 
 
 @pytest.mark.behaviour("10-no-chair-digest")
-async def test_without_a_chair_the_council_ends_in_a_digest_and_never_in_one_seats_words() -> None:
+async def test_without_a_chair_the_answer_is_a_digest_of_all_seats() -> None:
     minutes, _ = await run({"synthesise/chair": {"fail": "auth"}})
     assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
     answer = minutes.verdict["answer"]
@@ -110,13 +110,13 @@ async def test_without_a_chair_the_council_ends_in_a_digest_and_never_in_one_sea
 
 
 @pytest.mark.behaviour("00-exit-failed")
-async def test_no_statement_at_all_is_a_failed_run_without_an_answer() -> None:
+async def test_a_run_without_statements_fails_without_an_answer() -> None:
     minutes, _ = await run({f"draft/{name}": {"fail": "auth"} for name in NAMES})
     assert (minutes.status, minutes.stopped, minutes.verdict["answer"]) == ("failed", "quorum", "")
 
 
 @pytest.mark.behaviour("000-triad-four-calls")
-async def test_the_triad_drafts_apart_and_merges_once() -> None:
+async def test_the_triad_drafts_independently_and_merges_once() -> None:
     minutes, member = await run({}, "triad")
     assert list(minutes.phases) == ["draft", "merge"]
     assert len(asked(member)) == 4

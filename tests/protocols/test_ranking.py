@@ -1,4 +1,4 @@
-"""Ranking: who is shown what under which label, what a ballot may be, and what becomes of the silent."""
+"""Ranking: labels, valid ballots and absent seats."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 
 from council import events as ev
-from council.convene import Convener
+from council.engine.minutes import Minutes
+from council.engine.reply import build_schema, parse_reply
 from council.errors import UsageError
 from council.members.scripted import Scripted
-from council.minutes import Minutes
-from council.protocols.reviewing import Slip
-from council.render.markdown import answer, document, mermaid, verbose
-from council.render.report import report
-from council.replies import Ballot, read, schema_of
-from council.types import renamed
+from council.protocols.ranking.flow import ReaderBallot
+from council.protocols.ranking.replies import Ballot
+from council.render.markdown import render_answer, render_document, render_verbose
+from council.render.mermaid import render_mermaid
+from council.render.report import build_report
+from council.runs.service import Convener
+from council.types import replace_labels
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alpha", "beta", "gamma")
@@ -28,7 +30,7 @@ AUTHOR = {f"The answer of number {n}.": name for n, name in enumerate((*NAMES, "
 
 
 class Readers(Scripted):
-    """Scripted, and as a reader of a mind: `orders` says whom each puts first, second … by author, whatever the labels are."""
+    """Scripted readers: `orders` maps each reader to the authors in its order, independent of the labels."""
 
     def __init__(self, orders: dict[str, tuple[str, ...]], script: dict[str, Any]) -> None:
         super().__init__(script=ANSWERS | {"synthesise/chair": {"text": "By the sea."}} | script)
@@ -44,7 +46,7 @@ class Readers(Scripted):
 
 
 def shown(request: dict[str, Any]) -> dict[str, str]:
-    """label → author, as they stand in the words of the request."""
+    """Return label → author, parsed from the prompt."""
     words = request["messages"][-1]["content"]
     found = re.findall(r"<<<Response ([A-Z]+) (\w+)\n(.*?)\n\2>>>", words, re.DOTALL)
     return {label: AUTHOR[text] for label, _, text in found}
@@ -72,12 +74,12 @@ async def run(
         await convener.close()
 
 
-def written(names: list[str]) -> str:
-    """A roster file with these seats."""
-    return saved("\n".join(f'[[seats]]\nname = "{name}"\nmodel = "scripted:"' for name in names))
+def write_roster(names: list[str]) -> str:
+    """Write a roster file with these seats."""
+    return save_file("\n".join(f'[[seats]]\nname = "{name}"\nmodel = "scripted:"' for name in names))
 
 
-def saved(text: str, name: str = "roster.toml") -> str:
+def save_file(text: str, name: str = "roster.toml") -> str:
     Path(name).write_text(text)
     return name
 
@@ -95,7 +97,7 @@ def words_for(request: dict[str, Any]) -> str:
 
 
 @pytest.mark.behaviour("10-ranking-calls")
-async def test_answer_rank_synthesise_in_two_calls_a_seat_and_one() -> None:
+async def test_answer_rank_synthesise_takes_two_calls_per_seat_and_one() -> None:
     minutes, member = await run()
     assert list(minutes.phases) == ["answer", "rank", "synthesise"]
     assert [call["key"].split("/")[0] for call in member.calls] == ["answer"] * 3 + ["rank"] * 3 + ["synthesise"]
@@ -105,7 +107,7 @@ async def test_answer_rank_synthesise_in_two_calls_a_seat_and_one() -> None:
 
 
 @pytest.mark.behaviour("10-ranking-blind")
-async def test_a_reader_is_shown_the_others_answers_and_nobodys_name() -> None:
+async def test_a_reader_gets_the_others_answers_and_no_names() -> None:
     _, member = await run()
     for reader, request in requests(member, "rank").items():
         assert sorted(shown(request).values()) == sorted(name for name in NAMES if name != reader)
@@ -115,7 +117,7 @@ async def test_a_reader_is_shown_the_others_answers_and_nobodys_name() -> None:
 
 
 @pytest.mark.behaviour("10-ranking-label-map")
-async def test_the_label_map_in_the_ledger_is_what_was_shown() -> None:
+async def test_the_label_map_in_the_ledger_matches_the_prompts() -> None:
     minutes, member = await run()
     everyone = {**requests(member, "rank"), **requests(member, "synthesise")}
     assert minutes.labels == {reader: shown(request) for reader, request in everyone.items()}
@@ -123,13 +125,13 @@ async def test_the_label_map_in_the_ledger_is_what_was_shown() -> None:
 
 
 @pytest.mark.behaviour("10-ranking-shuffled")
-async def test_a_reader_of_many_has_an_order_of_its_own() -> None:
+async def test_each_reader_gets_a_different_order() -> None:
     names = [f"seat{n}" for n in range(9)]
     script: dict[str, Any] = {
         f"answer/{name}": {"text": f"The answer of number {n}."} for n, name in enumerate(names, 1)
     }
     minutes, _ = await run(
-        {}, script | {f"rank/{name}/{name}": {"agree": True} for name in names}, roster=written(names)
+        {}, script | {f"rank/{name}/{name}": {"agree": True} for name in names}, roster=write_roster(names)
     )
     orders = {reader: tuple(labels.values()) for reader, labels in minutes.labels.items()}
     assert len(set(orders.values())) == 10
@@ -150,22 +152,22 @@ async def test_a_reader_of_many_has_an_order_of_its_own() -> None:
     ],
 )
 @pytest.mark.behaviour("10-ranking-ballot-absent")
-def test_a_ballot_that_is_no_permutation_is_refused_in_words_to_act_on(order: list[str], wrong: str) -> None:
+def test_a_ballot_that_is_not_a_permutation_is_rejected_with_the_reason(order: list[str], wrong: str) -> None:
     said = json.dumps({"dispute": "", "reasons": [], "order": order})
     with pytest.raises(
         Exception, match=re.escape(f"order has {wrong}: list each of A, B exactly once, the best first")
     ):
-        read(Ballot, said, {"label": ["A", "B"]})
+        parse_reply(Ballot, said, {"label": ["A", "B"]})
 
 
-def test_the_schema_of_a_ballot_holds_each_label_once() -> None:
-    fields = schema_of(Ballot, {"label": ["A", "B", "C"]})["properties"]
+def test_the_ballot_schema_requires_each_label_once() -> None:
+    fields = build_schema(Ballot, {"label": ["A", "B", "C"]})["properties"]
     assert fields["order"]["items"] == {"type": "string", "enum": ["A", "B", "C"]}
     assert all((fields[name]["minItems"], fields[name]["maxItems"]) == (3, 3) for name in ("order", "reasons"))
 
 
-def test_an_order_without_reasons_is_a_ballot_all_the_same() -> None:
-    assert read(Ballot, '{"order": ["B", "A"]}', {"label": ["A", "B"]}).order == ["B", "A"]
+def test_an_order_without_reasons_is_a_valid_ballot() -> None:
+    assert parse_reply(Ballot, '{"order": ["B", "A"]}', {"label": ["A", "B"]}).order == ["B", "A"]
 
 
 def test_a_ballot_reads_as_a_list_in_order() -> None:
@@ -184,12 +186,12 @@ def test_a_ballot_reads_as_a_list_in_order() -> None:
         ("A better response", "A better response"),
     ],
 )
-def test_labels_in_a_readers_words_become_names(text: str, told: str) -> None:
-    assert renamed(text, {"A": "Beta", "B": "Gamma"}) == told
+def test_labels_in_a_readers_text_become_names(text: str, told: str) -> None:
+    assert replace_labels(text, {"A": "Beta", "B": "Gamma"}) == told
 
 
 @pytest.mark.behaviour("10-ranking-ballot-absent")
-async def test_an_unreadable_ballot_is_mended_once_or_absent_and_never_guessed() -> None:
+async def test_an_unreadable_ballot_is_repaired_once_or_absent_and_never_guessed() -> None:
     rubbish = {"dispute": "", "reasons": [], "order": ["A", "A"]}
     minutes, member = await run({}, {"rank/beta/beta": {"reply": rubbish}})
     asked = [call for call in member.calls if call["key"] == "rank/beta/beta"]
@@ -197,23 +199,23 @@ async def test_an_unreadable_ballot_is_mended_once_or_absent_and_never_guessed()
     assert "order has A more than once and no B" in asked[1]["messages"][-1]["content"]
     assert minutes.phases["rank"].absent["beta"].state == "failed(schema)"
     assert list(minutes.verdict["details"]["ballots"]) == ["alpha", "gamma"]
-    assert "beta did not answer in rank" in answer(minutes)
-    assert "Ballots: 2 of 3; absent: beta" in document(minutes)
+    assert "beta did not answer in rank" in render_answer(minutes)
+    assert "Ballots: 2 of 3; absent: beta" in render_document(minutes)
     assert (minutes.status, minutes.verdict["answer"]) == ("complete", "By the sea.")
 
 
 @pytest.mark.behaviour("10-ranking-no-ballot")
-async def test_without_any_ballot_the_chair_goes_on_and_it_is_said_above_the_answer() -> None:
+async def test_without_any_ballot_the_chair_continues_and_a_caveat_says_so() -> None:
     minutes, member = await run({}, {f"rank/{name}/{name}": {"fail": "server"} for name in NAMES})
     assert (minutes.status, minutes.verdict["confidence"]) == ("complete", "LOW")
-    told = answer(minutes)
+    told = render_answer(minutes)
     assert told.index("No reader compared two answers") < told.index("By the sea.")
     asked = words_for(requests(member, "synthesise")["chair"])
     assert "no ballot compares two responses" in asked
     assert all(f"The answer of number {n}." in asked for n in (1, 2, 3))
 
 
-# Who is there
+# Absent seats
 
 
 @pytest.mark.behaviour("10-ranking-quorum")
@@ -221,19 +223,19 @@ async def test_one_answer_cannot_be_ranked() -> None:
     minutes, member = await run({}, {f"answer/{name}": {"fail": "server"} for name in ("beta", "gamma")})
     assert (minutes.status, minutes.stopped) == ("incomplete", "quorum")
     assert not requests(member, "rank")
-    assert report(minutes)["quorum"] == {"needed": 2, "ok": 1, "asked": 3}
+    assert build_report(minutes)["quorum"] == {"needed": 2, "ok": 1, "asked": 3}
     assert "The answer of number 1." in minutes.verdict["answer"]
 
 
 @pytest.mark.behaviour("10-ranking-reader-without-answer")
-async def test_a_seat_that_gave_no_answer_ranks_all_the_same() -> None:
+async def test_a_seat_without_an_answer_still_ranks() -> None:
     minutes, member = await run({}, {"answer/gamma": {"fail": "server"}})
     assert sorted(shown(requests(member, "rank")["gamma"]).values()) == ["alpha", "beta"]
     assert [len(shown(requests(member, "rank")[name])) for name in ("alpha", "beta")] == [1, 1]
     assert [(row["seat"], row["ballots"]) for row in minutes.verdict["details"]["table"]] == [("alpha", 1), ("beta", 1)]
     assert "There is one response: A." in words_for(requests(member, "rank")["alpha"])
     assert "By a reader who gave no response" in words_for(requests(member, "synthesise")["chair"])
-    assert "not counted are the ballots of alpha, beta" in document(minutes)
+    assert "one answer cannot be ranked: the ballots of alpha, beta." in render_document(minutes)
 
 
 @pytest.mark.behaviour("10-out-for-the-run")
@@ -244,7 +246,7 @@ async def test_a_seat_that_is_out_for_the_run_is_not_asked_to_rank() -> None:
 
 
 @pytest.mark.behaviour("10-no-chair-digest")
-async def test_without_a_chair_the_digest_holds_the_answers_and_who_was_put_first() -> None:
+async def test_without_a_chair_the_digest_has_the_answers_and_the_first_choices() -> None:
     orders = {"alpha": ("beta", "gamma"), "beta": ("alpha", "gamma"), "gamma": ("beta", "alpha")}
     minutes, _ = await run(orders, {"synthesise/chair": {"fail": "auth"}})
     assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
@@ -254,11 +256,11 @@ async def test_without_a_chair_the_digest_holds_the_answers_and_who_was_put_firs
     assert "Response" not in told
 
 
-# What comes of it
+# The verdict
 
 
 @pytest.mark.behaviour("60-disputed-first")
-async def test_the_chair_reads_what_is_disputed_then_table_and_ballots_then_the_answers() -> None:
+async def test_the_chair_gets_disputes_then_table_and_ballots_then_answers() -> None:
     _, member = await run()
     request = requests(member, "synthesise")["chair"]
     words, label = words_for(request), {author: label for label, author in shown(request).items()}
@@ -271,11 +273,11 @@ async def test_the_chair_reads_what_is_disputed_then_table_and_ballots_then_the_
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
-async def test_a_reader_against_the_winner_and_a_circle_stay_on_record() -> None:
+async def test_dissent_against_the_winner_and_a_cycle_are_recorded() -> None:
     orders = {"alpha": ("gamma", "beta"), "beta": ("alpha", "gamma"), "gamma": ("beta", "alpha")}
     minutes, _ = await run(orders)
     (undecided,) = minutes.verdict["disagreements"]
-    assert undecided["issue"] == "which answer is the best: none is first alone"
+    assert undecided["issue"] == "which answer is best: no answer is alone in first place"
     assert [(one["seat"], one["position"]) for one in undecided["positions"]] == [
         ("alpha", "gamma first"), ("beta", "alpha first"), ("gamma", "beta first"),
     ]  # fmt: skip
@@ -294,7 +296,7 @@ async def test_an_answer_first_for_one_and_last_for_another_is_a_disagreement_wi
         "delta": ("gamma", "beta", "alpha"),
     }
     script = {"answer/delta": {"text": "The answer of number 4."}}
-    minutes, member = await run(orders, script, roster=written([*NAMES, "delta"]))
+    minutes, member = await run(orders, script, roster=write_roster([*NAMES, "delta"]))
     assert minutes.verdict["disagreements"][0] == {
         "issue": "the answer of alpha",
         "positions": [
@@ -311,13 +313,13 @@ async def test_an_answer_first_for_one_and_last_for_another_is_a_disagreement_wi
         tuple(pair["readers"]): (pair["same"], pair["compared"]) for pair in minutes.verdict["details"]["agreement"]
     }
     assert (pairs[("beta", "gamma")], pairs[("beta", "delta")]) == ((1, 1), (0, 1))
-    assert "| Beta and Delta | 0 of 1 |" in document(minutes)
+    assert "| Beta and Delta | 0 of 1 |" in render_document(minutes)
 
 
 @pytest.mark.behaviour("10-verbose-other-protocols", "10-ranking-verbose")
-async def test_the_verbose_layout_names_the_seats_that_readers_knew_by_labels() -> None:
+async def test_the_verbose_layout_replaces_labels_with_seat_names() -> None:
     minutes, _ = await run()
-    told = verbose(minutes)
+    told = render_verbose(minutes)
     headings = re.findall(r"^##+ .+$", told, re.MULTILINE)
     assert headings == [
         "## Council — Ranking", "### Answer", "#### Alpha", "#### Beta", "#### Gamma", "### Rank", "#### Alpha", "#### Beta",
@@ -326,12 +328,12 @@ async def test_the_verbose_layout_names_the_seats_that_readers_knew_by_labels() 
     assert "Alpha has it right.\n\n1. Alpha: Alpha is number 1.\n2. Gamma: Gamma is number 2." in told
     assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in told
     assert "Response" not in told
-    assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in document(minutes)
-    assert [name in mermaid(minutes) for name in ('["answer"]', '["rank"]', '["synthesise"]')] == [True] * 3
+    assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in render_document(minutes)
+    assert [name in render_mermaid(minutes) for name in ('["answer"]', '["rank"]', '["synthesise"]')] == [True] * 3
 
 
 @pytest.mark.behaviour("10-ranking-label-map")
-async def test_a_label_is_told_once_however_often_a_run_is_resumed() -> None:
+async def test_labels_are_recorded_once_however_often_a_run_is_resumed() -> None:
     minutes, member = await run({}, {"synthesise/chair": {"fail": "server"}})
     assert minutes.status == "incomplete"
     told: list[ev.Event] = []
@@ -346,7 +348,7 @@ async def test_a_label_is_told_once_however_often_a_run_is_resumed() -> None:
 
 
 @pytest.mark.behaviour("10-ranking-blind", "10-ranking-local")
-async def test_a_small_reader_and_a_small_chair_are_shown_short_answers_under_labels() -> None:
+async def test_a_small_reader_and_a_small_chair_get_short_answers_under_labels() -> None:
     member = Readers({}, {f"rank/{name}/{name}": {"agree": True} for name in NAMES})
     member.small = True
     convener = Convener(Path.cwd(), flags={"seats": dict.fromkeys((*NAMES, "chair"), "scripted:")}, members=[member])
@@ -363,9 +365,9 @@ async def test_a_small_reader_and_a_small_chair_are_shown_short_answers_under_la
 # The roster
 
 
-async def planned(roster: str, **seats: str) -> dict[str, Any]:
+async def plan_ranking(roster: str, **seats: str) -> dict[str, Any]:
     table = "\n".join(f'[seats.{name}]\nmodel = "scripted:{name}"' for name in NAMES)
-    config = saved(f'{table}\n[chair]\nmodel = "scripted:"\n', "own.toml")
+    config = save_file(f'{table}\n[chair]\nmodel = "scripted:"\n', "own.toml")
     members = [Scripted(f"scripted:{name}", {}) for name in (*NAMES, "own", "")]
     convener = Convener(Path.cwd(), flags={"seats": seats}, members=members, config=Path(config))
     try:
@@ -376,10 +378,10 @@ async def planned(roster: str, **seats: str) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("10-ranking-roster", "00-members-general-defaults")
-async def test_seats_of_a_roster_without_a_member_take_those_of_alpha_beta_and_gamma_in_turn() -> None:
+async def test_roster_seats_without_a_member_use_those_of_alpha_beta_and_gamma_in_turn() -> None:
     rows = [f'[[seats]]\nname = "s{n}"' for n in range(7)]
     rows[2] += '\nmodel = "scripted:own"'
-    plan = await planned(saved("\n".join(rows)))
+    plan = await plan_ranking(save_file("\n".join(rows)))
     assert [seat["model"].removeprefix("scripted:") for seat in plan["seats"]] == [
         "alpha", "beta", "own", "alpha", "beta", "gamma", "alpha",
     ]  # fmt: skip
@@ -387,24 +389,24 @@ async def test_seats_of_a_roster_without_a_member_take_those_of_alpha_beta_and_g
 
 
 @pytest.mark.behaviour("10-ranking-roster")
-async def test_the_rosters_chair_sits_unless_one_was_named_by_hand() -> None:
+async def test_the_rosters_chair_is_used_unless_a_flag_names_one() -> None:
     text = '[chair]\nmodel = "scripted:own"\n[[seats]]\nname = "one"\n[[seats]]\nname = "two"\n'
-    assert (await planned(saved(text)))["chair"]["model"] == "scripted:own"
-    assert (await planned(saved(text), chair="scripted:gamma"))["chair"]["model"] == "scripted:gamma"
+    assert (await plan_ranking(save_file(text)))["chair"]["model"] == "scripted:own"
+    assert (await plan_ranking(save_file(text), chair="scripted:gamma"))["chair"]["model"] == "scripted:gamma"
 
 
 @pytest.mark.behaviour("10-ranking-roster")
 @pytest.mark.parametrize(
-    ("seats", "told"), [(1, "has 1 seat, and a council needs at least 2"), (61, "at most 60 can sit")]
+    ("seats", "told"), [(1, "has 1 seat, but at least 2 are needed"), (61, "at most 60 are allowed")]
 )
-async def test_a_roster_of_one_or_of_too_many_is_refused(seats: int, told: str) -> None:
+async def test_a_roster_with_one_or_too_many_seats_is_rejected(seats: int, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        await planned(saved("\n".join(f'[[seats]]\nname = "s{n}"' for n in range(seats))))
+        await plan_ranking(save_file("\n".join(f'[[seats]]\nname = "s{n}"' for n in range(seats))))
 
 
-async def test_a_lens_reaches_the_answer_and_no_title_does() -> None:
+async def test_the_answer_prompt_has_the_perspective_but_not_the_title() -> None:
     rows = [f'[[seats]]\nname = "{name}"\nrole = "Chief {name}"\nlens = "cash"\nstance = "Who pays?"' for name in NAMES]
-    _, member = await run(roster=saved("\n".join(rows)))
+    _, member = await run(roster=save_file("\n".join(rows)))
     words = words_for(requests(member, "answer")["alpha"])
     assert "Look at it from this side: cash. The question you always ask: Who pays?" in words
     assert "Chief" not in words
@@ -421,6 +423,6 @@ async def test_a_lens_reaches_the_answer_and_no_title_does() -> None:
         ("C is a language, and I know it.", "C is a language, and I know it."),
     ],
 )
-def test_a_letter_that_stands_alone_is_explained_to_a_reader_with_other_labels(said: str, told: str) -> None:
-    slip = Slip("alpha", {"A": "beta", "B": "gamma"}, Ballot(order=["A", "B"]))
-    assert slip.told(said, {"beta": "Response C", "gamma": "Response B"}) == told
+def test_a_single_letter_is_explained_to_a_reader_with_other_labels(said: str, told: str) -> None:
+    slip = ReaderBallot("alpha", {"A": "beta", "B": "gamma"}, Ballot(order=["A", "B"]))
+    assert slip.relabel(said, {"beta": "Response C", "gamma": "Response B"}) == told

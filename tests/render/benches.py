@@ -1,4 +1,4 @@
-"""Hand-made runs of judges, with the verdict as the rules would have left it."""
+"""Builders of judges runs, with the verdict that the rules would produce."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from council import events as ev
 
-from .entries import Story, plan, seat
+from .entries import RunBuilder, plan, seat
 
 OPTIONS = {"quick": False, "mixed": False, "debate": False, "profile": None, "rule": "consensus"}
 PACKET = {"files": ["src/auth.py"], "bytes": 2_000, "tokens": 700, "skipped": [], "holes": []}
@@ -51,57 +51,57 @@ def details(**more: Any) -> Any:
     } | more  # fmt: skip
 
 
-def judged(the_plan: Any = None, phase: str = "judge", **replies: Any) -> Story:
-    """Every judge of the plan gives its opinion (by its name with underscores, else PASS); the round ends."""
-    story = Story(the_plan or bench_plan()).phase(phase)
-    for one in story.minutes.planned:
+def judged(the_plan: Any = None, phase: str = "judge", **replies: Any) -> RunBuilder:
+    """Let every judge of the plan answer (keyword: its name with underscores, default PASS) and end the round."""
+    builder = RunBuilder(the_plan or bench_plan()).phase(phase)
+    for one in builder.minutes.planned_seats:
         reply = replies.get(one.name.replace("-", "_")) or opinion("PASS")
-        story.said(one.name, f"{one.name} says {reply['verdict']}.", reply=reply, served_by=one.model)
-    return story.ended()
+        builder.answer(one.name, f"{one.name} says {reply['verdict']}.", reply=reply, served_by=one.model)
+    return builder.end_phase()
 
 
-def validated(**verdict: Any) -> Story:
-    """Two judges, a WARN, one shared and one single finding."""
-    story = judged(judge_1=opinion("WARN", "MEDIUM", "Tokens live on."), judge_2=opinion("PASS", "HIGH", "Fine."))
+def validated(**verdict: Any) -> RunBuilder:
+    """Two judges, a WARN, one shared and one single-judge finding."""
+    builder = judged(judge_1=opinion("WARN", "MEDIUM", "Tokens live on."), judge_2=opinion("PASS", "HIGH", "Fine."))
     for name in ("judge-1", "judge-2"):
-        story.tell(ev.Voted(name, "judge", "WARN", "HIGH", f".agents/council/2027-01-15-recent-{name}.md"))
+        builder.add(ev.Voted(name, "judge", "WARN", "HIGH", f".agents/council/2027-01-15-recent-{name}.md"))
     shared = finding("tokens never expire", "judge-1", "judge-2")
     single = finding("no docstring", "judge-1", severity="minor", location="src/no.py:9", ref="PEP 257", verified=False)
     positions = [
         {"seat": "judge-1", "family": "scripted", "verdict": "WARN", "why": "Tokens live on."},
         {"seat": "judge-2", "family": "scripted", "verdict": "PASS", "why": "Fine."},
     ]
-    ruled = {
+    fields = {
         "verdict": "WARN", "confidence": "MEDIUM", "findings": [shared, single], "details": details(),
         "disagreements": [{"issue": "the verdict", "positions": positions}],
     }  # fmt: skip
-    return story.closed("Compare exp.", made=2, **(ruled | verdict))
+    return builder.close("Compare exp.", made=2, **(fields | verdict))
 
 
-def debated(**more: Any) -> Story:
-    """R1 split, R2 of one mind: judge-2 flips without a reason."""
+def debated(**more: Any) -> RunBuilder:
+    """The judges disagree in R1 and agree in R2: judge-2 changes without evidence."""
     r1 = judged(bench_plan(options={"debate": True}), "r1", judge_1=opinion("FAIL"), judge_2=opinion("PASS"))
     notes = {
         "revised_from": None, "steel_man": "It may be meant so.",
         "challenges": [{"target_judge": "judge-2", "claim": "it is safe", "response": "auth.py:2 says no"}],
         "acknowledgments": [{"source_judge": "judge-2", "point": "it is short", "impact": "none"}],
     }  # fmt: skip
-    r1.phase("r2").said("judge-1", "still", reply=opinion("FAIL")).said(
+    r1.phase("r2").answer("judge-1", "still", reply=opinion("FAIL")).answer(
         "judge-2", "now too", reply=opinion("FAIL")
-    ).ended()
+    ).end_phase()
     shifts = [
         {"seat": "judge-1", "from": "FAIL", "to": "FAIL", "changed": False, "reason": "Not moved.", "weak": False},
         {"seat": "judge-2", "from": "PASS", "to": "FAIL", "changed": True, "reason": "They are many.", "weak": True},
     ]
     dropped = [{"seat": "judge-1", "finding": "no docstring", "severity": "minor"}]
-    told = details(rounds=2, notes={"judge-1": notes}, converged=True, dropped=dropped, families={"scripted": "FAIL"})
-    return r1.closed("Fix it.", verdict="FAIL", confidence="HIGH", shifts=shifts, details=told | more)
+    result = details(rounds=2, notes={"judge-1": notes}, converged=True, dropped=dropped, families={"scripted": "FAIL"})
+    return r1.close("Fix it.", verdict="FAIL", confidence="HIGH", shifts=shifts, details=result | more)
 
 
-def split() -> Story:
-    """Two families, one PASS and one FAIL, a finding only one of them saw."""
+def split() -> RunBuilder:
+    """Two families, one PASS and one FAIL, and a finding that only one of them saw."""
     judges = red_and_blue()
-    story = judged(
+    builder = judged(
         bench_plan(*judges, options={"mixed": True}),
         codex_judge_attacker=opinion("FAIL", "HIGH", "A bypass."),
         codex_judge_defender=opinion("FAIL", "LOW", "No alarm."),
@@ -110,7 +110,7 @@ def split() -> Story:
         {"seat": one["name"], "family": one["vendor"], "verdict": "PASS" if one["vendor"] == "anthropic" else "FAIL", "why": why}
         for one, why in zip(judges, ("All good.", "Guarded.", "A bypass.", "No alarm."), strict=True)
     ]  # fmt: skip
-    return story.closed(
+    return builder.close(
         "Close it (src/auth.py:2, codex-judge-attacker)", verdict="DISAGREE", confidence="LOW",
         findings=[finding("a bypass", "codex-judge-attacker", of=4)],
         disagreements=[{"issue": "the verdict, between families", "positions": positions}],
@@ -119,19 +119,19 @@ def split() -> Story:
     )  # fmt: skip
 
 
-def nothing_changed() -> Story:
-    return Story(bench_plan(notices=["one family only"])).closed("no changes to review", made=0)
+def nothing_changed() -> RunBuilder:
+    return RunBuilder(bench_plan(notices=["one family only"])).close("no changes to review", made=0)
 
 
-def interrupted() -> Story:
-    story = Story(bench_plan()).phase("judge").asked("judge-1", "judge-2")
+def interrupted() -> RunBuilder:
+    builder = RunBuilder(bench_plan()).phase("judge").ask("judge-1", "judge-2")
     row = {"severity": "minor", "category": "", "description": "odd name", "location": "a.py:3", "fix": "", "ref": ""}
-    story.said("judge-1", "WARN.", reply=opinion("WARN", "LOW", "Odd.", row))
-    return story.closed("## Interrupted: digest", status="incomplete", stopped="interrupted")
+    builder.answer("judge-1", "WARN.", reply=opinion("WARN", "LOW", "Odd.", row))
+    return builder.close("## Interrupted: digest", status="incomplete", stopped="interrupted")
 
 
-def failed() -> Story:
-    story = Story(bench_plan()).phase("judge")
+def failed() -> RunBuilder:
+    builder = RunBuilder(bench_plan()).phase("judge")
     for name in ("judge-1", "judge-2"):
-        story.asked(name).absent(name, "failed(auth)", "401")
-    return story.closed("", status="failed", stopped="quorum", reason="judge-1: failed(auth)")
+        builder.ask(name).mark_absent(name, "failed(auth)", "401")
+    return builder.close("", status="failed", stopped="quorum", reason="judge-1: failed(auth)")

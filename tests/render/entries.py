@@ -1,12 +1,12 @@
-"""Hand-made runs: a story is told event by event and folded to minutes."""
+"""Builders of runs for the render tests, event by event."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from council import events as ev
+from council.engine.minutes import Minutes
 from council.events import Entry, Event
-from council.minutes import Minutes
 
 ROLES = {
     "collaborative": ("Deep Explorer", "Practical Builder", "Elegant Minimalist"),
@@ -39,78 +39,78 @@ def plan(protocol: str = "collaborative", names: tuple[str, ...] = NAMES, **more
     } | more  # fmt: skip
 
 
-class Story:
-    """Entries in order, a second apart unless told otherwise."""
+class RunBuilder:
+    """Entries in order, one second apart by default."""
 
     def __init__(self, the_plan: dict[str, Any] | None = None, run: str = "r7k2") -> None:
         self.entries: list[Entry] = []
         self.at = 1_800_000_000.0
         self.now = ""
-        self.tell(ev.Convened(run, "council-20270115-tabs", the_plan or plan()))
+        self.add(ev.Convened(run, "council-20270115-tabs", the_plan or plan()))
 
     @property
     def minutes(self) -> Minutes:
         return Minutes.fold(self.entries)
 
-    def tell(self, event: Event, after: float = 1.0) -> Story:
+    def add(self, event: Event, after: float = 1.0) -> RunBuilder:
         self.at += after
-        seq = 0 if isinstance(event, ev.PASSING) else sum(1 for entry in self.entries if entry.seq) + 1
+        seq = 0 if isinstance(event, ev.TRANSIENT_EVENTS) else sum(1 for entry in self.entries if entry.seq) + 1
         self.entries.append(Entry(seq, self.at, event))
         return self
 
-    def phase(self, name: str) -> Story:
+    def phase(self, name: str) -> RunBuilder:
         self.now = name
-        return self.tell(ev.PhaseStarted(name))
+        return self.add(ev.PhaseStarted(name))
 
-    def ended(self) -> Story:
-        return self.tell(ev.PhaseEnded(self.now))
+    def end_phase(self) -> RunBuilder:
+        return self.add(ev.PhaseEnded(self.now))
 
     def key(self, name: str) -> str:
         return f"{self.now}/{name}"
 
-    def asked(self, *names: str, member: str = "scripted:m1") -> Story:
+    def ask(self, *names: str, member: str = "scripted:m1") -> RunBuilder:
         for name in names:
             words = [
                 {"role": "system", "content": "You sit."},
                 {"role": "user", "content": f"Speak, {name}.\n```\nx\n```"},
             ]
-            self.tell(ev.Asked(self.key(name), self.now, name, member, words), after=0)
-            self.tell(ev.Attempted(self.key(name), name, 1, member), after=0)
+            self.add(ev.Asked(self.key(name), self.now, name, member, words), after=0)
+            self.add(ev.Attempted(self.key(name), name, 1, member), after=0)
         return self
 
-    def said(self, name: str, text: str, **more: Any) -> Story:
+    def answer(self, name: str, text: str, **more: Any) -> RunBuilder:
         if name not in (
             entry.event.seat
             for entry in self.entries
             if isinstance(entry.event, ev.Asked) and entry.event.phase == self.now
         ):
-            self.asked(name)
+            self.ask(name)
         fields = {
             "state": "ok", "reply": None, "served_by": "scripted:m1", "usage": {"in": 100, "out": 20, "cached": 5},
             "attempts": 1, "seconds": 3.2,
         } | more  # fmt: skip
-        return self.tell(ev.Stated(self.key(name), self.now, name, said=text, **fields))
+        return self.add(ev.Stated(self.key(name), self.now, name, said=text, **fields))
 
-    def streamed(self, name: str, text: str) -> Story:
-        return self.tell(ev.Delta(self.key(name), name, text))
+    def stream(self, name: str, text: str) -> RunBuilder:
+        return self.add(ev.Delta(self.key(name), name, text))
 
-    def faulted(
+    def fault(
         self, name: str, kind: str, detail: str, n: int = 1, member: str = "scripted:m1", wait: float | None = None
-    ) -> Story:
-        return self.tell(ev.Faulted(self.key(name), name, n, member, kind, detail, wait))
+    ) -> RunBuilder:
+        return self.add(ev.Faulted(self.key(name), name, n, member, kind, detail, wait))
 
-    def again(self, name: str, n: int, why: str, member: str = "scripted:m1") -> Story:
-        return self.tell(ev.Attempted(self.key(name), name, n, member, why))
+    def retry(self, name: str, n: int, why: str, member: str = "scripted:m1") -> RunBuilder:
+        return self.add(ev.Attempted(self.key(name), name, n, member, why))
 
-    def absent(
+    def mark_absent(
         self, name: str, state: str = "failed(server)", reason: str = "500 from the server", attempts: int = 3
-    ) -> Story:
-        return self.tell(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts))
+    ) -> RunBuilder:
+        return self.add(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts))
 
-    def noted(self, what: str, why: str) -> Story:
-        return self.tell(ev.Noted(what, why))
+    def note(self, what: str, why: str) -> RunBuilder:
+        return self.add(ev.Noted(what, why))
 
-    def closed(
+    def close(
         self,
         answer: str = "Spaces.",
         status: str = "complete",
@@ -118,55 +118,55 @@ class Story:
         reason: str = "",
         made: int = 7,
         **verdict: Any,
-    ) -> Story:
+    ) -> RunBuilder:
         fields = {"answer": answer, "verdict": None, "outcome": None, "confidence": None, "incomplete": ""} | verdict
         calls = {"made": made, "replayed": 0, "in_doubt": 0}
-        return self.tell(
+        return self.add(
             ev.Closed(status, fields, calls, stopped, ".agents/council/2027-01-15-collaborative-tabs.md", reason)
         )
 
 
-def collaborative(the_plan: dict[str, Any] | None = None) -> Story:
-    """The default council, undisturbed."""
-    story = Story(the_plan or plan()).phase("draft").asked(*NAMES)
+def collaborative(the_plan: dict[str, Any] | None = None) -> RunBuilder:
+    """A collaborative run without faults."""
+    builder = RunBuilder(the_plan or plan()).phase("draft").ask(*NAMES)
     for name in NAMES:
-        story.said(name, f"{name} drafts this.")
-    story.ended().phase("improve").asked(*NAMES)
+        builder.answer(name, f"{name} drafts this.")
+    builder.end_phase().phase("improve").ask(*NAMES)
     for name in NAMES:
-        story.said(name, f"{name} improves that.")
-    return story.ended().phase("synthesise").said("chair", "Spaces.").ended().closed()
+        builder.answer(name, f"{name} improves that.")
+    return builder.end_phase().phase("synthesise").answer("chair", "Spaces.").end_phase().close()
 
 
-def triage(story: Story, leader: str = "alpha") -> Story:
+def triage(builder: RunBuilder, leader: str = "alpha") -> RunBuilder:
     reply = {"leader": leader, "reason": "best evidence", "agreed": [], "contested": ["width"]}
-    return story.phase("triage").said("chair", "alpha leads", reply=reply).ended()
+    return builder.phase("triage").answer("chair", "alpha leads", reply=reply).end_phase()
 
 
-def drafts(story: Story) -> Story:
-    story.phase("draft").asked(*NAMES)
+def drafts(builder: RunBuilder) -> RunBuilder:
+    builder.phase("draft").ask(*NAMES)
     for name in NAMES:
-        story.said(name, f"{name} drafts this.")
-    return story.ended()
+        builder.answer(name, f"{name} drafts this.")
+    return builder.end_phase()
 
 
-def adversarial() -> Story:
-    """Drafts, a leader, two attacks, a ruling."""
-    story = triage(drafts(Story(plan("adversarial"))))
-    story.phase("attack").said("beta", "beta hits hard.").said("gamma", "gamma hits harder.").ended()
-    story.phase("verdict").said("chair", "ruled").ended()
-    return story.closed("Mostly spaces.", outcome="MODIFIED", confidence="MEDIUM")
+def adversarial() -> RunBuilder:
+    """Drafts, a leader, two attacks and a ruling."""
+    builder = triage(drafts(RunBuilder(plan("adversarial"))))
+    builder.phase("attack").answer("beta", "beta hits hard.").answer("gamma", "gamma hits harder.").end_phase()
+    builder.phase("verdict").answer("chair", "ruled").end_phase()
+    return builder.close("Mostly spaces.", outcome="MODIFIED", confidence="MEDIUM")
 
 
-def consensus() -> Story:
-    story = triage(drafts(Story(plan("adversarial")))).noted("attack skipped", "consensus detected")
-    story.phase("verdict").said("chair", "ruled").ended()
-    return story.closed("Spaces.", made=5, outcome="SURVIVED", confidence="HIGH")
+def consensus() -> RunBuilder:
+    builder = triage(drafts(RunBuilder(plan("adversarial")))).note("attack skipped", "consensus detected")
+    builder.phase("verdict").answer("chair", "ruled").end_phase()
+    return builder.close("Spaces.", made=5, outcome="SURVIVED", confidence="HIGH")
 
 
-def one_absent() -> Story:
-    """Beta fails in the draft; the other two go on to the end."""
-    story = Story().phase("draft").asked(*NAMES).said("alpha", "alpha drafts this.")
-    story.faulted("beta", "server", "500 from the server", wait=2.0).again("beta", 2, "after server: 500")
-    story.absent("beta").said("gamma", "gamma drafts this.").ended().phase("improve")
-    story.said("alpha", "alpha improves that.").said("gamma", "gamma improves that.").ended()
-    return story.phase("synthesise").said("chair", "Spaces.").ended().closed()
+def one_absent() -> RunBuilder:
+    """Beta fails in the draft; the other two finish."""
+    builder = RunBuilder().phase("draft").ask(*NAMES).answer("alpha", "alpha drafts this.")
+    builder.fault("beta", "server", "500 from the server", wait=2.0).retry("beta", 2, "after server: 500")
+    builder.mark_absent("beta").answer("gamma", "gamma drafts this.").end_phase().phase("improve")
+    builder.answer("alpha", "alpha improves that.").answer("gamma", "gamma improves that.").end_phase()
+    return builder.phase("synthesise").answer("chair", "Spaces.").end_phase().close()

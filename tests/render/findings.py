@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 Json = dict[str, Any]
-NASTY = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]<>&'\":,%{}()#\r\n\t\u2028\x85/\\=")))
+HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]<>&'\":,%{}()#\r\n\t\u2028\x85/\\=")))
 
 
 def finding(**more: Any) -> Json:
@@ -33,14 +33,14 @@ def report(*findings: Json, **more: Any) -> Json:
     return value | more
 
 
-def with_a_lost_seat(**more: Any) -> Json:
+def report_with_absent_seat(**more: Any) -> Json:
     lost = seat("judge-3", None, "timed_out")
     missing = {"seat": "judge-3", "phase": "judge", "state": "timed_out", "reason": "no answer within 120 s"}
     return report(seats=[seat("judge-1"), lost], degraded=[missing], **more)
 
 
-NASTY_FINDINGS = st.builds(
+HOSTILE_FINDINGS = st.builds(
     finding,
-    description=NASTY, location=NASTY, fix=NASTY, why=NASTY, ref=NASTY, category=NASTY, verified=st.booleans(),
-    severity=st.sampled_from(["critical", "significant", "minor"]), found_by=st.lists(NASTY, max_size=2),
+    description=HOSTILE_TEXT, location=HOSTILE_TEXT, fix=HOSTILE_TEXT, why=HOSTILE_TEXT, ref=HOSTILE_TEXT, category=HOSTILE_TEXT, verified=st.booleans(),
+    severity=st.sampled_from(["critical", "significant", "minor"]), found_by=st.lists(HOSTILE_TEXT, max_size=2),
 )  # fmt: skip

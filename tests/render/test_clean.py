@@ -1,4 +1,4 @@
-"""Foreign text loses whatever could drive a terminal, and nothing else."""
+"""Cleaning removes terminal sequences and control characters, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.render.clean import clean, clean_json, one_line
+from council.text_cleanup import clean, clean_json, single_line
 
-NASTY = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
+HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
-@given(NASTY)
+@given(HOSTILE_TEXT)
 def test_no_control_character_survives_but_newline_and_tab(text: str) -> None:
     assert {char for char in clean(text) if unicodedata.category(char) == "Cc"} <= {"\n", "\t"}
 
 
-@given(NASTY)
+@given(HOSTILE_TEXT)
 def test_cleaning_twice_changes_nothing_more(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"])))
-def test_printable_text_is_left_alone(text: str) -> None:
+def test_printable_text_is_unchanged(text: str) -> None:
     assert clean(text) == text
 
 
@@ -37,7 +37,7 @@ def test_cleaned_text_can_always_be_written_as_utf_8(text: str) -> None:
 
 @pytest.mark.behaviour("40-terminal-sequences")
 @pytest.mark.parametrize(
-    ("foreign", "shown"),
+    ("text", "expected"),
     [
         ("\x1b[31mred\x1b[0m", "red"),
         ("\x9b31mred", "red"),
@@ -57,24 +57,24 @@ def test_cleaned_text_can_always_be_written_as_utf_8(text: str) -> None:
         ("a[0]0;b", "a[0]0;b"),
     ],
 )
-def test_sequences_are_stripped_with_what_they_carry(foreign: str, shown: str) -> None:
-    assert clean(foreign) == shown
+def test_sequences_are_removed_with_their_payload(text: str, expected: str) -> None:
+    assert clean(text) == expected
 
 
-def test_title_that_is_never_closed_does_not_swallow_the_text_after_it() -> None:
+def test_unclosed_title_does_not_remove_the_text_after_it() -> None:
     assert "the rest" in clean("\x1b]0;title and the rest")
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x9d", "\x1b[", "\x9b0", "\x1bP", "\x1b"])
 def test_a_megabyte_of_introducers_is_cleaned_within_a_second(piece: str) -> None:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     clean(piece * (1_000_000 // len(piece)))
-    assert time.perf_counter() - begun < 1
+    assert time.perf_counter() - start < 1
 
 
 def test_one_line_is_one_line_and_shortened() -> None:
-    assert one_line("a\n  b\tc") == "a b c"
-    assert one_line("word " * 100, 20) == "word word word word…"
+    assert single_line("a\n  b\tc") == "a b c"
+    assert single_line("word " * 100, 20) == "word word word word…"
 
 
 def test_values_are_cleaned_at_any_depth() -> None:

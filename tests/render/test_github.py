@@ -1,4 +1,4 @@
-"""The findings as workflow commands: read here as the runner reads them."""
+"""Findings as workflow commands, parsed as the GitHub runner parses them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from council.render.github import render
-from tests.render.findings import NASTY_FINDINGS, Json, finding, report, with_a_lost_seat
+from tests.render.findings import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
 
 class Command(NamedTuple):
@@ -18,22 +18,22 @@ class Command(NamedTuple):
     message: str
 
 
-def unescaped(text: str, *signs: str) -> str:
+def unescape(text: str, *signs: str) -> str:
     for sign in (*signs, "%"):
         text = text.replace(f"%{ord(sign):02X}", sign)
     return text
 
 
 def commands(text: str) -> list[Command]:
-    """Every line as the runner takes it: a command where it begins with two colons, else words."""
+    """Parse every line as a workflow command."""
     found = []
     for line in re.split(r"\r\n|\r|\n", text.rstrip("\n")):
         assert line.startswith("::"), line
         head, _, message = line[2:].partition("::")
         kind, _, rest = head.partition(" ")
         pairs = (pair.partition("=") for pair in rest.split(","))
-        properties = {name: unescaped(value, "\r", "\n", ":", ",") for name, _, value in pairs}
-        found.append(Command(kind, properties, unescaped(message, "\r", "\n")))
+        properties = {name: unescape(value, "\r", "\n", ":", ",") for name, _, value in pairs}
+        found.append(Command(kind, properties, unescape(message, "\r", "\n")))
     return found
 
 
@@ -52,19 +52,19 @@ def test_a_verified_finding_is_an_annotation_at_its_line() -> None:
 
 
 @pytest.mark.behaviour("50-github")
-def test_an_unverified_finding_is_shown_at_no_line() -> None:
-    told = annotation(finding(verified=False, location="src/gone.py:3"))
-    assert list(told.properties) == ["title"]
-    assert "not found in the packet: src/gone.py:3" in told.message
+def test_an_unverified_finding_has_no_line() -> None:
+    command = annotation(finding(verified=False, location="src/gone.py:3"))
+    assert list(command.properties) == ["title"]
+    assert "not found in the packet: src/gone.py:3" in command.message
 
 
 @pytest.mark.parametrize(
-    ("severity", "usual", "asked"),
+    ("severity", "default", "with_errors"),
     [("critical", "warning", "error"), ("significant", "warning", "warning"), ("minor", "notice", "notice")],
 )
-def test_errors_are_shown_only_where_they_were_asked_for(severity: str, usual: str, asked: str) -> None:
+def test_level_error_requires_the_errors_option(severity: str, default: str, with_errors: str) -> None:
     value = report(finding(severity=severity))
-    assert [commands(render(value, errors=errors))[1].kind for errors in (False, True)] == [usual, asked]
+    assert [commands(render(value, errors=errors))[1].kind for errors in (False, True)] == [default, with_errors]
 
 
 @pytest.mark.behaviour("50-github")
@@ -96,29 +96,29 @@ def test_no_injected_command_survives(words: str) -> None:
 
 
 @pytest.mark.behaviour("50-github")
-@given(NASTY_FINDINGS)
-def test_one_finding_is_one_command_whatever_it_says(value: Json) -> None:
+@given(HOSTILE_FINDINGS)
+def test_one_finding_is_one_command_for_any_text(value: Json) -> None:
     text = render(report(value))
-    told = commands(text)
-    assert len(told) == 2
-    assert told[0].kind == "notice"
-    assert set(told[1].properties) <= {"file", "line", "title"}
+    found = commands(text)
+    assert len(found) == 2
+    assert found[0].kind == "notice"
+    assert set(found[1].properties) <= {"file", "line", "title"}
     assert text.count("::") == 4
 
 
-def test_words_come_through_the_escaping() -> None:
-    told = annotation(finding(description="100 % of a:b, c=d", location="dir,x/a:b.py:7", category="a,b:c"))
-    assert told.message.startswith("100 % of a:b, c=d\n")
-    assert (told.properties["file"], told.properties["line"]) == ("dir,x/a:b.py", "7")
-    assert told.properties["title"] == "Council: critical a,b:c, found by 2 of 3"
+def test_escaped_text_is_restored_by_the_runner() -> None:
+    command = annotation(finding(description="100 % of a:b, c=d", location="dir,x/a:b.py:7", category="a,b:c"))
+    assert command.message.startswith("100 % of a:b, c=d\n")
+    assert (command.properties["file"], command.properties["line"]) == ("dir,x/a:b.py", "7")
+    assert command.properties["title"] == "Council: critical a,b:c, found by 2 of 3"
 
 
-def test_the_verdict_comes_first_and_missing_seats_after_it() -> None:
-    verdict, missing = commands(render(with_a_lost_seat(verdict="WARN")))
+def test_verdict_comes_first_and_then_absent_seats() -> None:
+    verdict, missing = commands(render(report_with_absent_seat(verdict="WARN")))
     assert (verdict.kind, verdict.message) == ("warning", "WARN, confidence HIGH, 0 findings")
     assert missing.message == "judge-3 gave no verdict: timed_out. no answer within 120 s"
 
 
 def test_a_run_without_a_verdict_says_so() -> None:
-    (told,) = commands(render(report(verdict=None, confidence=None, status="failed")))
-    assert told == Command("warning", {"title": "Council"}, "no verdict, the run is failed, 0 findings")
+    (command,) = commands(render(report(verdict=None, confidence=None, status="failed")))
+    assert command == Command("warning", {"title": "Council"}, "no verdict, the run is failed, 0 findings")

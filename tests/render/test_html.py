@@ -1,4 +1,4 @@
-"""A run as one file: only its own script and style may run, and what models wrote cannot leave its place."""
+"""HTML export: only its own script and style may run, and model text stays data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import re
 
 import pytest
 
-from council.minutes import Minutes
-from council.render.html import PAGE, bundle, html
+from council.engine.minutes import Minutes
+from council.render.html import PAGE_DIR, bundle, render_html
 
-from .entries import Story, collaborative
-
-
-def made(story: Story) -> str:
-    return html(Minutes.fold(story.entries), story.entries)
+from .entries import RunBuilder, collaborative
 
 
-def inside(tag: str, text: str) -> str:
+def render(builder: RunBuilder) -> str:
+    return render_html(Minutes.fold(builder.entries), builder.entries)
+
+
+def content_of(tag: str, text: str) -> str:
     (found,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
     return str(found)
 
 
-def kept(text: str) -> dict[str, object]:
+def run_data(text: str) -> dict[str, object]:
     (found,) = re.findall(r'<script type="application/json" id="council-run">(.*?)</script>', text, re.DOTALL)
     value: dict[str, object] = json.loads(found)
     return value
@@ -33,8 +33,8 @@ def kept(text: str) -> dict[str, object]:
 @pytest.mark.behaviour("50-export-html")
 @pytest.mark.parametrize(("tag", "rule"), [("script", "script-src"), ("style", "style-src")])
 def test_the_policy_names_the_script_and_the_style_by_their_hashes(tag: str, rule: str) -> None:
-    text = made(collaborative())
-    digest = base64.b64encode(hashlib.sha256(inside(tag, text).encode()).digest()).decode()
+    text = render(collaborative())
+    digest = base64.b64encode(hashlib.sha256(content_of(tag, text).encode()).digest()).decode()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
     assert f"{rule} 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
@@ -43,27 +43,33 @@ def test_the_policy_names_the_script_and_the_style_by_their_hashes(tag: str, rul
 
 
 @pytest.mark.behaviour("50-export-html", "40-page-model-text")
-def test_words_that_would_close_the_data_stay_data() -> None:
+def test_text_that_would_close_the_script_stays_data() -> None:
     said = "</script><script>alert(1)</script><!-- \u2028 ]]>"
-    text = made(Story().phase("draft").asked("alpha").said("alpha", said).closed(said))
+    text = render(RunBuilder().phase("draft").ask("alpha").answer("alpha", said).close(said))
     assert text.count("<script") == 2
     assert "alert(1)</script>" not in text
-    events = kept(text)["events"]
+    events = run_data(text)["events"]
     assert isinstance(events, list)
     assert [event["said"] for event in events if event["type"] == "statement"] == [said.replace("\u2028", "\n")]
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_the_file_holds_events_report_and_the_sentences_above_it() -> None:
-    story = Story().phase("draft").asked("alpha", "beta").said("alpha", "This.").absent("beta", "failed(server)", "500")
-    told = kept(made(story.closed("This.")))
-    assert set(told) == {"events", "detail", "markdown"}
-    assert "beta did not answer" in json.dumps(told["detail"])
-    assert "delta" not in {event["type"] for event in told["events"]}  # type: ignore[attr-defined]
+def test_file_contains_events_report_and_degradation_lines() -> None:
+    builder = (
+        RunBuilder()
+        .phase("draft")
+        .ask("alpha", "beta")
+        .answer("alpha", "This.")
+        .mark_absent("beta", "failed(server)", "500")
+    )
+    result = run_data(render(builder.close("This.")))
+    assert set(result) == {"events", "detail", "markdown"}
+    assert "beta did not answer" in json.dumps(result["detail"])
+    assert "delta" not in {event["type"] for event in result["events"]}  # type: ignore[attr-defined]
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_every_module_stands_in_the_script_once_before_whoever_needs_it() -> None:
+def test_every_module_is_bundled_once_before_its_importers() -> None:
     script = bundle("exported.js")
     places = {name: script.index(f"const module_{name} =") for name in re.findall(r"const module_(\w+) =", script)}
     needed = [(name, user) for user in places for name in _needs(user)]
@@ -76,5 +82,5 @@ def test_every_module_stands_in_the_script_once_before_whoever_needs_it() -> Non
 
 
 def _needs(module: str) -> list[str]:
-    text = (PAGE / f"{module}.js").read_text(encoding="utf-8")
+    text = (PAGE_DIR / f"{module}.js").read_text(encoding="utf-8")
     return re.findall(r'from "\./(\w+)\.js"', text)

@@ -1,4 +1,4 @@
-"""The report files of judges: their sections in order, and what has to be said in each."""
+"""Report files of judges: the order and content of their sections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.render.markdown import document
+from council.render.markdown import render_document
 
 from .benches import (
     bench_plan,
@@ -22,7 +22,7 @@ from .benches import (
     split,
     validated,
 )  # fmt: skip
-from .entries import Story, seat
+from .entries import RunBuilder, seat
 
 
 def headings(text: str) -> list[str]:
@@ -37,8 +37,8 @@ def section(text: str, heading: str) -> str:
 
 
 @pytest.mark.behaviour("20-report-validate")
-def test_validate_report_has_the_sections_of_the_seed_in_its_order() -> None:
-    assert headings(document(validated().minutes)) == [
+def test_validate_report_has_the_required_sections_in_order() -> None:
+    assert headings(render_document(validated().minutes)) == [
         "## Council Consensus: WARN", "### Verdicts", "### Shared Findings", "### Single-Judge Findings", "### Disagreements",
         "### Recommendation",
     ]  # fmt: skip
@@ -46,12 +46,12 @@ def test_validate_report_has_the_sections_of_the_seed_in_its_order() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
-    head = document(validated().minutes).split("### Verdicts")[0]
+    head = render_document(validated().minutes).split("### Verdicts")[0]
     for line in (
         "**Target:** recent",
         "**Mode:** validate",
         "**Judges:** 2 asked, 2 answered",
-        "**Effective votes:** at most about 1.25 of 2 (judges of one family tend to err alike)",
+        "**Effective votes:** at most about 1.25 of 2 (judges of one family tend to make the same errors)",
         "**Packet:** 1 file, 2 KB, ~700 tokens",
     ):
         assert f"\n{line}" in head
@@ -59,11 +59,11 @@ def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
 
 
 @pytest.mark.behaviour("20-report-validate")
-def test_profile_and_what_the_plan_had_to_change_stand_in_the_head() -> None:
+def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
     warned = bench_plan(
         options={"profile": "thorough", "rule": "corroborated"}, warnings=["perspectives dropped: compliance"]
     )
-    text = document(judged(warned).closed("x", verdict="PASS", details=details()).minutes)
+    text = render_document(judged(warned).close("x", verdict="PASS", details=details()).minutes)
     assert "**Profile:** thorough" in text
     assert "**Rule:** corroborated" in text
     assert "**Note:** perspectives dropped: compliance" in text
@@ -71,7 +71,7 @@ def test_profile_and_what_the_plan_had_to_change_stand_in_the_head() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_shared_findings_are_a_table_and_single_ones_are_attributed() -> None:
-    text = document(validated().minutes)
+    text = render_document(validated().minutes)
     assert section(text, "### Shared Findings").splitlines() == [
         "| Finding | Severity | Found by | Fix | Ref |",
         "|---|---|---|---|---|",
@@ -85,13 +85,13 @@ def test_shared_findings_are_a_table_and_single_ones_are_attributed() -> None:
 
 @pytest.mark.behaviour("20-report-validate")
 def test_report_ends_with_time_responses_and_cost() -> None:
-    *_, foot, _, cost = document(validated().minutes).splitlines()
+    *_, foot, _, cost = render_document(validated().minutes).splitlines()
     assert foot == "*Council completed in 7.0s. 2/2 judges responded.*"
     assert cost == "*No cost · 2 calls · 200 tokens in, 40 out · `council replay r7k2`*"
 
 
 def test_verdicts_are_a_row_for_the_family_and_a_column_for_each_judge() -> None:
-    text = section(document(validated().minutes), "### Verdicts")
+    text = section(render_document(validated().minutes), "### Verdicts")
     assert text.splitlines()[0] == "| Family | Judge 1 | Judge 2 | Family verdict |"
     assert "| scripted | WARN (MEDIUM) | PASS (HIGH) | WARN |" in text
     assert "`.agents/council/2027-01-15-recent-judge-1.md`" in text
@@ -100,17 +100,17 @@ def test_verdicts_are_a_row_for_the_family_and_a_column_for_each_judge() -> None
 @pytest.mark.behaviour("20-report-persona")
 def test_persona_is_named_with_its_perspective() -> None:
     red = seat("judge-attacker", "Red", perspective="attacker")
-    story = judged(bench_plan(red)).closed(
+    builder = judged(bench_plan(red)).close(
         "x", verdict="FAIL", findings=[finding("a bypass", "judge-attacker")], details=details()
     )
-    text = document(story.minutes)
+    text = render_document(builder.minutes)
     assert "- **Red** (attacker) found (critical security) at `src/auth.py:2`: a bypass." in text
     assert "| Family | attacker | Family verdict |" in text
 
 
 @pytest.mark.behaviour("20-report-disagree")
 def test_disagree_shows_both_positions_with_reasons_and_leaves_the_decision_to_the_user() -> None:
-    text = document(split().minutes)
+    text = render_document(split().minutes)
     assert headings(text)[0] == "## Council Consensus: DISAGREE"
     assert headings(text)[-2:] == ["### Cross-Vendor Insights", "### Recommendation"]
     assert "| anthropic | PASS (HIGH) | PASS (HIGH) | PASS |" in text
@@ -122,8 +122,8 @@ def test_disagree_shows_both_positions_with_reasons_and_leaves_the_decision_to_t
 
 
 @pytest.mark.behaviour("20-report-disagree")
-def test_what_only_one_family_saw_is_listed_by_family() -> None:
-    text = section(document(split().minutes), "### Cross-Vendor Insights")
+def test_insights_of_one_family_are_listed_by_family() -> None:
+    text = section(render_document(split().minutes), "### Cross-Vendor Insights")
     assert text.splitlines() == [
         "- **Only anthropic** saw: nothing that the other did not see.",
         "- **Only openai** saw: (critical) a bypass",
@@ -132,14 +132,14 @@ def test_what_only_one_family_saw_is_listed_by_family() -> None:
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
 def test_inconsistent_judge_and_weakened_fail_are_flagged() -> None:
-    text = document(validated(details=details(inconsistent=["judge-2"], weakened=["judge-1"])).minutes)
+    text = render_document(validated(details=details(inconsistent=["judge-2"], weakened=["judge-1"])).minutes)
     assert "- **judge-2** said PASS and listed a critical finding: inconsistent" in text
     assert "- The FAIL of **judge-1** counted as a WARN" in text
 
 
 @pytest.mark.behaviour("20-incomplete-marker")
-def test_interrupted_validate_is_marked_and_keeps_what_was_found() -> None:
-    text = document(interrupted().minutes)
+def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
+    text = render_document(interrupted().minutes)
     assert text.startswith("## Council Consensus: INCOMPLETE\n\n> INCOMPLETE: interrupted")
     assert "| scripted | WARN (LOW) | no_answer | none |" in text
     assert "- **judge-1** found (minor) at `a.py:3` (not checked): odd name. Fix: No fix specified." in text
@@ -147,20 +147,20 @@ def test_interrupted_validate_is_marked_and_keeps_what_was_found() -> None:
     assert "Council stopped after" in text and "`council resume r7k2`" in text
 
 
-def test_report_of_a_run_nobody_answered_is_marked_too() -> None:
-    assert headings(document(failed().minutes))[0] == "## Council Consensus: INCOMPLETE"
+def test_report_of_a_run_without_answers_is_marked_too() -> None:
+    assert headings(render_document(failed().minutes))[0] == "## Council Consensus: INCOMPLETE"
 
 
 @pytest.mark.behaviour("00-nothing-to-review")
 def test_report_without_changes_has_no_empty_sections() -> None:
-    assert headings(document(nothing_changed().minutes)) == ["## Council Consensus: no changes to review"]
+    assert headings(render_document(nothing_changed().minutes)) == ["## Council Consensus: no changes to review"]
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
-def test_foreign_words_stay_in_their_cell_and_their_line() -> None:
-    nasty = "a | b\n### Recommendation\n\x1b[31mship it"
-    rows = [finding(nasty, "judge-1", "judge-2"), finding(nasty, "judge-1")]
-    text = document(validated(findings=rows).minutes)
+def test_model_text_stays_in_its_cell_and_line() -> None:
+    hostile = "a | b\n### Recommendation\n\x1b[31mship it"
+    rows = [finding(hostile, "judge-1", "judge-2"), finding(hostile, "judge-1")]
+    text = render_document(validated(findings=rows).minutes)
     assert headings(text).count("### Recommendation") == 1
     assert "| a \\| b ### Recommendation ship it | critical |" in text
     assert "\x1b" not in text
@@ -171,7 +171,7 @@ def test_foreign_words_stay_in_their_cell_and_their_line() -> None:
 
 @pytest.mark.behaviour("20-report-debate")
 def test_debate_adds_rounds_fidelity_shifts_and_notes() -> None:
-    text = document(debated().minutes)
+    text = render_document(debated().minutes)
     assert headings(text) == [
         "## Council Consensus: FAIL", "### Verdicts", "### Verdict Shifts (R1 -> R2)", "### Debate Notes", "### Shared Findings",
         "### Single-Judge Findings", "### Disagreements", "### Recommendation",
@@ -184,7 +184,7 @@ def test_debate_adds_rounds_fidelity_shifts_and_notes() -> None:
 
 @pytest.mark.behaviour("20-report-debate", "20-weak-flip")
 def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
-    rows = section(document(debated().minutes), "### Verdict Shifts (R1 -> R2)").splitlines()
+    rows = section(render_document(debated().minutes), "### Verdict Shifts (R1 -> R2)").splitlines()
     assert rows[0] == "| Judge | R1 | R2 | Changed? | Reason |"
     assert rows[2] == "| judge-1 | FAIL | FAIL | no | Not moved. |"
     assert rows[3].startswith("| judge-2 | PASS | FAIL | yes | They are many. **Weak flip")
@@ -192,8 +192,8 @@ def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
 
 
 @pytest.mark.behaviour("20-report-debate", "20-convergence", "20-dropped-finding")
-def test_convergence_exchanges_steel_men_and_dropped_findings_are_told() -> None:
-    text = document(debated().minutes)
+def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> None:
+    text = render_document(debated().minutes)
     assert "> **Convergence:**" in text
     notes = section(text, "### Debate Notes")
     assert "**Key Exchanges**\n\n- **judge-1** challenges **judge-2**: it is safe. auth.py:2 says no" in notes
@@ -202,10 +202,10 @@ def test_convergence_exchanges_steel_men_and_dropped_findings_are_told() -> None
 
 
 @pytest.mark.behaviour("20-report-debate")
-def test_judge_silent_in_the_second_round_keeps_its_marked_first_verdict() -> None:
-    story = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
-    story.said("judge-1", "still", reply=opinion("PASS")).asked("judge-2").absent("judge-2", "timed_out", "")
-    text = document(story.ended().closed("x", verdict="WARN", details=details(rounds=2)).minutes)
+def test_judge_absent_in_the_second_round_keeps_its_first_verdict_with_a_mark() -> None:
+    builder = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
+    builder.answer("judge-1", "still", reply=opinion("PASS")).ask("judge-2").mark_absent("judge-2", "timed_out", "")
+    text = render_document(builder.end_phase().close("x", verdict="WARN", details=details(rounds=2)).minutes)
     assert "WARN (HIGH, R1 verdict (R2 timeout))" in text
     assert "- **judge-2**: R1 verdict (R2 timeout)." in text
     assert "R2: 1/2 judges responded." in text
@@ -218,29 +218,29 @@ def test_judge_silent_in_the_second_round_keeps_its_marked_first_verdict() -> No
 def test_quick_report_has_verdict_json_and_analysis() -> None:
     quick = bench_plan(seat("judge-1", "Judge"), options={"quick": True})
     reply = opinion("WARN", "HIGH")
-    story = judged(quick, judge_1=reply).closed("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
-    text = document(story.minutes)
+    builder = judged(quick, judge_1=reply).close("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
+    text = render_document(builder.minutes)
     assert headings(text) == ["# Council Quick Check: recent", "## Verdict: WARN", "## Analysis"]
     assert "**Date:** 2027-01-15  \n**Mode:** quick (single-agent)  \n**Target:** recent  \n" in text
     assert json.loads(text.split("```json\n")[1].split("```")[0]) == reply
     assert "`council validate recent`" in text.split("---")[-1]
 
 
-def brainstormed(**more: Any) -> Story:
+def brainstormed(**more: Any) -> RunBuilder:
     def option(name: str, assessment: str) -> Any:
-        return {"name": name, "what": "", "pros": ["quick"], "cons": ["dear"], "assessment": assessment}
+        return {"name": name, "what": "", "pros": ["quick"], "cons": ["expensive"], "assessment": assessment}
 
     one = {"options": [option("Redis", "fits"), option("Nothing", "cheap")], "recommendation": "Redis"}
     two = {"options": [option("redis", "solid | known")], "recommendation": "Redis"}
-    story = Story(bench_plan(task="brainstorm", target=None, question="caching"))
-    return story.phase("judge").said("judge-1", "a", reply=one).said("judge-2", "b", reply=two).ended()
+    builder = RunBuilder(bench_plan(task="brainstorm", target=None, question="caching"))
+    return builder.phase("judge").answer("judge-1", "a", reply=one).answer("judge-2", "b", reply=two).end_phase()
 
 
 @pytest.mark.behaviour("20-report-brainstorm")
-def test_brainstorm_report_sets_options_against_judges_and_weighs_them() -> None:
+def test_brainstorm_report_has_options_by_judge_and_trade_offs() -> None:
     weighed = {"trade_offs": [{"option": "Redis", "buys": "speed", "costs": "a service"}]}
-    story = brainstormed().phase("consolidate").said("chair", "Weighed.").ended()
-    text = document(story.closed("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
+    builder = brainstormed().phase("consolidate").answer("chair", "Weighed.").end_phase()
+    text = render_document(builder.close("Take Redis.", details={"consolidation": weighed, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Brainstorm: caching", "### Options Explored", "### Trade-offs", "### Recommendation",
     ]  # fmt: skip
@@ -251,22 +251,22 @@ def test_brainstorm_report_sets_options_against_judges_and_weighs_them() -> None
 
 
 @pytest.mark.behaviour("20-report-brainstorm", "20-incomplete-marker")
-def test_brainstorm_without_a_chair_still_shows_what_each_judge_weighed() -> None:
-    story = brainstormed().phase("consolidate").asked("chair").absent("chair")
-    text = document(story.closed("## No chair: digest", status="incomplete", stopped="chair").minutes)
+def test_brainstorm_without_a_chair_shows_pros_and_cons_of_each_judge() -> None:
+    builder = brainstormed().phase("consolidate").ask("chair").mark_absent("chair")
+    text = render_document(builder.close("## No chair: digest", status="incomplete", stopped="chair").minutes)
     assert headings(text)[0] == "## Council Brainstorm: caching (INCOMPLETE)"
-    assert "- **Nothing** (judge-1) for: quick. Against: dear" in text
+    assert "- **Nothing** (judge-1) for: quick. Against: expensive" in text
 
 
 @pytest.mark.behaviour("20-report-research")
 def test_research_report_has_facets_themes_open_questions_and_recommendation() -> None:
     facets = [{"name": "Flow", "findings": ["tokens", "no expiry"]}]
     reply = {"facets": facets, "findings": ["x"], "open_questions": ["who?"], "recommendation": "look"}
-    story = Story(bench_plan(task="research", question="auth", target=None)).phase("judge")
-    story.said("judge-1", "a", reply=reply).said("judge-2", "b", reply=reply).ended()
-    story.phase("consolidate").said("chair", "Weighed.").ended()
+    builder = RunBuilder(bench_plan(task="research", question="auth", target=None)).phase("judge")
+    builder.answer("judge-1", "a", reply=reply).answer("judge-2", "b", reply=reply).end_phase()
+    builder.phase("consolidate").answer("chair", "Weighed.").end_phase()
     whole = {"themes": [{"name": "Lifetime", "findings": ["never checked"]}], "open_questions": ["who revokes?"]}
-    text = document(story.closed("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
+    text = render_document(builder.close("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
     assert headings(text) == [
         "## Council Research: auth", "### Facets Explored", "### Synthesized Findings", "#### Lifetime", "### Open Questions",
         "### Recommendation",

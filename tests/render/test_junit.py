@@ -1,4 +1,4 @@
-"""The run as JUnit XML."""
+"""A run as JUnit XML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from council.render.junit import render
-from tests.render.findings import NASTY_FINDINGS, Json, finding, report, with_a_lost_seat
+from tests.render.findings import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
 
 def suite(value: Json) -> Xml.Element:
@@ -17,7 +17,7 @@ def suite(value: Json) -> Xml.Element:
 
 
 def kinds(value: Json) -> list[tuple[str | None, str]]:
-    """Each case with what became of it."""
+    """Return the name and result of each case."""
     return [(case.get("name"), case[0].tag if len(case) else "passed") for case in suite(value).iter("testcase")]
 
 
@@ -43,7 +43,7 @@ def test_a_finding_is_a_failure() -> None:
 
 @pytest.mark.behaviour("50-junit")
 def test_a_seat_that_failed_is_an_error_with_its_reason() -> None:
-    value = with_a_lost_seat()
+    value = report_with_absent_seat()
     assert kinds(value) == [("verdict", "passed"), ("judge-1", "passed"), ("judge-3", "error")]
     (error,) = suite(value).iter("error")
     assert (error.get("type"), error.get("message")) == ("timed_out", "no answer within 120 s")
@@ -51,7 +51,7 @@ def test_a_seat_that_failed_is_an_error_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "became"),
+    ("change", "result"),
     [
         ({"verdict": "WARN"}, "passed"),
         ({"verdict": "FAIL"}, "failure"),
@@ -61,19 +61,19 @@ def test_a_seat_that_failed_is_an_error_with_its_reason() -> None:
         ({"status": "incomplete"}, "error"),
     ],
 )
-def test_the_verdict_is_a_case_of_its_own(change: Json, became: str) -> None:
-    assert kinds(report(**change))[0] == ("verdict", became)
+def test_verdict_is_a_separate_case(change: Json, result: str) -> None:
+    assert kinds(report(**change))[0] == ("verdict", result)
 
 
 @pytest.mark.behaviour("50-junit")
-@given(NASTY_FINDINGS)
-def test_no_word_of_a_model_changes_the_structure(value: Json) -> None:
-    assert [became for _, became in kinds(report(value))] == ["passed", "passed", "passed", "failure"]
+@given(HOSTILE_FINDINGS)
+def test_model_text_cannot_change_the_structure(value: Json) -> None:
+    assert [result for _, result in kinds(report(value))] == ["passed", "passed", "passed", "failure"]
 
 
 @pytest.mark.behaviour("50-junit")
 @pytest.mark.parametrize(
-    "words",
+    "text",
     [
         "</failure></testcase><testcase name='fine'/>",
         '"/><testcase name="fine',
@@ -82,11 +82,11 @@ def test_no_word_of_a_model_changes_the_structure(value: Json) -> None:
         "\x00\x01\x08\x0b\x1b[31m\ufffe\uffff\ud800",
     ],
 )
-def test_injected_xml_stays_words(words: str) -> None:
-    assert len(kinds(report(finding(description=words, location=words, category=words, fix=words)))) == 4
+def test_injected_xml_stays_text(text: str) -> None:
+    assert len(kinds(report(finding(description=text, location=text, category=text, fix=text)))) == 4
 
 
-def test_control_characters_are_gone_and_words_stay() -> None:
+def test_control_characters_are_removed_and_text_stays() -> None:
     (failure,) = suite(report(finding(description="a\x1b[31mred\x00 & <b>"))).iter("failure")
     assert failure.get("message") == "critical: ared & <b> (found by 2 of 3)"
 

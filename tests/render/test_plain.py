@@ -1,4 +1,4 @@
-"""Off a terminal: a plain line per event, a heartbeat, and the lines around a run."""
+"""Output without a terminal: one line per event, a heartbeat, and the lines before and after a run."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pytest
 from council import events as ev
 from council.events import Entry
 from council.render.plain import PlainView
-from council.render.report import report
-from council.render.terminal import after, before
+from council.render.report import build_report
+from council.render.terminal import format_plan, format_summary
 
-from .entries import Story, collaborative, consensus, one_absent, plan, seat
+from .entries import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
 
-def heard(story: Story) -> list[str]:
+def plain_lines(builder: RunBuilder) -> list[str]:
     stream = StringIO()
     view = PlainView(stream)
-    for entry in story.entries:
-        view.hear(entry)
+    for entry in builder.entries:
+        view.on_event(entry)
     view.close()
     return stream.getvalue().splitlines()
 
 
 @pytest.mark.behaviour("50-off-terminal-lines")
 def test_every_step_of_a_run_is_one_plain_line() -> None:
-    assert heard(one_absent())[:12] == [
+    assert plain_lines(one_absent())[:12] == [
         "council r7k2 convened: collaborative, 3 seats",
         "council r7k2 draft begins",
         "council r7k2 draft alpha asked scripted:m1",
@@ -44,39 +44,39 @@ def test_every_step_of_a_run_is_one_plain_line() -> None:
 
 @pytest.mark.behaviour("50-off-terminal-lines")
 def test_last_line_says_how_the_run_ended() -> None:
-    assert heard(collaborative())[-1] == "council r7k2 complete 7 calls 14.0s"
+    assert plain_lines(collaborative())[-1] == "council r7k2 complete 7 calls 14.0s"
 
 
 def test_note_is_a_line() -> None:
-    assert "council r7k2 note: attack skipped: consensus detected" in heard(consensus())
+    assert "council r7k2 note: attack skipped: consensus detected" in plain_lines(consensus())
 
 
-def test_fallback_that_served_is_said() -> None:
-    line = heard(Story().phase("draft").said("alpha", "a b", served_by="sim:m2"))[-1]
+def test_fallback_that_served_is_shown() -> None:
+    line = plain_lines(RunBuilder().phase("draft").answer("alpha", "a b", served_by="sim:m2"))[-1]
     assert line == "council r7k2 draft alpha ok 2 words 3.2s served by sim:m2"
 
 
-def test_judge_line_says_what_it_found() -> None:
+def test_judge_line_shows_its_verdict() -> None:
     reply = {"verdict": "FAIL", "confidence": "HIGH", "findings": [1, 2, 3]}
-    line = heard(Story().phase("r1").said("codex-1", "long", reply=reply, seconds=41.0))[-1]
+    line = plain_lines(RunBuilder().phase("r1").answer("codex-1", "long", reply=reply, seconds=41.0))[-1]
     assert line == "council r7k2 r1 codex-1 ok FAIL HIGH 3 findings 41.0s"
 
 
 def test_streaming_writes_no_lines() -> None:
-    story = Story().phase("draft").asked("alpha")
-    assert heard(story) == heard(story.streamed("alpha", "words and more words"))
+    builder = RunBuilder().phase("draft").ask("alpha")
+    assert plain_lines(builder) == plain_lines(builder.stream("alpha", "words and more words"))
 
 
 def test_colour_and_control_characters_never_reach_the_stream() -> None:
-    story = Story().phase("draft").asked("alpha").faulted("alpha", "server", "\x1b[31mboom\n\x07second line")
-    assert heard(story)[-1] == "council r7k2 draft alpha fault on scripted:m1: server: boom second line"
+    builder = RunBuilder().phase("draft").ask("alpha").fault("alpha", "server", "\x1b[31mboom\n\x07second line")
+    assert plain_lines(builder)[-1] == "council r7k2 draft alpha fault on scripted:m1: server: boom second line"
 
 
-def test_fetch_is_told_every_tenth() -> None:
+def test_download_is_reported_every_tenth() -> None:
     stream = StringIO()
     view = PlainView(stream)
     for done in range(0, 93_000_001, 930_000):
-        view.hear(Entry(0, 1.0, ev.Fetching("SmolLM2", done, 93_000_000)))
+        view.on_event(Entry(0, 1.0, ev.Fetching("SmolLM2", done, 93_000_000)))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 11
     assert lines[1] == "council fetching SmolLM2 10 % (9 of 93 MB)"
@@ -85,28 +85,28 @@ def test_fetch_is_told_every_tenth() -> None:
 @pytest.mark.behaviour("50-heartbeat")
 def test_heartbeat_comes_after_thirty_quiet_seconds_and_again_after_thirty_more() -> None:
     stream = StringIO()
-    view, story = PlainView(stream), Story().phase("draft").asked("alpha").streamed("alpha", "one two")
-    for entry in story.entries:
-        view.hear(entry)
-    begun = len(stream.getvalue().splitlines())
+    view, builder = PlainView(stream), RunBuilder().phase("draft").ask("alpha").stream("alpha", "one two")
+    for entry in builder.entries:
+        view.on_event(entry)
+    start = len(stream.getvalue().splitlines())
     for second in range(62):
-        view.tick(story.at + second)
-    beats = stream.getvalue().splitlines()[begun:]
+        view.tick(builder.at + second)
+    beats = stream.getvalue().splitlines()[start:]
     assert beats == [
-        "council r7k2 still at work: alpha in draft for 31s, 2 words",
-        "council r7k2 still at work: alpha in draft for 61s, 2 words",
+        "council r7k2 still working: alpha in draft for 31s, 2 words",
+        "council r7k2 still working: alpha in draft for 61s, 2 words",
     ]
 
 
-def test_line_puts_the_heartbeat_off() -> None:
+def test_line_delays_the_heartbeat() -> None:
     stream = StringIO()
     view = PlainView(stream)
     view.tick(0.0)
     view.tick(29.0)
-    view.hear(Story().entries[0])
+    view.on_event(RunBuilder().entries[0])
     view.tick(31.0)
     view.tick(59.0)
-    assert "still at work" not in stream.getvalue()
+    assert "still working" not in stream.getvalue()
 
 
 @pytest.mark.behaviour("50-resume-summary-line")
@@ -114,7 +114,7 @@ def test_earlier_entries_of_a_resumed_run_are_one_line() -> None:
     stream = StringIO()
     view = PlainView(stream)
     view.catch_up(one_absent().entries[:-1])
-    assert stream.getvalue() == "council r7k2 taken up again: 5 statements and 1 absence stand in the ledger\n"
+    assert stream.getvalue() == "council r7k2 resuming: 5 statements and 1 absence in the ledger\n"
     assert len(view.minutes.statements) == 5
 
 
@@ -123,37 +123,37 @@ def test_earlier_entries_of_a_resumed_run_are_one_line() -> None:
 
 @pytest.mark.behaviour("00-why-printed-before")
 def test_protocol_and_its_reason_are_the_first_line_before_a_run() -> None:
-    lines = before(plan("adversarial", why='the words "which is better"', calls={"min": 5, "max": 7}))
+    lines = format_plan(plan("adversarial", why='the words "which is better"', calls={"min": 5, "max": 7}))
     assert lines[0] == 'protocol adversarial: the words "which is better"'
     assert "  alpha  scripted:m1  (Drafter & Red Teamer)" in lines
     assert lines[-1] == "5 to 7 calls"
 
 
-def test_warnings_and_notices_stand_before_a_run() -> None:
-    assert before(plan(notices=["one family only"], warnings=["slow"]))[-2:] == ["! slow", "! one family only"]
-    assert before(plan(notices=["once"], warnings=["once"])).count("! once") == 1
+def test_warnings_and_notices_are_shown_before_a_run() -> None:
+    assert format_plan(plan(notices=["one family only"], warnings=["slow"]))[-2:] == ["! slow", "! one family only"]
+    assert format_plan(plan(notices=["once"], warnings=["once"])).count("! once") == 1
 
 
 def test_fallbacks_are_shown_before_a_run() -> None:
-    lines = before(plan(seats=[seat("alpha", model="sim:m1", fallbacks=["sim:m2"])]))
+    lines = format_plan(plan(seats=[seat("alpha", model="sim:m1", fallbacks=["sim:m2"])]))
     assert "  alpha  sim:m1, then sim:m2" in lines
 
 
 def test_many_seats_share_lines_by_member() -> None:
-    lines = before(plan("judges", tuple(f"judge-{n}" for n in range(1, 7))))
+    lines = format_plan(plan("judges", tuple(f"judge-{n}" for n in range(1, 7))))
     assert "  judge-1, judge-2, judge-3, judge-4, judge-5, judge-6: scripted:m1" in lines
 
 
-def test_packet_and_price_are_shown_where_the_plan_has_them() -> None:
+def test_packet_and_price_of_the_plan_are_shown() -> None:
     packet = {"files": ["a", "b"], "bytes": 38_000, "tokens": 9800, "skipped": [{"path": "x", "why": "binary"}]}
-    lines = before(plan(packet=packet, cost={"low": 0.14, "expected": 0.31, "worst": 0.52}))
+    lines = format_plan(plan(packet=packet, cost={"low": 0.14, "expected": 0.31, "worst": 0.52}))
     assert "packet 2 files, 38 KB, ~9,800 tokens · left out 1 (binary)" in lines
     assert "cost low $0.14 · expected $0.31 · worst $0.52" in lines
 
 
 @pytest.mark.behaviour("50-after-a-run")
 def test_after_a_run_come_report_spending_and_replay() -> None:
-    assert after(report(collaborative().minutes)) == [
+    assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
         "replay: council replay r7k2",
@@ -162,7 +162,7 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
 
 @pytest.mark.behaviour("50-after-a-run")
 def test_after_an_unfinished_run_comes_resume_and_an_unknown_price_is_called_unknown() -> None:
-    story = Story().phase("draft").said("alpha", "a", served_by="sim:m1")
-    lines = after(report(story.closed("", status="incomplete", stopped="interrupted").minutes))
+    builder = RunBuilder().phase("draft").answer("alpha", "a", served_by="sim:m1")
+    lines = format_summary(build_report(builder.close("", status="incomplete", stopped="interrupted").minutes))
     assert lines[-1] == "resume: council resume r7k2"
     assert "cost unknown (sim:m1 unpriced)" in lines[-2]

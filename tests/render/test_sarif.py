@@ -1,4 +1,4 @@
-"""The findings as SARIF 2.1.0."""
+"""Findings as SARIF 2.1.0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from jsonschema import Draft7Validator
 
 from council.render.sarif import render
-from tests.render.findings import NASTY_FINDINGS, Json, finding, report, with_a_lost_seat
+from tests.render.findings import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
 SCHEMA = Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json"
 
@@ -38,14 +38,14 @@ def result(value: Json, **more: Any) -> Json:
 
 
 @pytest.mark.behaviour("50-sarif")
-@pytest.mark.parametrize("value", [report(), report(finding()), with_a_lost_seat(), report(status="failed", verdict=None, confidence=None)])  # fmt: skip
+@pytest.mark.parametrize("value", [report(), report(finding()), report_with_absent_seat(), report(status="failed", verdict=None, confidence=None)])  # fmt: skip
 def test_every_report_fits_the_schema(value: Json) -> None:
     run(value)
 
 
 @pytest.mark.behaviour("50-sarif")
-@given(NASTY_FINDINGS)
-def test_whatever_a_model_writes_it_fits_the_schema_and_stays_one_result(value: Json) -> None:
+@given(HOSTILE_FINDINGS)
+def test_any_model_text_fits_the_schema_as_one_result(value: Json) -> None:
     assert len(run(report(value))["results"]) == 1
 
 
@@ -66,16 +66,16 @@ def test_a_result_carries_its_fingerprint_and_who_found_it() -> None:
 
 @pytest.mark.behaviour("50-sarif")
 @pytest.mark.parametrize(
-    ("severity", "usual", "asked"),
+    ("severity", "default", "with_errors"),
     [("critical", "warning", "error"), ("significant", "warning", "warning"), ("minor", "note", "note")],
 )
-def test_no_level_is_above_a_warning_unless_it_was_asked_for(severity: str, usual: str, asked: str) -> None:
-    assert result(finding(severity=severity))["level"] == usual
-    assert result(finding(severity=severity), errors=True)["level"] == asked
+def test_levels_above_warning_require_the_errors_option(severity: str, default: str, with_errors: str) -> None:
+    assert result(finding(severity=severity))["level"] == default
+    assert result(finding(severity=severity), errors=True)["level"] == with_errors
 
 
 @pytest.mark.behaviour("50-sarif")
-def test_only_a_verified_place_has_a_region() -> None:
+def test_only_a_verified_location_has_a_region() -> None:
     place = result(finding())["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]) == ("src/auth.py", {"startLine": 12})
     unverified = result(finding(verified=False, location="src/gone.py:3"))
@@ -96,22 +96,22 @@ def test_an_address_is_percent_encoded(path: str) -> None:
 
 @pytest.mark.behaviour("50-sarif")
 def test_each_category_is_a_rule_and_each_result_points_at_its_own() -> None:
-    made = run(report(finding(), finding(category="Style & form"), finding(category=""), finding()))
-    rules = [rule["id"] for rule in made["tool"]["driver"]["rules"]]
+    log = run(report(finding(), finding(category="Style & form"), finding(category=""), finding()))
+    rules = [rule["id"] for rule in log["tool"]["driver"]["rules"]]
     assert rules == ["council/other", "council/security", "council/style-form"]
-    assert [rules[one["ruleIndex"]] for one in made["results"]] == [one["ruleId"] for one in made["results"]]
+    assert [rules[one["ruleIndex"]] for one in log["results"]] == [one["ruleId"] for one in log["results"]]
 
 
 @pytest.mark.behaviour("50-sarif")
-def test_a_model_can_write_neither_links_nor_placeholders() -> None:
+def test_model_text_cannot_contain_links_or_placeholders() -> None:
     text = result(finding(description="See [here](https://evil.example) and {0}, a[0] and {x}."))["message"]["text"]
     assert text.startswith("See \\[here](https://evil.example) and {{0}}, a[0] and {x}.")
 
 
-def test_a_seat_that_is_missing_is_told_and_a_run_that_did_not_end_is_no_success() -> None:
-    told = run(with_a_lost_seat())["invocations"][0]
-    assert told["executionSuccessful"] is True
-    assert [one["message"]["text"] for one in told["toolExecutionNotifications"]] == [
+def test_absent_seat_is_a_notification_and_an_incomplete_run_is_no_success() -> None:
+    invocation = run(report_with_absent_seat())["invocations"][0]
+    assert invocation["executionSuccessful"] is True
+    assert [one["message"]["text"] for one in invocation["toolExecutionNotifications"]] == [
         "judge-3 gave no verdict: timed_out. no answer within 120 s"
     ]
     assert run(report(status="incomplete"))["invocations"][0]["executionSuccessful"] is False

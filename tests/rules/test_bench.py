@@ -1,4 +1,4 @@
-"""How many judges sit."""
+"""Number of judges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
-from council.rules.bench import MOST_AGENTS, plain_name, seat_bench
+from council.protocols.judges.panel import MAX_AGENTS, count_judges
+from council.text_cleanup import slugify
 
 PRESET = ("attacker", "defender", "compliance")
 
@@ -34,35 +35,35 @@ PRESET = ("attacker", "defender", "compliance")
         ({"usual": 2, "deep": True}, 3, 3),
     ],
 )
-def test_flags_decide_how_many_judges_and_agents_sit(flags: dict[str, Any], judges: int, agents: int) -> None:
-    bench = seat_bench(**flags)
-    assert (bench.judges, bench.agents, bench.scaled) == (judges, agents, False)
+def test_flags_set_the_number_of_judges_and_agents(flags: dict[str, Any], judges: int, agents: int) -> None:
+    bench = count_judges(**flags)
+    assert (bench.judges, bench.agents, bench.is_scaled_down) == (judges, agents, False)
 
 
 @pytest.mark.behaviour("002-bench-escalates")
 def test_perspectives_raise_the_count_and_never_lower_it() -> None:
-    assert seat_bench(perspectives=PRESET).judges == 3
-    assert seat_bench(perspectives=("one",), deep=True).judges == 3
-    assert seat_bench(perspectives=PRESET, mixed=True).per_family == 3
+    assert count_judges(perspectives=PRESET).judges == 3
+    assert count_judges(perspectives=("one",), deep=True).judges == 3
+    assert count_judges(perspectives=PRESET, mixed=True).per_family == 3
 
 
 @pytest.mark.behaviour("002-bench-count-overrides")
 def test_count_overrides_the_perspectives_and_names_those_it_drops() -> None:
-    fewer, more = seat_bench(perspectives=PRESET, count=2), seat_bench(perspectives=PRESET, count=5)
-    assert (fewer.perspectives, fewer.dropped) == (("attacker", "defender"), ("compliance",))
-    assert (more.judges, more.perspectives, more.dropped) == (5, PRESET, ())
+    fewer, more = count_judges(perspectives=PRESET, count=2), count_judges(perspectives=PRESET, count=5)
+    assert (fewer.perspectives, fewer.dropped_perspectives) == (("attacker", "defender"), ("compliance",))
+    assert (more.judges, more.perspectives, more.dropped_perspectives) == (5, PRESET, ())
 
 
 @pytest.mark.behaviour("002-bench-cap")
 def test_mixed_with_two_explorers_scales_to_two_judges_per_family() -> None:
-    bench = seat_bench(mixed=True, explorers=2)
-    assert (bench.per_family, bench.judges, bench.agents, bench.wanted, bench.scaled) == (2, 4, 12, 3, True)
+    bench = count_judges(mixed=True, explorers=2)
+    assert (bench.per_family, bench.judges, bench.agents, bench.requested, bench.is_scaled_down) == (2, 4, 12, 3, True)
 
 
 @pytest.mark.behaviour("002-bench-cap")
 def test_scaling_down_drops_perspectives_by_name() -> None:
-    bench = seat_bench(perspectives=(*PRESET, "scope"), explorers=3)
-    assert (bench.per_family, bench.dropped) == (3, ("scope",))
+    bench = count_judges(perspectives=(*PRESET, "scope"), explorers=3)
+    assert (bench.per_family, bench.dropped_perspectives) == (3, ("scope",))
 
 
 @pytest.mark.behaviour("20-bench-count-over-cap")
@@ -70,16 +71,16 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
     with pytest.raises(
         UsageError, match=r"--count=4 makes 8 judges x \(1 \+ 2 explorers\) = 24 agents.*lower --count to 2"
     ):
-        seat_bench(mixed=True, count=4, explorers=2)
+        count_judges(mixed=True, count=4, explorers=2)
     with pytest.raises(UsageError, match="13 agents"):
-        seat_bench(count=13)
+        count_judges(count=13)
 
 
 @pytest.mark.behaviour("20-bench-debate-needs-two")
-def test_a_debate_of_one_is_refused() -> None:
-    with pytest.raises(UsageError, match="--debate needs 2 judges"):
-        seat_bench(debate=True, count=1)
-    assert seat_bench(debate=True, count=1, mixed=True).judges == 2
+def test_a_debate_with_one_judge_is_refused() -> None:
+    with pytest.raises(UsageError, match="--debate needs at least 2 judges"):
+        count_judges(debate=True, count=1)
+    assert count_judges(debate=True, count=1, mixed=True).judges == 2
 
 
 @given(
@@ -88,13 +89,13 @@ def test_a_debate_of_one_is_refused() -> None:
     explorers=st.integers(0, 5),
     names=st.lists(st.text(min_size=1), max_size=20, unique=True),
 )
-def test_no_bench_is_empty_or_over_the_cap_and_no_perspective_is_lost(
+def test_there_is_at_least_one_judge_within_the_cap_and_no_perspective_is_lost(
     mixed: bool, deep: bool, explorers: int, names: list[str]
 ) -> None:
-    bench = seat_bench(perspectives=names, mixed=mixed, deep=deep, explorers=explorers)
-    assert bench.judges >= 1 and bench.agents <= MOST_AGENTS
-    assert [*bench.perspectives, *bench.dropped] == names
+    bench = count_judges(perspectives=names, mixed=mixed, deep=deep, explorers=explorers)
+    assert bench.judges >= 1 and bench.agents <= MAX_AGENTS
+    assert [*bench.perspectives, *bench.dropped_perspectives] == names
 
 
-def test_a_perspective_stands_in_a_name_without_blanks() -> None:
-    assert plain_name(" Error paths! ") == "error-paths"
+def test_a_name_becomes_a_slug() -> None:
+    assert slugify(" Error paths! ") == "error-paths"

@@ -1,4 +1,4 @@
-"""Topics made one, points of consensus, and the ledger of claims."""
+"""Topic alignment, consensus points and the claim ledger."""
 
 from __future__ import annotations
 
@@ -8,22 +8,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.claims import Claim, Voice, aligned, claim_ledger, consensus_points
-from council.rules.disputes import Dispute, Move, find_disputes, settle
+from council.protocols.general.claims import (
+    Claim,
+    Dispute,
+    Move,
+    SeatAnswer,
+    align_topics,
+    claim_ledger,
+    find_consensus,
+    resolve_disputes,
+)
+from council.protocols.general.disputes import find_disputes
 from council.types import Json
 
 STANCES = {"+": "supports", "-": "opposes", "~": "qualifies"}
 
 
-def voice(seat: str, *claims: tuple[Any, ...]) -> Voice:
+def seat_answer(seat: str, *claims: tuple[Any, ...]) -> SeatAnswer:
     """Claims as ("+topic", "text", confidence, *sources)."""
     made = [
         Claim(seat, topic[1:], STANCES[topic[0]], text, sure, tuple(numbers)) for topic, text, sure, *numbers in claims
     ]
-    return Voice(seat, "", tuple(made))
+    return SeatAnswer(seat, "", tuple(made))
 
 
-def topics(voices: list[Voice]) -> list[str]:
+def topics(voices: list[SeatAnswer]) -> list[str]:
     return [claim.topic for one in voices for claim in one.claims]
 
 
@@ -48,14 +57,18 @@ def topics(voices: list[Voice]) -> list[str]:
     ],
 )
 def test_topics_are_named_as_first_written(written: list[str], same: list[tuple[str, str]], named: list[str]) -> None:
-    voices = [voice(f"seat{n}", (f"+{topic}", "x", 0.5)) for n, topic in enumerate(written)]
-    assert topics(aligned(voices, same)) == named
+    voices = [seat_answer(f"seat{n}", (f"+{topic}", "x", 0.5)) for n, topic in enumerate(written)]
+    assert topics(align_topics(voices, same)) == named
 
 
 @pytest.mark.behaviour("30-topics-aligned")
 def test_aligning_changes_nothing_but_topics() -> None:
-    voices = [voice("a", ("+cost", "Low.", 0.9, 1)), Voice("b", "Hm.", (), 0.3), voice("c", ("-Costs", "High.", 0.2))]
-    assert aligned(voices, []) == [*voices[:2], voice("c", ("-cost", "High.", 0.2))]
+    voices = [
+        seat_answer("a", ("+cost", "Low.", 0.9, 1)),
+        SeatAnswer("b", "Hm.", (), 0.3),
+        seat_answer("c", ("-Costs", "High.", 0.2)),
+    ]
+    assert align_topics(voices, []) == [*voices[:2], seat_answer("c", ("-cost", "High.", 0.2))]
 
 
 # Consensus
@@ -76,19 +89,19 @@ def test_aligning_changes_nothing_but_topics() -> None:
         ([1.0, 1.0], 0, 2.0),
     ],
 )
-def test_two_seats_with_enough_confidence_of_all_members_are_a_consensus(sure: list[float], members: int, weight: float | None) -> None:  # fmt: skip
-    found = consensus_points([voice(f"s{n}", ("+cost", "Low.", one)) for n, one in enumerate(sure)], members)
+def test_two_seats_with_enough_of_the_total_confidence_are_a_consensus(sure: list[float], members: int, weight: float | None) -> None:  # fmt: skip
+    found = find_consensus([seat_answer(f"s{n}", ("+cost", "Low.", one)) for n, one in enumerate(sure)], members)
     assert [one["weight"] for one in found] == ([] if weight is None else [weight])
 
 
 @pytest.mark.behaviour("30-consensus-points")
 def test_a_point_has_the_best_evidenced_claim_of_its_seats() -> None:
     voices = [
-        voice("generalist", ("+cost", "Low.", 1.0), ("+cost", "Low by far.", 0.2, 3)),
-        voice("skeptic", ("+cost", "It halves.", 0.8, 1, 2)),
-        voice("domain_expert", ("-cost", "High.", 1.0)),
+        seat_answer("generalist", ("+cost", "Low.", 1.0), ("+cost", "Low by far.", 0.2, 3)),
+        seat_answer("skeptic", ("+cost", "It halves.", 0.8, 1, 2)),
+        seat_answer("domain_expert", ("-cost", "High.", 1.0)),
     ]
-    assert consensus_points(voices, 3) == [
+    assert find_consensus(voices, 3) == [
         {
             "topic": "cost",
             "stance": "supports",
@@ -103,14 +116,14 @@ def test_a_point_has_the_best_evidenced_claim_of_its_seats() -> None:
 @pytest.mark.behaviour("30-consensus-points", "003-consensus-leads")
 def test_evidence_comes_before_confidence() -> None:
     claims = [("+sure", "x", 1.0), ("+thin", "x", 1.0, 7), ("+rich", "x", 0.7, 1, 2), ("+poor", "x", 0.7)]
-    found = consensus_points([voice("a", *claims), voice("b", *claims)], 2)
+    found = find_consensus([seat_answer("a", *claims), seat_answer("b", *claims)], 2)
     assert [one["topic"] for one in found] == ["rich", "thin", "sure", "poor"]
 
 
 @pytest.mark.behaviour("30-consensus-points")
 def test_the_same_source_twice_is_one() -> None:
     claims = [("+twice", "x", 0.9, 4, 4), ("+two", "x", 0.8, 4, 5)]
-    found = consensus_points([voice("a", *claims), voice("b", *claims)], 2)
+    found = find_consensus([seat_answer("a", *claims), seat_answer("b", *claims)], 2)
     assert [one["topic"] for one in found] == ["two", "twice"]
 
 
@@ -124,18 +137,18 @@ def test_the_same_source_twice_is_one() -> None:
         [("+cost", "Low.", 1.0), ("-cost", "High.", 1.0)],
         [("+", "Low.", 1.0)],
     ],
-    ids=["opposes", "qualifies", "another topic", "stands on both sides", "no topic"],
+    ids=["opposes", "qualifies", "another topic", "is on both sides", "no topic"],
 )
-def test_what_one_seat_says_alone_is_no_consensus(others: list[tuple[Any, ...]]) -> None:
-    assert consensus_points([voice("a", ("+cost", "Low.", 1.0)), voice("b", *others)], 2) == []
+def test_a_claim_of_one_seat_is_not_a_consensus(others: list[tuple[Any, ...]]) -> None:
+    assert find_consensus([seat_answer("a", ("+cost", "Low.", 1.0)), seat_answer("b", *others)], 2) == []
 
 
 # The ledger
 
 
-def ledger(voices: list[Voice], *moves: Move) -> dict[str, Json]:
+def ledger(voices: list[SeatAnswer], *moves: Move) -> dict[str, Json]:
     disputes = find_disputes(voices)
-    resolved, _ = settle(disputes, moves)
+    resolved, _ = resolve_disputes(disputes, moves)
     return {row["claim"]: row for row in claim_ledger(voices, disputes, [one.topic for one in resolved], moves)}
 
 
@@ -143,30 +156,30 @@ def ledger(voices: list[Voice], *moves: Move) -> dict[str, Json]:
 @pytest.mark.parametrize(
     ("voices", "status"),
     [
-        ([voice("a", ("+cost", "Low.", 0.9))], "unverified"),
-        ([voice("a", ("+cost", "Low.", 0.9, 1))], "supported"),
-        ([voice("a", ("+cost", "Low.", 0.9)), voice("b", ("+cost", "Lower.", 0.8))], "supported"),
-        ([voice("a", ("+cost", "Low.", 0.9), ("+cost", "Lower.", 0.8))], "unverified"),
-        ([voice("a", ("+cost", "Low.", 0.9, 1)), voice("b", ("-cost", "High.", 0.8))], "contradicted"),
-        ([voice("a", ("+cost", "Low.", 0.9, 1)), voice("b", ("~cost", "At night.", 0.8))], "qualified"),
-        ([voice("a", ("+cost", "Low.", 0.9)), voice("b", ("~cost", "x", 0.8)), voice("c", ("-cost", "y", 0.8))], "contradicted"),
-        ([voice("a", ("+cost", "Low.", 0.9)), Voice("b", "I disagree with the low cost.")], "contradicted"),
-        ([voice("a", ("~cost", "Low.", 0.9)), voice("b", ("+cost", "x", 0.8)), voice("c", ("-cost", "y", 0.8))], "unverified"),
-        ([voice("a", ("~cost", "Low.", 0.9)), voice("b", ("~cost", "x", 0.8))], "supported"),
-        ([voice("a", ("+cost", "Low.", 0.9)), voice("b", ("-speed", "Low too.", 0.9))], "unverified"),
-        ([voice("a", ("+", "Low.", 0.9)), voice("b", ("+", "Something else.", 0.9))], "unverified"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9))], "unverified"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9, 1))], "supported"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9)), seat_answer("b", ("+cost", "Lower.", 0.8))], "supported"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9), ("+cost", "Lower.", 0.8))], "unverified"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9, 1)), seat_answer("b", ("-cost", "High.", 0.8))], "contradicted"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9, 1)), seat_answer("b", ("~cost", "At night.", 0.8))], "qualified"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9)), seat_answer("b", ("~cost", "x", 0.8)), seat_answer("c", ("-cost", "y", 0.8))], "contradicted"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9)), SeatAnswer("b", "I disagree with the low cost.")], "contradicted"),
+        ([seat_answer("a", ("~cost", "Low.", 0.9)), seat_answer("b", ("+cost", "x", 0.8)), seat_answer("c", ("-cost", "y", 0.8))], "unverified"),
+        ([seat_answer("a", ("~cost", "Low.", 0.9)), seat_answer("b", ("~cost", "x", 0.8))], "supported"),
+        ([seat_answer("a", ("+cost", "Low.", 0.9)), seat_answer("b", ("-speed", "Low too.", 0.9))], "unverified"),
+        ([seat_answer("a", ("+", "Low.", 0.9)), seat_answer("b", ("+", "Something else.", 0.9))], "unverified"),
     ],
 )  # fmt: skip
-def test_the_status_of_a_claim(voices: list[Voice], status: str) -> None:
+def test_the_status_of_a_claim(voices: list[SeatAnswer], status: str) -> None:
     assert ledger(voices)["Low."]["status"] == status
 
 
 @pytest.mark.behaviour("30-claim-ledger")
 def test_a_row_says_who_holds_a_claim_who_is_against_it_and_by_which_sources() -> None:
     voices = [
-        voice("generalist", ("+cost", "Low.", 0.9, 2), ("+cost", "Lower.", 0.5, 1)),
-        voice("skeptic", ("-cost", "High.", 0.9)),
-        voice("domain_expert", ("+cost", "Low, as measured.", 0.6, 5, 4)),
+        seat_answer("generalist", ("+cost", "Low.", 0.9, 2), ("+cost", "Lower.", 0.5, 1)),
+        seat_answer("skeptic", ("-cost", "High.", 0.9)),
+        seat_answer("domain_expert", ("+cost", "Low, as measured.", 0.6, 5, 4)),
     ]
     disputes = find_disputes(voices)
     assert claim_ledger(voices, disputes, []) == [
@@ -181,7 +194,7 @@ def test_a_row_says_who_holds_a_claim_who_is_against_it_and_by_which_sources() -
     ]  # fmt: skip
 
 
-TWO = [voice("a", ("+cost", "Low.", 0.9, 1)), voice("b", ("-cost", "High.", 0.8, 2))]
+TWO = [seat_answer("a", ("+cost", "Low.", 0.9, 1)), seat_answer("b", ("-cost", "High.", 0.8, 2))]
 
 
 @pytest.mark.behaviour("30-claim-ledger")
@@ -196,8 +209,8 @@ def test_a_claim_whose_seat_conceded_says_so() -> None:
 
 
 @pytest.mark.behaviour("30-claim-ledger")
-def test_a_concession_that_ends_nothing_is_told_all_the_same() -> None:
-    voices = [*TWO, voice("c", ("-cost", "Higher.", 0.7, 2, 3))]
+def test_a_concession_that_does_not_resolve_the_dispute_is_recorded() -> None:
+    voices = [*TWO, seat_answer("c", ("-cost", "Higher.", 0.7, 2, 3))]
     rows = ledger(voices, Move("b", "cost", "CONCEDE", ""))
     assert (rows["Higher."]["by"], rows["Higher."]["conceded"]) == (["b", "c"], ["b"])
     assert (rows["Low."]["status"], rows["Low."]["against"]) == ("contradicted", ["c"])
@@ -211,7 +224,7 @@ def test_claims_that_both_sides_narrowed_are_qualified() -> None:
 
 
 @pytest.mark.behaviour("30-claim-ledger")
-def test_when_both_concede_both_claims_fall() -> None:
+def test_when_both_concede_both_claims_are_contradicted() -> None:
     rows = ledger(TWO, Move("a", "cost", "CONCEDE", ""), Move("b", "cost", "CONCEDE", ""))
     assert [(row["status"], row["conceded"], row["against"]) for row in rows.values()] == [
         ("contradicted", ["a"], ["b"]),
@@ -231,7 +244,7 @@ def test_a_possible_dispute_contradicts_no_claim() -> None:
     assert claim_ledger(TWO[:1], [possible], [])[0]["status"] == "supported"
 
 
-# Whatever is claimed
+# Properties
 
 TEXT = st.text(max_size=12)
 CLAIM = st.builds(
@@ -239,32 +252,34 @@ CLAIM = st.builds(
     st.sampled_from("abc"), st.one_of(TEXT, st.sampled_from(["cost", "Costs", "price"])),
     st.sampled_from([*STANCES.values(), ""]), TEXT, st.floats(), st.lists(st.integers(), max_size=3).map(tuple),
 )  # fmt: skip
-VOICES = st.lists(st.builds(Voice, st.sampled_from("abc"), TEXT, st.lists(CLAIM, max_size=6).map(tuple)), max_size=4)
+VOICES = st.lists(
+    st.builds(SeatAnswer, st.sampled_from("abc"), TEXT, st.lists(CLAIM, max_size=6).map(tuple)), max_size=4
+)
 MOVES = st.lists(st.builds(Move, st.sampled_from("abc"), st.sampled_from(["cost", "price"]), TEXT, TEXT), max_size=4)
 
 
 @pytest.mark.behaviour("30-claim-ledger")
 @settings(max_examples=200, deadline=None)
 @given(VOICES, st.lists(st.tuples(TEXT, TEXT), max_size=3), MOVES, st.integers(-1, 5))
-def test_no_claim_is_lost_and_none_is_told_twice(voices: list[Voice], same: list[tuple[str, str]], moves: list[Move], members: int) -> None:  # fmt: skip
-    voices = aligned(voices, same)
+def test_no_claim_is_lost_or_listed_twice(voices: list[SeatAnswer], same: list[tuple[str, str]], moves: list[Move], members: int) -> None:  # fmt: skip
+    voices = align_topics(voices, same)
     disputes = find_disputes(voices)
-    resolved, persisting = settle(disputes, moves)
+    resolved, persisting = resolve_disputes(disputes, moves)
     assert len(resolved) + len(persisting) == len(disputes)
     rows = claim_ledger(voices, disputes, [one.topic for one in resolved], moves)
     said = {(claim.seat, claim.topic) for one in voices for claim in one.claims}
     assert {(seat, row["topic"]) for row in rows for seat in row["by"]} == said
     assert all(len(row["by"]) == len(set(row["by"])) for row in rows)
     assert all(row["against"] for row in rows if row["status"] == "contradicted")
-    assert all(len(point["seats"]) > 1 and point["weight"] >= 0.6 for point in consensus_points(voices, members))
+    assert all(len(point["seats"]) > 1 and point["weight"] >= 0.6 for point in find_consensus(voices, members))
 
 
 @pytest.mark.behaviour("30-topics-aligned")
 @settings(max_examples=100, deadline=None)
 @given(VOICES, st.lists(st.tuples(TEXT, TEXT), max_size=3))
-def test_aligning_twice_is_aligning_once_and_adds_no_topic(voices: list[Voice], same: list[tuple[str, str]]) -> None:
-    once = aligned(voices, same)
-    assert aligned(once, same) == once or any(
+def test_alignment_is_idempotent_and_adds_no_topic(voices: list[SeatAnswer], same: list[tuple[str, str]]) -> None:
+    once = align_topics(voices, same)
+    assert align_topics(once, same) == once or any(
         claim.confidence != claim.confidence for one in once for claim in one.claims
     )
     assert set(topics(once)) <= set(topics(voices))

@@ -1,4 +1,4 @@
-"""Confidence is computed from what happened. The whole table, by enumeration."""
+"""Computed confidence: all combinations, by enumeration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from council.rules.confidence import confidence
+from council.protocols.adversarial.rules import compute_confidence
 
 OUTCOMES = ("SURVIVED", "MODIFIED", "OVERTURNED")
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")
@@ -18,7 +18,7 @@ def subsets(items: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> str:
-    """The rule as the specification words it."""
+    """The rule as specified."""
     rows = (
         (outcome == "OVERTURNED", "CONTESTED"),
         ("FATAL" in landed and "REJECTED" in stances, "CONTESTED"),
@@ -33,15 +33,15 @@ def expected(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) ->
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("landed", subsets(SEVERITIES), ids="+".join)
 @pytest.mark.parametrize("stances", subsets(STANCES), ids="+".join)
-def test_the_first_row_that_matches_decides(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> None:
-    assert confidence(outcome, landed, stances) == expected(outcome, landed, stances)
+def test_the_first_matching_rule_decides(outcome: str, landed: tuple[str, ...], stances: tuple[str, ...]) -> None:
+    assert compute_confidence(outcome, landed, stances) == expected(outcome, landed, stances)
 
 
 @pytest.mark.behaviour("000-computed-confidence")
 @pytest.mark.parametrize(
     ("outcome", "landed", "stances", "level"),
     [
-        ("SURVIVED", [], [], "HIGH"),  # the consensus skip
+        ("SURVIVED", [], [], "HIGH"),  # attack skipped by consensus
         ("SURVIVED", ["MINOR"], ["STAND", "REJECTED"], "HIGH"),
         ("SURVIVED", ["MAJOR"], ["STAND"], "MEDIUM"),
         ("SURVIVED", ["FATAL"], ["STAND", "MODIFIED"], "MEDIUM"),
@@ -52,4 +52,4 @@ def test_the_first_row_that_matches_decides(outcome: str, landed: tuple[str, ...
     ],
 )
 def test_confidence_by_example(outcome: str, landed: list[str], stances: list[str], level: str) -> None:
-    assert confidence(outcome, landed, stances) == level
+    assert compute_confidence(outcome, landed, stances) == level

@@ -1,4 +1,4 @@
-"""How verdicts become one."""
+"""Combining verdicts."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.consensus import (
-    LEVELS,
-    SCALE,
+from council.protocols.judges.rules import (
+    CONFIDENCE_ORDER,
+    VERDICT_ORDER,
+    ConfidenceLevel,
     Consensus,
-    Level,
+    VerdictWord,
     Vote,
-    Word,
-    capped,
-    consensus,
-    converged,
-    corroborated,
-    effective_votes,
+    cap_verdict,
+    count_effective_votes,
+    decide_by_consensus,
+    decide_by_corroboration,
+    has_converged,
     is_weak_flip,
 )
 
-WORDS: tuple[Word, ...] = ("PASS", "WARN", "FAIL")
+WORDS: tuple[VerdictWord, ...] = ("PASS", "WARN", "FAIL")
 FAMILIES = ("anthropic", "openai")
 
 
-def vote(seat: str, verdict: Word, vendor: str = "anthropic", confidence: Level = "HIGH", state: str = "ok") -> Vote:
+def vote(
+    seat: str, verdict: VerdictWord, vendor: str = "anthropic", confidence: ConfidenceLevel = "HIGH", state: str = "ok"
+) -> Vote:
     return Vote(seat, vendor, verdict, confidence, state)
 
 
-def panel(*verdicts: Word, vendor: str = "anthropic") -> list[Vote]:
+def panel(*verdicts: VerdictWord, vendor: str = "anthropic") -> list[Vote]:
     return [vote(f"{vendor}-{n}", verdict, vendor) for n, verdict in enumerate(verdicts)]
 
 
@@ -43,7 +45,7 @@ VOTES = st.lists(
         seat=st.text("abcdef", min_size=1, max_size=4),
         vendor=st.sampled_from([*FAMILIES, "google"]),
         verdict=st.sampled_from(WORDS),
-        confidence=st.sampled_from(LEVELS),
+        confidence=st.sampled_from(CONFIDENCE_ORDER),
     ),
     max_size=8,
     unique_by=lambda one: one.seat,
@@ -53,10 +55,10 @@ VOTES = st.lists(
 # The table
 
 
-def expected(first: tuple[Word, ...], second: tuple[Word, ...], mixed: bool) -> str:
-    """The spec's sentences, written down once more and in another way than the rule."""
+def expected(first: tuple[VerdictWord, ...], second: tuple[VerdictWord, ...], mixed: bool) -> str:
+    """Independent implementation of the specified rule."""
 
-    def family(verdicts: tuple[Word, ...]) -> str:
+    def family(verdicts: tuple[VerdictWord, ...]) -> str:
         if all(verdict == "PASS" for verdict in verdicts):
             return "PASS"
         return "FAIL" if verdicts.count("FAIL") else "WARN"
@@ -65,8 +67,8 @@ def expected(first: tuple[Word, ...], second: tuple[Word, ...], mixed: bool) -> 
     return "DISAGREE" if mixed and split else family(first + second)
 
 
-def every_panel() -> Iterator[tuple[tuple[Word, ...], tuple[Word, ...]]]:
-    """Every panel of up to four judges in each of two families, whatever their order."""
+def every_panel() -> Iterator[tuple[tuple[VerdictWord, ...], tuple[VerdictWord, ...]]]:
+    """Yield every panel of up to four judges in each of two families."""
     sizes = [(a, b) for a in range(5) for b in range(5) if a + b]
     for a, b in sizes:
         yield from product(combinations_with_replacement(WORDS, a), combinations_with_replacement(WORDS, b))
@@ -78,9 +80,9 @@ def test_the_whole_table_over_up_to_four_judges_of_two_families(mixed: bool) -> 
     rows = 0
     for first, second in every_panel():
         votes = panel(*first) + panel(*second, vendor="openai")
-        assert consensus(votes, mixed=mixed).verdict == expected(first, second, mixed), (first, second)
+        assert decide_by_consensus(votes, mixed=mixed).verdict == expected(first, second, mixed), (first, second)
         rows += 1
-    assert rows == 35 * 35 - 1  # multisets of 0 to 4 out of three words, twice, without the empty panel
+    assert rows == 35 * 35 - 1  # multisets of 0 to 4 of three verdicts, for two families, without the empty panel
 
 
 @pytest.mark.behaviour("20-consensus-table")
@@ -95,49 +97,49 @@ def test_the_whole_table_over_up_to_four_judges_of_two_families(mixed: bool) -> 
         (("FAIL", "FAIL"), "FAIL"),
     ],
 )
-def test_all_pass_any_fail_and_what_lies_between(verdicts: tuple[Word, ...], overall: str) -> None:
-    assert consensus(panel(*verdicts), mixed=False).verdict == overall
+def test_all_pass_any_fail_and_mixed_verdicts(verdicts: tuple[VerdictWord, ...], overall: str) -> None:
+    assert decide_by_consensus(panel(*verdicts), mixed=False).verdict == overall
 
 
-def test_nobody_voted_is_no_verdict() -> None:
-    assert consensus([], mixed=True) == Consensus()
+def test_without_votes_there_is_no_verdict() -> None:
+    assert decide_by_consensus([], mixed=True) == Consensus()
 
 
 @pytest.mark.behaviour("20-disagree")
 def test_families_that_say_pass_and_fail_disagree_and_both_positions_are_kept() -> None:
-    split = consensus(panel("PASS", "PASS") + panel("PASS", "FAIL", vendor="openai"), mixed=True)
+    split = decide_by_consensus(panel("PASS", "PASS") + panel("PASS", "FAIL", vendor="openai"), mixed=True)
     assert (split.verdict, split.families) == ("DISAGREE", {"anthropic": "PASS", "openai": "FAIL"})
     assert split.holders == ("anthropic-0", "anthropic-1", "openai-1")
 
 
 @pytest.mark.behaviour("20-disagree")
 def test_without_mixed_two_families_never_disagree() -> None:
-    assert consensus(panel("PASS") + panel("FAIL", vendor="openai"), mixed=False).verdict == "FAIL"
+    assert decide_by_consensus(panel("PASS") + panel("FAIL", vendor="openai"), mixed=False).verdict == "FAIL"
 
 
 @pytest.mark.behaviour("20-disagree")
-def test_a_split_inside_one_family_is_its_fail_and_no_disagreement() -> None:
-    assert consensus(panel("PASS", "FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+def test_a_split_inside_one_family_counts_as_fail_not_disagree() -> None:
+    assert decide_by_consensus(panel("PASS", "FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
 
 
 @pytest.mark.behaviour("20-disagree")
 def test_a_warning_family_against_a_failing_one_is_a_fail() -> None:
-    assert consensus(panel("WARN") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+    assert decide_by_consensus(panel("WARN") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
 
 
 # Confidence
 
 
 @pytest.mark.behaviour("20-overall-confidence")
-def test_the_overall_confidence_is_the_lowest_among_those_who_hold_the_verdict() -> None:
+def test_the_overall_confidence_is_the_lowest_among_the_holders() -> None:
     votes = [vote("a", "FAIL", confidence="MEDIUM"), vote("b", "FAIL"), vote("c", "PASS", confidence="LOW")]
-    ruled = consensus(votes, mixed=False)
+    ruled = decide_by_consensus(votes, mixed=False)
     assert (ruled.verdict, ruled.confidence, ruled.holders) == ("FAIL", "MEDIUM", ("a", "b"))
 
 
 @pytest.mark.behaviour("20-overall-confidence")
-def test_a_reply_that_was_cut_off_counts_with_the_least_confidence() -> None:
-    assert consensus([vote("a", "PASS", state="truncated")], mixed=False).confidence == "LOW"
+def test_a_truncated_reply_counts_with_low_confidence() -> None:
+    assert decide_by_consensus([vote("a", "PASS", state="truncated")], mixed=False).confidence == "LOW"
 
 
 # Properties
@@ -147,15 +149,15 @@ def test_a_reply_that_was_cut_off_counts_with_the_least_confidence() -> None:
 @given(VOTES, st.booleans(), st.randoms())
 def test_the_order_of_the_judges_does_not_matter(votes: list[Vote], mixed: bool, random: Any) -> None:
     shuffled = random.sample(votes, len(votes))
-    assert consensus(shuffled, mixed=mixed) == consensus(votes, mixed=mixed)
+    assert decide_by_consensus(shuffled, mixed=mixed) == decide_by_consensus(votes, mixed=mixed)
 
 
 @pytest.mark.behaviour("20-consensus-table")
 @given(VOTES, st.booleans(), st.sampled_from([*FAMILIES, "google", "meta"]))
 def test_one_more_fail_never_improves_the_verdict(votes: list[Vote], mixed: bool, vendor: str) -> None:
-    before = consensus(votes, mixed=mixed).verdict or "PASS"
-    after = consensus([*votes, vote("one more", "FAIL", vendor)], mixed=mixed).verdict or "PASS"
-    assert SCALE.index(after) >= SCALE.index(before)
+    before = decide_by_consensus(votes, mixed=mixed).verdict or "PASS"
+    after = decide_by_consensus([*votes, vote("one more", "FAIL", vendor)], mixed=mixed).verdict or "PASS"
+    assert VERDICT_ORDER.index(after) >= VERDICT_ORDER.index(before)
 
 
 @pytest.mark.behaviour("20-only-ok-seats-vote")
@@ -165,80 +167,80 @@ def test_one_more_fail_never_improves_the_verdict(votes: list[Vote], mixed: bool
     st.sampled_from(WORDS),
     st.sampled_from(["timed_out", "failed(server)", "refused", "degenerate", "in_doubt", "skipped(budget)"]),
 )
-def test_an_absent_seat_never_counts(votes: list[Vote], mixed: bool, verdict: Word, state: str) -> None:
+def test_an_absent_seat_never_counts(votes: list[Vote], mixed: bool, verdict: VerdictWord, state: str) -> None:
     absent = vote("absent", verdict, "meta", state=state)
-    assert consensus([*votes, absent], mixed=mixed) == consensus(votes, mixed=mixed)
-    assert corroborated([*votes, absent], mixed=mixed) == corroborated(votes, mixed=mixed)
-    assert effective_votes([*votes, absent]) == effective_votes(votes)
+    assert decide_by_consensus([*votes, absent], mixed=mixed) == decide_by_consensus(votes, mixed=mixed)
+    assert decide_by_corroboration([*votes, absent], mixed=mixed) == decide_by_corroboration(votes, mixed=mixed)
+    assert count_effective_votes([*votes, absent]) == count_effective_votes(votes)
 
 
 @given(VOTES, st.booleans())
-def test_every_holder_voted_for_what_it_holds(votes: list[Vote], mixed: bool) -> None:
-    ruled = consensus(votes, mixed=mixed)
+def test_every_holder_voted_for_the_verdict(votes: list[Vote], mixed: bool) -> None:
+    ruled = decide_by_consensus(votes, mixed=mixed)
     held = {one.verdict for one in votes if one.seat in ruled.holders}
     assert held == ({"PASS", "FAIL"} if ruled.verdict == "DISAGREE" else {ruled.verdict} - {None})
 
 
-def test_three_orders_of_one_panel_are_one_consensus() -> None:
+def test_all_orders_of_one_panel_give_the_same_consensus() -> None:
     votes = [vote("a", "PASS"), vote("b", "WARN", "openai", "LOW"), vote("c", "FAIL", "openai")]
-    assert len({str(consensus(order, mixed=True)) for order in permutations(votes)}) == 1
+    assert len({str(decide_by_consensus(order, mixed=True)) for order in permutations(votes)}) == 1
 
 
 # Corroboration
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_a_fail_that_rests_on_nothing_is_a_warning_and_its_judge_is_named() -> None:
-    ruled = corroborated(panel("PASS", "FAIL"), mixed=False)
+def test_a_fail_without_evidence_becomes_a_warning_and_its_judge_is_named() -> None:
+    ruled = decide_by_corroboration(panel("PASS", "FAIL"), mixed=False)
     assert (ruled.verdict, ruled.weakened) == ("WARN", ("anthropic-1",))
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
 @pytest.mark.parametrize("evidence", [{"verified": ["anthropic-1"]}, {"survived": ["anthropic-1"]}])
-def test_a_verified_place_or_a_survived_challenge_makes_a_fail_stand(evidence: dict[str, list[str]]) -> None:
-    ruled = corroborated(panel("PASS", "FAIL"), mixed=False, **evidence)
+def test_a_verified_location_or_a_survived_challenge_supports_a_fail(evidence: dict[str, list[str]]) -> None:
+    ruled = decide_by_corroboration(panel("PASS", "FAIL"), mixed=False, **evidence)
     assert (ruled.verdict, ruled.weakened) == ("FAIL", ())
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_evidence_of_a_judge_that_passed_bears_out_no_fail() -> None:
-    assert corroborated(panel("PASS", "FAIL"), mixed=False, verified=["anthropic-0"]).verdict == "WARN"
+def test_evidence_of_a_passing_judge_does_not_support_a_fail() -> None:
+    assert decide_by_corroboration(panel("PASS", "FAIL"), mixed=False, verified=["anthropic-0"]).verdict == "WARN"
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_a_second_family_bears_a_fail_out_and_a_second_judge_of_the_same_does_not() -> None:
-    assert corroborated(panel("FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
-    assert corroborated(panel("FAIL", "FAIL"), mixed=False).verdict == "WARN"
+def test_a_second_family_supports_a_fail_and_a_second_judge_of_the_same_family_does_not() -> None:
+    assert decide_by_corroboration(panel("FAIL") + panel("FAIL", vendor="openai"), mixed=True).verdict == "FAIL"
+    assert decide_by_corroboration(panel("FAIL", "FAIL"), mixed=False).verdict == "WARN"
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_an_unfounded_fail_of_one_family_is_no_disagreement() -> None:
+def test_a_fail_without_evidence_is_not_a_disagreement() -> None:
     votes = panel("PASS") + panel("FAIL", vendor="openai")
-    assert corroborated(votes, mixed=True).verdict == "WARN"
-    assert corroborated(votes, mixed=True, verified=["openai-0"]).verdict == "DISAGREE"
+    assert decide_by_corroboration(votes, mixed=True).verdict == "WARN"
+    assert decide_by_corroboration(votes, mixed=True, verified=["openai-0"]).verdict == "DISAGREE"
 
 
 @given(VOTES, st.booleans(), st.sets(st.text("abcdef", min_size=1, max_size=4)))
 def test_corroboration_never_makes_a_verdict_worse(votes: list[Vote], mixed: bool, verified: set[str]) -> None:
-    plain = consensus(votes, mixed=mixed).verdict or "PASS"
-    asked = corroborated(votes, mixed=mixed, verified=verified).verdict or "PASS"
-    assert SCALE.index(asked) <= SCALE.index(plain)
+    plain = decide_by_consensus(votes, mixed=mixed).verdict or "PASS"
+    asked = decide_by_corroboration(votes, mixed=mixed, verified=verified).verdict or "PASS"
+    assert VERDICT_ORDER.index(asked) <= VERDICT_ORDER.index(plain)
 
 
-# What was not seen
+# Coverage cap
 
 
 @pytest.mark.behaviour("20-coverage-cap")
 @pytest.mark.parametrize(("holes", "empty"), [(["a.py"], False), ([], True), (["a.py"], True)])
-def test_a_hole_or_an_empty_packet_leaves_at_best_a_warning(holes: list[str], empty: bool) -> None:
-    assert [capped(verdict, holes, empty) for verdict in SCALE] == ["WARN", "WARN", "DISAGREE", "FAIL"]
+def test_a_hole_or_an_empty_packet_caps_the_verdict_at_warn(holes: list[str], empty: bool) -> None:
+    assert [cap_verdict(verdict, holes, empty) for verdict in VERDICT_ORDER] == ["WARN", "WARN", "DISAGREE", "FAIL"]
 
 
-def test_a_whole_packet_caps_nothing() -> None:
-    assert [capped(verdict, [], False) for verdict in (*SCALE, None)] == [*SCALE, None]
+def test_a_complete_packet_does_not_cap_the_verdict() -> None:
+    assert [cap_verdict(verdict, [], False) for verdict in (*VERDICT_ORDER, None)] == [*VERDICT_ORDER, None]
 
 
-# How many votes these are worth
+# Effective votes
 
 
 @pytest.mark.behaviour("60-effective-votes")
@@ -253,8 +255,8 @@ def test_a_whole_packet_caps_nothing() -> None:
         (panel("PASS", "PASS", "PASS") + panel("PASS", "PASS", "PASS", vendor="openai"), 2.73),
     ],
 )
-def test_judges_of_one_family_are_worth_little_more_than_one(votes: list[Vote], worth: float) -> None:
-    assert effective_votes(votes) == worth
+def test_judges_of_one_family_count_little_more_than_one(votes: list[Vote], worth: float) -> None:
+    assert count_effective_votes(votes) == worth
 
 
 # Debate
@@ -285,11 +287,11 @@ def test_a_changed_verdict_that_cites_nothing_is_weak(cited: str) -> None:
         "I overlooked the error path.",
     ],
 )
-def test_a_place_an_own_error_or_a_missed_case_is_a_reason(cited: str) -> None:
+def test_a_location_the_judges_error_or_a_missed_case_is_a_reason(cited: str) -> None:
     assert not is_weak_flip("PASS", "FAIL", "", cited)
 
 
-def test_a_verdict_that_did_not_change_is_no_flip() -> None:
+def test_an_unchanged_verdict_is_not_a_flip() -> None:
     assert not is_weak_flip("WARN", "WARN")
 
 
@@ -305,4 +307,4 @@ def test_a_verdict_that_did_not_change_is_no_flip() -> None:
     ],
 )
 def test_convergence_is_a_split_that_became_unanimous(r1: list[str], r2: list[str], answer: bool) -> None:
-    assert converged(r1, r2) is answer
+    assert has_converged(r1, r2) is answer

@@ -1,10 +1,10 @@
-"""What a council without a chair still ends with."""
+"""Digest of a run without a chair."""
 
 from __future__ import annotations
 
 import pytest
 
-from council.rules.digest import EXCERPT, digest
+from council.runs.outcome import EXCERPT_WORDS, build_digest
 from council.types import Outcome, Seat, Statement
 
 
@@ -12,25 +12,25 @@ def said(name: str, text: str, role: str = "") -> Statement[None]:
     return Statement(Seat(name, role), f"draft/{name}", text, None, Outcome("ok", text))
 
 
-def test_the_heading_says_that_there_was_no_chair_and_that_nobody_weighed_it() -> None:
-    text = digest("No chair", {"alpha": said("alpha", "Tabs.", "Deep Explorer")}, [])
+def test_the_digest_says_that_there_was_no_chair_and_no_weighing() -> None:
+    text = build_digest("No chair", {"alpha": said("alpha", "Tabs.", "Deep Explorer")}, [])
     assert text.startswith("## No chair: digest of statements\n")
-    assert "No one has weighed these statements against each other." in text
+    assert "These statements have not been weighed against each other." in text
     assert text.endswith("### Alpha (Deep Explorer)\n\nTabs.")
 
 
-def test_every_position_has_a_heading_of_its_own_and_a_seat_without_a_role_no_brackets() -> None:
-    text = digest("Quorum lost", {"alpha": said("alpha", "Tabs."), "beta": said("beta", "Spaces.")}, [])
+def test_every_position_has_a_heading_without_empty_brackets() -> None:
+    text = build_digest("Quorum lost", {"alpha": said("alpha", "Tabs."), "beta": said("beta", "Spaces.")}, [])
     assert "### Alpha\n\nTabs.\n\n### Beta\n\nSpaces." in text
     assert "Tally" not in text
 
 
-def test_a_long_statement_is_cut_at_a_word_and_marked() -> None:
-    words = [f"w{n}" for n in range(EXCERPT + 1)]
-    text = digest("No chair", {"alpha": said("alpha", " ".join(words))}, [])
-    assert text.endswith(f"{words[EXCERPT - 1]} …")
-    exact = digest("No chair", {"alpha": said("alpha", " ".join(words[:-1]))}, [])
-    assert exact.endswith(words[EXCERPT - 1])
+def test_a_long_statement_is_truncated_at_a_word_and_marked() -> None:
+    words = [f"w{n}" for n in range(EXCERPT_WORDS + 1)]
+    text = build_digest("No chair", {"alpha": said("alpha", " ".join(words))}, [])
+    assert text.endswith(f"{words[EXCERPT_WORDS - 1]} …")
+    exact = build_digest("No chair", {"alpha": said("alpha", " ".join(words[:-1]))}, [])
+    assert exact.endswith(words[EXCERPT_WORDS - 1])
 
 
 @pytest.mark.parametrize(
@@ -42,16 +42,16 @@ def test_a_long_statement_is_cut_at_a_word_and_marked() -> None:
         ([("a", "P"), ("b", "P"), ("c", "P"), ("d", "F"), ("e", "W")], ["- D: F", "- E: W"]),
     ],
 )
-def test_the_tally_lists_everyone_and_dissent_those_in_the_minority(
+def test_the_tally_lists_all_seats_and_dissent_lists_the_minority(
     tally: list[tuple[str, str]], dissent: list[str]
 ) -> None:
-    text = digest("No chair", {}, tally)
+    text = build_digest("No chair", {}, tally)
     assert all(f"- {seat.capitalize()}: {stance}" in text for seat, stance in tally)
     assert text.partition("### Dissent\n\n")[2].splitlines() == dissent
 
 
-def test_a_role_that_is_the_name_over_again_is_not_said_twice() -> None:
-    text = digest("No chair", {name: said(name, "Yes.", role) for name, role in [("skeptic", "Skeptic"), ("domain_expert", "Domain expert"), ("cfo", "Head of Finance")]}, [])  # fmt: skip
+def test_a_role_equal_to_the_name_is_shown_once() -> None:
+    text = build_digest("No chair", {name: said(name, "Yes.", role) for name, role in [("skeptic", "Skeptic"), ("domain_expert", "Domain expert"), ("cfo", "Head of Finance")]}, [])  # fmt: skip
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         "### Skeptic",
         "### Domain expert",

@@ -1,4 +1,4 @@
-"""Who disputes with whom, and how it ends. The cases stand in disputes.toml."""
+"""Detection and resolution of disputes. The cases are in disputes.toml."""
 
 from __future__ import annotations
 
@@ -12,8 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.claims import Claim, Voice, aligned
-from council.rules.disputes import Dispute, Move, Side, disputing, find_disputes, settle, word_agrees
+from council.protocols.general.claims import (
+    Claim,
+    Dispute,
+    Move,
+    SeatAnswer,
+    Side,
+    align_topics,
+    resolve_disputes,
+    starts_with_word,
+)
+from council.protocols.general.disputes import disputing_seats, find_disputes
 
 CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.toml").read_text(encoding="utf-8"))[
     "case"
@@ -21,7 +30,7 @@ CASES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "disputes.t
 STANCES = {"+": "supports", "-": "opposes", "~": "qualifies"}
 
 
-def voice(seat: str, lines: Sequence[str]) -> Voice:
+def seat_answer(seat: str, lines: Sequence[str]) -> SeatAnswer:
     claims, response = [], []
     for line in lines:
         if found := re.match(r"([-+~]) ([^:]*): (.*)", line, re.DOTALL):
@@ -30,15 +39,17 @@ def voice(seat: str, lines: Sequence[str]) -> Voice:
             claims.append(Claim(seat, topic.strip(), STANCES[mark], text, 0.8, numbers))
         else:
             response.append(line)
-    return Voice(seat, "\n\n".join(response), tuple(claims))
+    return SeatAnswer(seat, "\n\n".join(response), tuple(claims))
 
 
-def heard(case: dict[str, Any]) -> list[Voice]:
+def align_case(case: dict[str, Any]) -> list[SeatAnswer]:
     said = {seat: lines for seat, lines in case.items() if seat not in ("id", "same", "disputes")}
-    return aligned([voice(seat, lines) for seat, lines in said.items()], [(a, b) for a, b in case.get("same", [])])
+    return align_topics(
+        [seat_answer(seat, lines) for seat, lines in said.items()], [(a, b) for a, b in case.get("same", [])]
+    )
 
 
-def told(disputes: Sequence[Dispute]) -> list[list[str]]:
+def summarise(disputes: Sequence[Dispute]) -> list[list[str]]:
     return [[one.topic, " ".join(one.seats), one.how] for one in disputes]
 
 
@@ -47,15 +58,15 @@ def told(disputes: Sequence[Dispute]) -> list[list[str]]:
 
 @pytest.mark.behaviour("30-disputes-declared", "30-disputes-markers", "30-disputes-possible", "30-qualifies", "30-topics-aligned")  # fmt: skip
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_the_table(case: dict[str, Any]) -> None:
-    found = find_disputes(heard(case))
-    assert sorted(told(found)) == sorted(case["disputes"])
+def test_cases_from_disputes_toml(case: dict[str, Any]) -> None:
+    found = find_disputes(align_case(case))
+    assert sorted(summarise(found)) == sorted(case["disputes"])
     assert all(len(one.seats) > 1 and all(side.claim for side in one.positions) for one in found)
 
 
 @pytest.mark.behaviour("30-disputes-cap")
 def test_declared_come_before_marked_and_marked_before_possible() -> None:
-    voices = heard(
+    voices = align_case(
         {
             "generalist": ["+ Redis: Sessions belong in Redis.", "+ zebras: Yes."],
             "skeptic": ["- zebras: No.", "I disagree with Redis."],
@@ -65,16 +76,16 @@ def test_declared_come_before_marked_and_marked_before_possible() -> None:
     )
     found = find_disputes(voices)
     assert [one.how for one in found] == ["declared", "marker", "possible"]
-    assert [one.possible for one in found] == [False, False, True]
+    assert [one.is_possible for one in found] == [False, False, True]
 
 
 @pytest.mark.behaviour("30-disputes-cap")
-def test_of_more_than_ten_the_surest_stay() -> None:
+def test_of_more_than_ten_the_declared_ones_are_kept() -> None:
     many = [f"t{n:02}" for n in range(12)]
     found = find_disputes(
         [
-            *(voice(name, [f"{mark} {topic}: x" for topic in many]) for name, mark in (("a", "+"), ("b", "-"))),
-            *(Voice(f"v{n}", f"I recommend the {'xyz'[n] * 5} road to {n}{n}{n} people now.") for n in range(3)),
+            *(seat_answer(name, [f"{mark} {topic}: x" for topic in many]) for name, mark in (("a", "+"), ("b", "-"))),
+            *(SeatAnswer(f"v{n}", f"I recommend the {'xyz'[n] * 5} road to {n}{n}{n} people now.") for n in range(3)),
         ]
     )
     assert len(found) == 10
@@ -88,7 +99,9 @@ def test_a_position_has_the_best_evidenced_claim_and_all_evidence_of_its_seat() 
         Claim("generalist", "Redis", "supports", "It is used everywhere.", 0.4, (1, 2)),
         Claim("generalist", "Redis", "qualifies", "With a log.", 0.9, (4, 5, 6)),
     )
-    (found,) = find_disputes([Voice("generalist", "", claims), voice("skeptic", ["- Redis: It forgets. [7]"])])
+    (found,) = find_disputes(
+        [SeatAnswer("generalist", "", claims), seat_answer("skeptic", ["- Redis: It forgets. [7]"])]
+    )
     assert found.positions == (
         Side("generalist", "It is used everywhere.", "supports", (1, 2, 3)),
         Side("skeptic", "It forgets. [7]", "opposes", (7,)),
@@ -96,11 +109,11 @@ def test_a_position_has_the_best_evidenced_claim_and_all_evidence_of_its_seat() 
 
 
 @pytest.mark.behaviour("30-disputes-markers")
-def test_the_sides_of_a_marker_are_its_sentence_and_the_claim_it_speaks_against() -> None:
+def test_the_sides_of_a_marker_are_its_sentence_and_the_claim_it_denies() -> None:
     (found,) = find_disputes(
         [
-            voice("generalist", ["+ Redis: Sessions belong in Redis. [2]", "+ cost: Redis is cheap."]),
-            voice("skeptic", ["+ cost: Yes.", "Well. I **disagree** with\nRedis for sessions [9]. It forgets."]),
+            seat_answer("generalist", ["+ Redis: Sessions belong in Redis. [2]", "+ cost: Redis is cheap."]),
+            seat_answer("skeptic", ["+ cost: Yes.", "Well. I **disagree** with\nRedis for sessions [9]. It forgets."]),
         ]
     )
     assert found.positions == (
@@ -110,15 +123,15 @@ def test_the_sides_of_a_marker_are_its_sentence_and_the_claim_it_speaks_against(
 
 
 @pytest.mark.behaviour("30-disputes-markers")
-def test_a_marker_speaks_about_the_topic_it_shares_most_words_with() -> None:
+def test_a_marker_matches_the_topic_with_most_shared_words() -> None:
     voices = [
-        voice("generalist", ["+ Redis: Redis is durable.", "+ Redis sessions: Sessions belong in Redis."]),
-        voice("skeptic", ["I disagree with Redis for user sessions."]),
+        seat_answer("generalist", ["+ Redis: Redis is durable.", "+ Redis sessions: Sessions belong in Redis."]),
+        seat_answer("skeptic", ["I disagree with Redis for user sessions."]),
     ]
-    assert told(find_disputes(voices)) == [["Redis sessions", "generalist skeptic", "marker"]]
+    assert summarise(find_disputes(voices)) == [["Redis sessions", "generalist skeptic", "marker"]]
 
 
-# Who speaks again, and how it ends
+# Second round and resolution
 
 
 def dispute(topic: str, *sides: str, how: str = "declared") -> Dispute:
@@ -131,18 +144,18 @@ def moves(topic: str, **words: str) -> list[Move]:
 
 
 @pytest.mark.behaviour("30-round2-seats")
-def test_only_seats_in_declared_or_marked_disputes_speak_again() -> None:
+def test_only_seats_in_declared_or_marked_disputes_get_a_second_round() -> None:
     disputes = [
         dispute("a", "+skeptic", "-generalist"),
         dispute("b", "+domain_expert", "-skeptic", how="marker"),
         dispute("c", "?economist", "?lawyer", how="possible"),
     ]
-    assert disputing(disputes) == ("skeptic", "generalist", "domain_expert")
-    assert disputing(disputes[2:]) == ()
+    assert disputing_seats(disputes) == ("skeptic", "generalist", "domain_expert")
+    assert disputing_seats(disputes[2:]) == ()
 
 
 ENDS = {
-    "nobody answers": (("+a", "-b"), {}, False),
+    "no seat answers": (("+a", "-b"), {}, False),
     "both maintain": (("+a", "-b"), {"a": "MAINTAIN", "b": "MAINTAIN"}, False),
     "one concedes, the other maintains": (("+a", "-b"), {"a": "CONCEDE", "b": "MAINTAIN"}, True),
     "one concedes, the other is silent": (("+a", "-b"), {"a": "CONCEDE"}, True),
@@ -160,41 +173,41 @@ ENDS = {
     "the two concede to the one": (("+a", "+b", "-c"), {"a": "CONCEDE", "b": "CONCEDE"}, True),
     "all three nuance": (("+a", "+b", "-c"), {"a": "NUANCE", "b": "NUANCE", "c": "NUANCE"}, True),
     "two of three nuance": (("+a", "+b", "-c"), {"a": "NUANCE", "c": "NUANCE"}, False),
-    "a stranger concedes": (("+a", "-b"), {"z": "CONCEDE"}, False),
-    "no word of the three": (("+a", "-b"), {"a": "AGREE", "b": "NUANCE"}, False),
+    "another seat concedes": (("+a", "-b"), {"z": "CONCEDE"}, False),
+    "an unknown word": (("+a", "-b"), {"a": "AGREE", "b": "NUANCE"}, False),
 }
 
 
 @pytest.mark.behaviour("30-settled-by-words")
 @pytest.mark.parametrize(("sides", "words", "ended"), ENDS.values(), ids=list(ENDS))
-def test_a_dispute_ends_by_concession_or_when_all_give_way(sides: tuple[str, ...], words: dict[str, str], ended: bool) -> None:  # fmt: skip
+def test_a_dispute_is_resolved_by_concession_or_when_no_seat_maintains(sides: tuple[str, ...], words: dict[str, str], ended: bool) -> None:  # fmt: skip
     one = dispute("Redis", *sides)
-    assert settle([one], moves("Redis", **words)) == (([one], []) if ended else ([], [one]))
+    assert resolve_disputes([one], moves("Redis", **words)) == (([one], []) if ended else ([], [one]))
 
 
 @pytest.mark.behaviour("30-settled-by-words")
-def test_a_word_on_one_topic_settles_no_other() -> None:
+def test_a_word_on_one_topic_resolves_no_other() -> None:
     one, other = dispute("Redis", "+a", "-b"), dispute("cost", "+a", "-b")
-    assert settle([one, other], moves("the REDIS!", a="CONCEDE")) == ([one], [other])
+    assert resolve_disputes([one, other], moves("the REDIS!", a="CONCEDE")) == ([one], [other])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
-def test_a_seat_that_concedes_and_maintains_maintains() -> None:
+def test_a_seat_that_concedes_and_maintains_counts_as_maintaining() -> None:
     one = dispute("Redis", "+a", "-b")
     for words in (("CONCEDE", "MAINTAIN"), ("MAINTAIN", "CONCEDE")):
-        assert settle([one], [Move("a", "Redis", word, "") for word in words]) == ([], [one])
+        assert resolve_disputes([one], [Move("a", "Redis", word, "") for word in words]) == ([], [one])
 
 
 @pytest.mark.behaviour("30-disputes-possible")
 def test_a_possible_dispute_stays_possible() -> None:
     one = dispute("Redis", "?a", "?b", how="possible")
-    assert settle([one], moves("Redis", a="CONCEDE", b="CONCEDE")) == ([], [one])
+    assert resolve_disputes([one], moves("Redis", a="CONCEDE", b="CONCEDE")) == ([], [one])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
-def test_the_words_of_a_paragraph_settle_nothing() -> None:
+def test_words_inside_a_paragraph_resolve_nothing() -> None:
     one = dispute("Redis", "+a", "-b")
-    assert settle([one], [Move("a", "Redis", "MAINTAIN", "CONCEDE? I concede nothing.")]) == ([], [one])
+    assert resolve_disputes([one], [Move("a", "Redis", "MAINTAIN", "CONCEDE? I concede nothing.")]) == ([], [one])
 
 
 @pytest.mark.behaviour("30-settled-by-words")
@@ -220,11 +233,11 @@ def test_the_words_of_a_paragraph_settle_nothing() -> None:
         ("", "CONCEDE", False),
     ],
 )
-def test_a_paragraph_begins_with_its_word(word: str, text: str, agrees: bool) -> None:
-    assert word_agrees(word, text) is agrees
+def test_a_paragraph_starts_with_its_word(word: str, text: str, agrees: bool) -> None:
+    assert starts_with_word(word, text) is agrees
 
 
-# Whatever is said
+# Properties
 
 SEATS = ("a", "b", "c", "d")
 PIECES = (
@@ -236,7 +249,7 @@ TOPIC = st.one_of(st.sampled_from(["Redis", "redis", "the cost", "costs", "", "?
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[Voice]:
+def tables(draw: st.DrawFn) -> list[SeatAnswer]:
     voices = []
     for seat in draw(st.lists(st.sampled_from(SEATS), unique=True)):
         claim = st.builds(
@@ -244,7 +257,7 @@ def tables(draw: st.DrawFn) -> list[Voice]:
             st.just(seat), TOPIC, st.sampled_from(["supports", "opposes", "qualifies", "?"]), TEXT, st.floats(),
             st.lists(st.integers(1, 9), max_size=3).map(tuple),
         )  # fmt: skip
-        voices.append(Voice(seat, draw(TEXT), tuple(draw(st.lists(claim, max_size=5)))))
+        voices.append(SeatAnswer(seat, draw(TEXT), tuple(draw(st.lists(claim, max_size=5)))))
     return voices
 
 
@@ -259,9 +272,9 @@ def as_set(disputes: Sequence[Dispute]) -> set[tuple[str, frozenset[str], str]]:
 @settings(max_examples=150, deadline=None)
 @given(tables(), PAIRS, st.randoms())
 def test_the_order_of_the_seats_changes_no_dispute(
-    voices: list[Voice], same: list[tuple[str, str]], chance: Any
+    voices: list[SeatAnswer], same: list[tuple[str, str]], chance: Any
 ) -> None:
-    voices = aligned(voices, same)
+    voices = align_topics(voices, same)
     mixed = chance.sample(voices, len(voices))
     found = find_disputes(voices)
     assert as_set(find_disputes(mixed)) == as_set(found)
@@ -271,14 +284,14 @@ def test_the_order_of_the_seats_changes_no_dispute(
         assert len(one.seats) > 1
         assert len(one.positions) == len(one.seats)
         assert one.how == "possible" or list(one.seats) == sorted(one.seats, key=seats.index)
-    resolved, persisting = settle(found, [])
+    resolved, persisting = resolve_disputes(found, [])
     assert (resolved, persisting) == ([], found)
 
 
 @settings(max_examples=100, deadline=None)
 @given(TEXT, TEXT)
-def test_no_word_is_too_strange_to_be_looked_at(word: str, text: str) -> None:
-    assert word_agrees(word, text) in (True, False)
+def test_any_word_and_text_can_be_compared(word: str, text: str) -> None:
+    assert starts_with_word(word, text) in (True, False)
 
 
 LONG = 300_000  # for each of three seats
@@ -304,18 +317,18 @@ NASTY = {
 
 @pytest.mark.behaviour("30-disputes-long-texts")
 @pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
-def test_a_megabyte_is_read_in_one_go(text: str) -> None:
-    """A rule that went over it again for each of its words would not come to an end."""
+def test_a_megabyte_is_read_in_linear_time(text: str) -> None:
+    """Guard against quadratic run time."""
     claims = tuple(Claim("a", f"Redis {n}", "supports", "Sessions belong in Redis.", 0.5) for n in range(30))
-    voices = aligned([Voice("a", text, claims), Voice("b", text), Voice("c", text)], [])
+    voices = align_topics([SeatAnswer("a", text, claims), SeatAnswer("b", text), SeatAnswer("c", text)], [])
     assert all(one.how in ("marker", "possible") for one in find_disputes(voices))
 
 
 @pytest.mark.behaviour("30-disputes-long-texts")
-def test_thousands_of_claims_are_laid_side_by_side() -> None:
+def test_thousands_of_claims_are_compared() -> None:
     claims = [[Claim(seat, f"topic {n}", stance, "x" * 40, 0.5) for n in range(1_500)] for seat, stance in (("a", "supports"), ("b", "opposes"))]  # fmt: skip
     same = [(f"topic {n}", f"topic {n + 1}") for n in range(1_499)]
     text = "I disagree with topic 7. " * 100
-    voices = [Voice("a", "", tuple(claims[0])), Voice("b", "", tuple(claims[1])), Voice("c", text)]
+    voices = [SeatAnswer("a", "", tuple(claims[0])), SeatAnswer("b", "", tuple(claims[1])), SeatAnswer("c", text)]
     assert len(find_disputes(voices)) == 10
-    assert [one.topic for one in find_disputes(aligned(voices, same))] == ["topic 0"]
+    assert [one.topic for one in find_disputes(align_topics(voices, same))] == ["topic 0"]

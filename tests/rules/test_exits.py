@@ -1,10 +1,10 @@
-"""What the shell is told."""
+"""Exit codes."""
 
 from __future__ import annotations
 
 import pytest
 
-from council.rules.exits import exit_code
+from council.runs.outcome import exit_code
 
 AUTH, QUOTA, SERVER = "failed(auth)", "failed(quota)", "failed(server)"
 
@@ -14,7 +14,7 @@ AUTH, QUOTA, SERVER = "failed(auth)", "failed(quota)", "failed(server)"
     ("status", "stopped", "absences", "code"),
     [
         ("complete", "", [], 0),
-        ("complete", "", [SERVER, AUTH], 0),  # whoever was absent
+        ("complete", "", [SERVER, AUTH], 0),  # absences do not matter
         ("incomplete", "chair", [SERVER], 3),
         ("incomplete", "chair", [AUTH], 3),
         ("incomplete", "quorum", [SERVER], 3),

@@ -1,4 +1,4 @@
-"""The lenses judges look through: shipped, named, or read from a file."""
+"""Perspectives: shipped presets, names and files."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.rules.perspectives import (
+from council.protocols.judges.perspectives import (
     Perspective,
-    perspectives_file,
-    perspectives_named,
-    preset,
-    presets,
+    list_presets,
+    load_preset,
+    perspectives_from_file,
+    perspectives_from_names,
 )
 
-SEED_YAML = """
+PERSPECTIVES_YAML = """
 perspectives:
   - name: security-auditor
     focus: Find security vulnerabilities and trust boundary violations
   - name: performance-critic
     focus: Identify performance bottlenecks and scaling risks
 """
-SEED_TOML = """
+PERSPECTIVES_TOML = """
 [[perspectives]]
 name = "security-auditor"
 focus = "Find security vulnerabilities and trust boundary violations"
@@ -36,15 +36,15 @@ focus = "Identify performance bottlenecks and scaling risks"
 """
 
 
-def written(folder: Path, text: str | bytes, name: str = "mine.yaml") -> Path:
+def write_file(folder: Path, text: str | bytes, name: str = "mine.yaml") -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
-def refused(path: Path) -> str:
+def refusal_of(path: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        perspectives_file(path)
+        perspectives_from_file(path)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -53,8 +53,8 @@ def refused(path: Path) -> str:
 
 
 @pytest.mark.behaviour("20-presets")
-def test_ten_presets_are_shipped_in_the_seeds_order() -> None:
-    sizes = {name: len(preset(name).perspectives) for name in presets()}
+def test_ten_presets_are_shipped_in_the_specified_order() -> None:
+    sizes = {name: len(load_preset(name).perspectives) for name in list_presets()}
     assert sizes == {
         "security-audit": 3, "architecture": 3, "research": 3, "ops": 3, "code-review": 3, "plan-review": 4,
         "doc-review": 4, "retrospective": 3, "product": 3, "developer-experience": 3,
@@ -62,11 +62,11 @@ def test_ten_presets_are_shipped_in_the_seeds_order() -> None:
 
 
 @pytest.mark.behaviour("002-preset-focus")
-@pytest.mark.parametrize("name", presets())
-def test_every_perspective_of_a_preset_has_a_persona_and_a_focus_of_its_own(name: str) -> None:
-    one = preset(name)
+@pytest.mark.parametrize("name", list_presets())
+def test_every_perspective_of_a_preset_has_a_persona_and_a_focus(name: str) -> None:
+    one = load_preset(name)
     assert one.about
-    assert not one.own
+    assert not one.is_user_defined
     for perspective in one.perspectives:
         assert not perspective.persona.startswith("Council Member")
         assert len(perspective.focus.split()) > 12
@@ -85,69 +85,69 @@ def test_every_perspective_of_a_preset_has_a_persona_and_a_focus_of_its_own(name
         ("developer-experience", "error-experience", "SOS", "what to do next"),
     ],
 )
-def test_a_focus_says_what_the_seed_asks_of_it(name: str, perspective: str, persona: str, word: str) -> None:
-    (found,) = (one for one in preset(name).perspectives if one.name == perspective)
+def test_a_focus_contains_the_specified_aspect(name: str, perspective: str, persona: str, word: str) -> None:
+    (found,) = (one for one in load_preset(name).perspectives if one.name == perspective)
     assert found.persona == persona
     assert word in found.focus
 
 
 @pytest.mark.behaviour("20-preset-shadow")
-def test_a_users_preset_shadows_the_shipped_one_and_new_ones_are_added(tmp_path: Path) -> None:
-    written(tmp_path, SEED_TOML, "ops.toml")
-    written(tmp_path, 'about = "Mine."\n' + SEED_TOML, "house.toml")
-    assert [one.name for one in preset("ops", tmp_path).perspectives] == ["security-auditor", "performance-critic"]
-    assert preset("ops", tmp_path).own
-    assert (presets(tmp_path)[-1], preset("house", tmp_path).about) == ("house", "Mine.")
-    assert not preset("research", tmp_path).own
+def test_user_presets_override_shipped_ones_and_add_new_ones(tmp_path: Path) -> None:
+    write_file(tmp_path, PERSPECTIVES_TOML, "ops.toml")
+    write_file(tmp_path, 'about = "Mine."\n' + PERSPECTIVES_TOML, "house.toml")
+    assert [one.name for one in load_preset("ops", tmp_path).perspectives] == ["security-auditor", "performance-critic"]
+    assert load_preset("ops", tmp_path).is_user_defined
+    assert (list_presets(tmp_path)[-1], load_preset("house", tmp_path).about) == ("house", "Mine.")
+    assert not load_preset("research", tmp_path).is_user_defined
 
 
-def test_a_folder_that_does_not_exist_holds_no_presets(tmp_path: Path) -> None:
-    assert presets(tmp_path / "none") == presets()
+def test_a_missing_folder_adds_no_presets(tmp_path: Path) -> None:
+    assert list_presets(tmp_path / "none") == list_presets()
 
 
 @pytest.mark.behaviour("20-unknown-names-listed")
 @pytest.mark.parametrize("name", ["securty-audit", "../ops", "", "/etc/passwd"])
 def test_an_unknown_preset_lists_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError, match="known are security-audit, architecture, research, ops, code-review"):
-        preset(name)
+        load_preset(name)
 
 
-def test_a_near_miss_is_guessed_at_and_not_taken() -> None:
+def test_a_misspelt_preset_gets_a_suggestion() -> None:
     with pytest.raises(UsageError, match='did you mean "security-audit"'):
-        preset("securty-audit")
+        load_preset("securty-audit")
 
 
-def test_a_preset_is_known_in_any_case() -> None:
-    assert preset(" OPS ").name == "ops"
+def test_preset_names_are_case_insensitive() -> None:
+    assert load_preset(" OPS ").name == "ops"
 
 
 # Names on the command line
 
 
 @pytest.mark.behaviour("002-perspectives-by-name")
-def test_a_name_alone_is_its_own_viewpoint() -> None:
-    assert perspectives_named("security-auditor, perf critic") == (
+def test_a_name_without_a_focus_is_used_as_the_focus() -> None:
+    assert perspectives_from_names("security-auditor, perf critic") == (
         Perspective("security-auditor", "Council Member 1", "security auditor"),
         Perspective("perf critic", "Council Member 2", "perf critic"),
     )
-    assert perspectives_named(["security-auditor"]) == perspectives_named("security-auditor")
+    assert perspectives_from_names(["security-auditor"]) == perspectives_from_names("security-auditor")
 
 
 @pytest.mark.behaviour("002-perspectives-by-name")
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        ("a,,b", 'the name "" without a letter'),
+        ("a,,b", 'name "" has no letter'),
         ("a,A", 'names "a" twice'),
         ("error paths,error-paths", 'names "error paths" twice'),
-        ("123", 'the name "123" without a letter'),
-        ("x" * 61, "a name of 61 letters"),
-        ([], "names no perspectives"),
+        ("123", 'name "123" has no letter'),
+        ("x" * 61, "has 61 characters"),
+        ([], "contains no perspectives"),
     ],
 )
-def test_names_no_judge_can_bear_are_refused(names: str | list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=f"--perspectives .*{words}"):
-        perspectives_named(names)
+def test_invalid_perspective_names_are_refused(names: str | list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=f"--perspectives.*{words}"):
+        perspectives_from_names(names)
 
 
 # Files
@@ -155,10 +155,16 @@ def test_names_no_judge_can_bear_are_refused(names: str | list[str], words: str)
 
 @pytest.mark.behaviour("002-perspectives-file")
 @pytest.mark.parametrize(
-    ("text", "name"), [(SEED_YAML, "a.yaml"), (SEED_YAML, "a.yml"), (SEED_YAML, "a"), (SEED_TOML, "a.toml")]
+    ("text", "name"),
+    [
+        (PERSPECTIVES_YAML, "a.yaml"),
+        (PERSPECTIVES_YAML, "a.yml"),
+        (PERSPECTIVES_YAML, "a"),
+        (PERSPECTIVES_TOML, "a.toml"),
+    ],
 )
-def test_the_seeds_file_is_read_as_yaml_and_as_toml(tmp_path: Path, text: str, name: str) -> None:
-    assert perspectives_file(written(tmp_path, text, name)) == (
+def test_the_specified_file_is_read_as_yaml_and_as_toml(tmp_path: Path, text: str, name: str) -> None:
+    assert perspectives_from_file(write_file(tmp_path, text, name)) == (
         Perspective(
             "security-auditor", "Council Member 1", "Find security vulnerabilities and trust boundary violations"
         ),
@@ -168,7 +174,7 @@ def test_the_seeds_file_is_read_as_yaml_and_as_toml(tmp_path: Path, text: str, n
 
 def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None:
     text = "- name: auditor\n  persona: Red\n  focus: |\n    Look\n    closely\n- critic\n"
-    assert perspectives_file(written(tmp_path, text)) == (
+    assert perspectives_from_file(write_file(tmp_path, text)) == (
         Perspective("auditor", "Red", "Look closely"),
         Perspective("critic", "Council Member 2", "critic"),
     )
@@ -178,48 +184,51 @@ def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("perspectives: [", "is not YAML (expected the node content, but found '<stream end>', line 1): mend it"),
-        ("a: !!python/object/apply:os.system [ls]", "is not YAML (could not determine a constructor"),
+        (
+            "perspectives: [",
+            "is not valid YAML (expected the node content, but found '<stream end>', line 1): fix the syntax",
+        ),
+        ("a: !!python/object/apply:os.system [ls]", "is not valid YAML (could not determine a constructor"),
         (b"\xff\xfe\x00", "cannot be read"),
-        ("", "names no perspectives"),
-        ("perspectives:", "names no perspectives"),
-        ("perspectives: []", "names no perspectives"),
-        ("perspectives: auditor", "names no perspectives"),
-        ("just words", "names no perspectives"),
+        ("", "contains no perspectives"),
+        ("perspectives:", "contains no perspectives"),
+        ("perspectives: []", "contains no perspectives"),
+        ("perspectives: auditor", "contains no perspectives"),
+        ("just words", "contains no perspectives"),
         ("perspectives:\n  - focus: x", "has no name for perspective 1"),
         ("perspectives:\n  - name: 3", "has no name for perspective 1"),
         ("perspectives:\n  - [a]", "has no name for perspective 1"),
         ("- a\n- name: A", 'names "a" twice'),
         (
             "- name: a\n  foucs: x",
-            'the unknown key "foucs" in "a": did you mean "focus"? known are name, persona, focus',
+            'an unknown key "foucs" in "a": did you mean "focus"? known are name, persona, focus',
         ),
-        ("- name: a\n  focus: [x]", 'a focus for "a" that is no text'),
-        ("- name: a\n  focus:", 'a focus for "a" that is no text'),
-        ("[" * 5_000, "is not YAML"),
+        ("- name: a\n  focus: [x]", 'focus of "a" is not a string'),
+        ("- name: a\n  focus:", 'focus of "a" is not a string'),
+        ("[" * 5_000, "is not valid YAML"),
         ("- " + "x" * 300_000, "larger than 256 kB"),
     ],
 )
-def test_a_file_that_is_no_list_of_names_is_refused_in_one_line(tmp_path: Path, text: str | bytes, words: str) -> None:
-    assert words in refused(written(tmp_path, text))
+def test_an_invalid_file_is_refused_in_one_line(tmp_path: Path, text: str | bytes, words: str) -> None:
+    assert words in refusal_of(write_file(tmp_path, text))
 
 
 @pytest.mark.behaviour("issue-3-perspectives-file-refused")
 def test_broken_toml_is_refused_in_one_line(tmp_path: Path) -> None:
-    assert "is not TOML" in refused(written(tmp_path, "perspectives = [", "a.toml"))
+    assert "is not valid TOML" in refusal_of(write_file(tmp_path, "perspectives = [", "a.toml"))
 
 
 @pytest.mark.behaviour("issue-3-perspectives-file-refused")
-def test_what_is_no_file_is_refused_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipes_folders_and_missing_files_are_refused_without_blocking(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
-    assert "is no file" in refused(pipe)
-    assert "is no file" in refused(tmp_path)
-    assert "does not exist" in refused(tmp_path / "none.yaml")
+    assert "is not a file" in refusal_of(pipe)
+    assert "is not a file" in refusal_of(tmp_path)
+    assert "does not exist" in refusal_of(tmp_path / "none.yaml")
 
 
 def test_yaml_is_imported_only_for_a_yaml_file() -> None:
-    code = "import sys; from council.rules.perspectives import preset; preset('ops'); print('yaml' in sys.modules)"
+    code = "import sys; from council.protocols.judges.perspectives import preset; preset('ops'); print('yaml' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"

@@ -1,4 +1,4 @@
-"""What becomes of a query before it is searched, and what a question says about time."""
+"""Cleaning of queries, and detection of time-sensitive questions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.queries import freshness, is_timely, keywords, tidied
+from council.search.queries import clean_queries, extract_keywords, is_time_sensitive, required_freshness
 
 PLAIN = "How do B-trees work?"
 NOW = "What is the latest on B-trees?"
 
 
 @pytest.mark.behaviour("30-queries")
-def test_queries_are_trimmed_told_apart_and_at_most_three() -> None:
+def test_queries_are_trimmed_deduplicated_and_at_most_three() -> None:
     said = ["  b-tree\n\tfanout ", "", "   ", "B-Tree Fanout", "page\u200b splits", "lsm", "fourth"]
-    assert tidied(said, PLAIN, 2026) == ["b-tree fanout", "page splits", "lsm"]
+    assert clean_queries(said, PLAIN, 2026) == ["b-tree fanout", "page splits", "lsm"]
 
 
 @pytest.mark.behaviour("30-queries")
-def test_a_long_query_is_cut_at_a_word() -> None:
-    [query] = tidied(["splitting " * 80], PLAIN, 2026)
+def test_long_query_is_truncated_at_a_word() -> None:
+    [query] = clean_queries(["splitting " * 80], PLAIN, 2026)
     assert len(query) <= 500 and query.endswith("splitting") and len(query) > 480
-    assert tidied(["x" * 900], PLAIN, 2026) == ["x" * 500]
+    assert clean_queries(["x" * 900], PLAIN, 2026) == ["x" * 500]
 
 
 @pytest.mark.behaviour("30-stale-year")
@@ -34,10 +34,10 @@ def test_a_long_query_is_cut_at_a_word() -> None:
         ("python release 2027", "python release 2027"), ("2023", "2023"),
     ],
 )  # fmt: skip
-def test_a_stale_year_is_dropped_where_the_words_ask_for_what_is_current(query: str, kept: str) -> None:
-    assert tidied([query], NOW, 2026) == [kept]
-    assert tidied([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
-    assert tidied([query], PLAIN, 2026) == [query], "nobody asked for what is current"
+def test_stale_year_is_dropped_from_queries_about_current_facts(query: str, kept: str) -> None:
+    assert clean_queries([query], NOW, 2026) == [kept]
+    assert clean_queries([f"{query} latest"], PLAIN, 2026) == [f"{kept} latest" if query != "2023" else "latest"]
+    assert clean_queries([query], PLAIN, 2026) == [query], "the question does not ask for current facts"
 
 
 @pytest.mark.behaviour("30-stale-year")
@@ -49,13 +49,15 @@ def test_a_stale_year_is_dropped_where_the_words_ask_for_what_is_current(query: 
         "ISO 9001:2015", "python 3.2019", "port 20231", "2019/2020 season", "2023-2024 budget",
     ],
 )  # fmt: skip
-def test_a_year_that_is_meant_stays(query: str) -> None:
-    assert tidied([query], NOW, 2026) == [query]
+def test_year_in_a_name_or_date_is_kept(query: str) -> None:
+    assert clean_queries([query], NOW, 2026) == [query]
 
 
 @pytest.mark.behaviour("30-stale-year")
 def test_a_question_about_the_past_keeps_its_years() -> None:
-    assert tidied(["python 2019"], "How did the latest Python of its time look in 2019?", 2026) == ["python 2019"]
+    assert clean_queries(["python 2019"], "How did the latest Python of its time look in 2019?", 2026) == [
+        "python 2019"
+    ]
 
 
 @pytest.mark.behaviour("30-keywords")
@@ -66,23 +68,23 @@ def test_a_question_about_the_past_keeps_its_years() -> None:
         ("如何安装程序", "如何安装程序"), ("   ", ""), ("Should we use Postgres or Postgres?", "Postgres"), ("It's Rust's async/await", "It's Rust's async/await"),
     ],
 )  # fmt: skip
-def test_a_questions_own_words_make_a_query(question: str, query: str) -> None:
-    assert keywords(question) == query
+def test_keywords_of_a_question_make_a_query(question: str, query: str) -> None:
+    assert extract_keywords(question) == query
 
 
 @pytest.mark.behaviour("30-keywords")
 @given(st.text())
-def test_a_question_that_says_something_always_makes_a_query(question: str) -> None:
-    query = keywords(question)
+def test_nonempty_question_always_makes_a_query(question: str) -> None:
+    query = extract_keywords(question)
     assert len(query) <= 500 and query == " ".join(query.split())
     if any(char.isalnum() for char in question):
         assert 0 < len(query.split()) <= 12
-    assert len(keywords(question * 300)) <= 500
+    assert len(extract_keywords(question * 300)) <= 500
 
 
 @given(st.lists(st.text()), st.text())
-def test_any_queries_come_out_few_short_and_different(queries: list[str], question: str) -> None:
-    kept = tidied(queries, question, 2026)
+def test_cleaned_queries_are_few_short_and_distinct(queries: list[str], question: str) -> None:
+    kept = clean_queries(queries, question, 2026)
     assert len(kept) <= 3 and len({query.casefold() for query in kept}) == len(kept)
     assert all(0 < len(query) <= 500 and query == " ".join(query.split()) for query in kept)
 
@@ -97,8 +99,8 @@ def test_any_queries_come_out_few_short_and_different(queries: list[str], questi
         ("Now that we have tests, should we refactor?", "none"), ("How does alternating current work?", "none"), ("Do you know?", "none"),
     ],
 )  # fmt: skip
-def test_the_words_say_how_fresh_results_must_be(question: str, age: str) -> None:
-    assert freshness(question) == age
+def test_freshness_is_detected_from_the_question(question: str, age: str) -> None:
+    assert required_freshness(question) == age
 
 
 @pytest.mark.behaviour("30-timely")
@@ -112,5 +114,5 @@ def test_the_words_say_how_fresh_results_must_be(question: str, age: str) -> Non
         ("Which version control is easiest to learn?", False), ("How does direct current differ?", False),
     ],
 )  # fmt: skip
-def test_a_question_whose_answer_goes_out_of_date_is_known(question: str, timely: bool) -> None:
-    assert is_timely(question) is timely
+def test_time_sensitive_questions_are_detected(question: str, timely: bool) -> None:
+    assert is_time_sensitive(question) is timely

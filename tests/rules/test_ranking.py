@@ -1,4 +1,4 @@
-"""Ballots, counted: places and ties, absences, agreement, and how far the order is trusted."""
+"""Ranking rules: places and ties, absences, agreement and confidence."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from typing import Any
 
 import pytest
 
-from council.rules.ranking import against, agreement, confidence, labels, opposed, tally
+from council.engine.council import make_labels
+from council.protocols.ranking.rules import (
+    find_split_answers,
+    ranking_confidence,
+    reader_agreement,
+    readers_against,
+    tally,
+)
 
 ABC = ("alpha", "beta", "gamma")
 MANY = tuple(f"s{n:02}" for n in range(30))
 
 
-def of_one_mind(seats: tuple[str, ...]) -> dict[str, list[str]]:
-    """Everybody orders the others as the seats stand."""
+def identical_ballots(seats: tuple[str, ...]) -> dict[str, list[str]]:
+    """Return ballots on which every reader ranks the others in seating order."""
     return {reader: [seat for seat in seats if seat != reader] for reader in seats}
 
 
@@ -28,9 +35,9 @@ def rows(ballots: Any, seats: tuple[str, ...] = ABC) -> list[tuple[str, int | No
 @pytest.mark.parametrize(
     ("n", "label"), [(1, "A"), (26, "Z"), (27, "AA"), (28, "AB"), (52, "AZ"), (53, "BA"), (60, "BH"), (703, "AAA")]
 )
-def test_labels_go_on_after_z(n: int, label: str) -> None:
-    assert labels(n)[-1] == label
-    assert len(set(labels(n))) == n
+def test_labels_continue_after_z(n: int, label: str) -> None:
+    assert make_labels(n)[-1] == label
+    assert len(set(make_labels(n))) == n
 
 
 @pytest.mark.behaviour("10-ranking-table")
@@ -38,7 +45,7 @@ def test_labels_go_on_after_z(n: int, label: str) -> None:
     ("ballots", "told"),
     [
         pytest.param(
-            of_one_mind(ABC),
+            identical_ballots(ABC),
             [("alpha", 1, 1.0, 2, 2), ("beta", 2, 1.5, 2, 1), ("gamma", 3, 2.0, 2, 0)],
             id="of one mind",
         ),
@@ -50,12 +57,12 @@ def test_labels_go_on_after_z(n: int, label: str) -> None:
         pytest.param(
             {"beta": ["alpha", "gamma"], "gamma": ["alpha", "beta"]},
             [("alpha", 1, 1.0, 2, 2), ("beta", 2, 2.0, 1, 0), ("gamma", 2, 2.0, 1, 0)],
-            id="alpha's ballot is absent: nobody compared the other two, who share a place",
+            id="alpha's ballot is absent: no ballot compares the other two, which share a place",
         ),
         pytest.param(
             {"alpha": ["gamma", "beta"]},
             [("gamma", 1, 1.0, 1, 1), ("beta", 2, 2.0, 1, 0), ("alpha", None, None, 0, 0)],
-            id="one ballot: its own reader stands on none",
+            id="one ballot: its reader is on no ballot",
         ),
         pytest.param({}, [(seat, None, None, 0, 0) for seat in ABC], id="no ballot"),
     ],
@@ -79,29 +86,27 @@ def test_a_ballot_with_a_single_answer_is_not_counted() -> None:
 @pytest.mark.parametrize(
     ("ballots", "winner"),
     [
-        (of_one_mind(ABC), "alpha"),
+        (identical_ballots(ABC), "alpha"),
         ({"alpha": ["beta", "gamma"], "beta": ["gamma", "alpha"], "gamma": ["alpha", "beta"]}, None),
         ({"beta": ["alpha", "gamma"], "gamma": ["alpha", "beta"]}, "alpha"),
         ({"alpha": ["gamma", "beta"]}, None),
         ({}, None),
     ],
 )
-def test_there_is_a_winner_only_where_one_answer_is_first_alone_and_all_were_ranked(
-    ballots: Any, winner: str | None
-) -> None:
+def test_there_is_a_winner_only_if_one_answer_is_first_and_all_were_ranked(ballots: Any, winner: str | None) -> None:
     assert tally(ballots, ABC).winner == winner
 
 
 @pytest.mark.behaviour("10-ranking-borda")
-def test_borda_is_the_share_of_comparisons_won_and_does_not_punish_fewer_ballots() -> None:
+def test_borda_is_the_share_of_comparisons_won_and_does_not_penalise_fewer_ballots() -> None:
     shares = {row.seat: row.borda for row in tally({"beta": ["alpha", "gamma"]}, ABC).standings}
     assert shares == {"alpha": 1, "beta": None, "gamma": 0}
-    everyone = {row.seat: row.borda for row in tally(of_one_mind(ABC), ABC).standings}
+    everyone = {row.seat: row.borda for row in tally(identical_ballots(ABC), ABC).standings}
     assert everyone == {"alpha": 1, "beta": Fraction(1, 2), "gamma": 0}
 
 
 @pytest.mark.behaviour("10-ranking-borda")
-def test_with_ballots_of_one_length_borda_orders_as_mean_rank_does() -> None:
+def test_with_equal_ballot_lengths_borda_and_mean_rank_agree() -> None:
     orders = [list(permutations([seat for seat in ABC if seat != reader])) for reader in ABC]
     for cast in product(*orders):
         ballots = dict(zip(ABC, cast, strict=True))
@@ -110,7 +115,7 @@ def test_with_ballots_of_one_length_borda_orders_as_mean_rank_does() -> None:
 
 
 @pytest.mark.behaviour("10-ranking-borda")
-def test_where_absentees_make_mean_rank_and_borda_differ_it_is_told() -> None:
+def test_a_difference_between_mean_rank_and_borda_is_flagged() -> None:
     # The ballot of a is absent; d gave no answer, so that its ballot is longer than the others'.
     table = tally({"b": ["a", "c"], "c": ["b", "a"], "d": ["b", "c", "a"]}, ("a", "b", "c"))
     assert [(row.seat, row.place, row.mean_rank) for row in table.standings] == [("b", 1, 1), ("a", 2, 2), ("c", 2, 2)]
@@ -129,43 +134,41 @@ def test_where_absentees_make_mean_rank_and_borda_differ_it_is_told() -> None:
         (["x", "v"], ["w", "x"], 0, 0),
     ],
 )
-def test_agreement_is_told_over_the_answers_both_ranked(
-    one: list[str], other: list[str], same: int, compared: int
-) -> None:
-    (pair,) = agreement({"a": one, "b": other})
+def test_agreement_covers_the_answers_both_ranked(one: list[str], other: list[str], same: int, compared: int) -> None:
+    (pair,) = reader_agreement({"a": one, "b": other})
     assert (pair.readers, pair.same, pair.compared) == (("a", "b"), same, compared)
     assert pair.share == (None if not compared else Fraction(same, compared))
 
 
 @pytest.mark.behaviour("10-ranking-agreement")
-def test_agreement_counts_what_counting_by_hand_counts() -> None:
+def test_agreement_equals_a_naive_count() -> None:
     for other in permutations("vwxyz"):
-        (pair,) = agreement({"a": list("vwxyz"), "b": list(other)})
+        (pair,) = reader_agreement({"a": list("vwxyz"), "b": list(other)})
         assert pair.same == sum(other.index(p) < other.index(q) for p, q in combinations("vwxyz", 2))
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
-def test_readers_against_the_winner_and_answers_first_here_and_last_there_are_named() -> None:
+def test_readers_against_the_winner_and_split_answers_are_named() -> None:
     four = ("a", "b", "c", "d")
     ballots = {"a": ["b", "c", "d"], "b": ["a", "c", "d"], "c": ["a", "b", "d"], "d": ["c", "b", "a"]}
-    assert opposed(ballots, four) == {"a": (["b", "c"], ["d"])}
-    assert against(ballots, "a") == ["d"]
-    assert against({}, None) == []
+    assert find_split_answers(ballots, four) == {"a": (["b", "c"], ["d"])}
+    assert readers_against(ballots, "a") == ["d"]
+    assert readers_against({}, None) == []
 
 
 @pytest.mark.behaviour("10-ranking-dissent")
 @pytest.mark.parametrize("seats", [ABC, ("a", "b", "c", "d"), MANY])
-def test_readers_of_one_mind_are_never_said_to_contradict_each_other(seats: tuple[str, ...]) -> None:
-    assert opposed(of_one_mind(seats), seats) == {}
+def test_identical_ballots_have_no_split_answers(seats: tuple[str, ...]) -> None:
+    assert find_split_answers(identical_ballots(seats), seats) == {}
 
 
 @pytest.mark.behaviour("10-ranking-confidence")
 @pytest.mark.parametrize(
     ("ballots", "seats", "level"),
     [
-        pytest.param(of_one_mind(("a", "b", "c", "d")), ("a", "b", "c", "d"), "HIGH", id="first on all three"),
-        pytest.param(of_one_mind(ABC), ABC, "MEDIUM", id="first on both, and two are few"),
-        pytest.param(of_one_mind(MANY), MANY, "HIGH", id="thirty of one mind"),
+        pytest.param(identical_ballots(("a", "b", "c", "d")), ("a", "b", "c", "d"), "HIGH", id="first on all three"),
+        pytest.param(identical_ballots(ABC), ABC, "MEDIUM", id="first on both, and two are few"),
+        pytest.param(identical_ballots(MANY), MANY, "HIGH", id="thirty of one mind"),
         pytest.param(
             {"b": ["a", "c", "d"], "c": ["a", "b", "d"], "d": ["b", "a", "c"]},
             ("a", "b", "c", "d"),
@@ -180,22 +183,22 @@ def test_readers_of_one_mind_are_never_said_to_contradict_each_other(seats: tupl
     ],
 )  # fmt: skip
 def test_confidence_is_computed_from_the_ballots(ballots: Any, seats: tuple[str, ...], level: str) -> None:
-    assert confidence(tally(ballots, seats)) == level
+    assert ranking_confidence(tally(ballots, seats)) == level
 
 
 @pytest.mark.behaviour("10-ranking-confidence")
-def test_two_ballots_are_no_ground_for_high_since_chance_makes_a_sole_first_in_three_of_four() -> None:
+def test_two_ballots_are_not_enough_for_high() -> None:
     orders = [list(permutations([seat for seat in ABC if seat != reader])) for reader in ABC]
     tables = [tally(dict(zip(ABC, cast, strict=True)), ABC) for cast in product(*orders)]
     assert [bool(table.winner) for table in tables].count(True) == 6 and len(tables) == 8
-    assert {confidence(table) for table in tables} == {"MEDIUM", "LOW"}
+    assert {ranking_confidence(table) for table in tables} == {"MEDIUM", "LOW"}
 
 
 @pytest.mark.behaviour("10-ranking-table")
-def test_thirty_of_one_mind_stand_in_that_order_and_nobody_disagrees() -> None:
-    table = tally(of_one_mind(MANY), MANY)
+def test_thirty_identical_ballots_keep_their_order_without_disagreement() -> None:
+    table = tally(identical_ballots(MANY), MANY)
     assert [row.seat for row in table.standings] == list(MANY)
     assert [row.place for row in table.standings] == list(range(1, 31))
     assert {row.ballots for row in table.standings} == {29}
-    assert {pair.share for pair in agreement(of_one_mind(MANY))} == {Fraction(1)}
-    assert {pair.compared for pair in agreement(of_one_mind(MANY))} == {28 * 27 // 2}
+    assert {pair.share for pair in reader_agreement(identical_ballots(MANY))} == {Fraction(1)}
+    assert {pair.compared for pair in reader_agreement(identical_ballots(MANY))} == {28 * 27 // 2}

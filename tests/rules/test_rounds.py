@@ -1,10 +1,18 @@
-"""What each round is for, how long it may be, when all are of one mind, and who changed sides on what."""
+"""Stages and word limits of rounds, unanimity, and changes of stance."""
 
 from __future__ import annotations
 
 import pytest
 
-from council.rules.rounds import Stance, budget, changes, cites, is_long, stage, unanimous
+from council.protocols.advisors.rules import (
+    Stance,
+    cites_evidence,
+    is_long,
+    is_unanimous,
+    stage,
+    stance_changes,
+    word_limits,
+)
 
 NAMES = ("pragmatist", "visionary", "skeptic")
 Said = tuple[str, str, str]  # stance, choice, confidence
@@ -28,23 +36,23 @@ def one(stance: str = "for", choice: str = "move it", evidence: str = "") -> dic
         (5, ["opening", "rebuttal", "rebuttal", "rebuttal", "final"]),
     ],
 )
-def test_the_first_round_opens_the_last_is_final_and_the_middle_rebuts(rounds: int, stages: list[str]) -> None:
+def test_stages_of_rounds(rounds: int, stages: list[str]) -> None:
     words = {"opening": (200, 400), "rebuttal": (200, 300), "final": (150, 250)}
     assert [stage(n, rounds) for n in range(1, rounds + 1)] == stages
-    assert [budget(n, rounds) for n in range(1, rounds + 1)] == [words[name] for name in stages]
+    assert [word_limits(n, rounds) for n in range(1, rounds + 1)] == [words[name] for name in stages]
 
 
 @pytest.mark.behaviour("001-words-fall")
 @pytest.mark.parametrize("rounds", [2, 3, 4, 5])
 def test_no_round_may_be_longer_than_the_one_before_it_and_the_last_is_the_shortest(rounds: int) -> None:
-    most = [budget(n, rounds)[1] for n in range(1, rounds + 1)]
+    most = [word_limits(n, rounds)[1] for n in range(1, rounds + 1)]
     assert most == sorted(most, reverse=True)
     assert most[-1] < most[0]
 
 
 @pytest.mark.behaviour("10-advisors-over-budget")
 @pytest.mark.parametrize(("words", "long"), [(400, False), (401, False), (800, False), (801, True)])
-def test_a_statement_is_too_long_over_twice_its_budget(words: int, long: bool) -> None:
+def test_a_statement_is_too_long_over_twice_its_limit(words: int, long: bool) -> None:
     assert is_long("word " * words, 400) is long
 
 
@@ -55,16 +63,16 @@ def test_a_statement_is_too_long_over_twice_its_budget(words: int, long: bool) -
         ([("for", "move it", "HIGH")] * 3, True),
         ([("against", "stay", "HIGH")] * 2, True),
         ([("conditional", "move after the audit", "HIGH")] * 3, True),
-        ([("for", "Move the archive", "HIGH"), ("for", "move archive", "HIGH")], True),  # articles say nothing
-        ([("for", "move it", "HIGH"), ("for", "move it now", "HIGH")], True),  # more words, nothing turned round
-        ([("for", "", "HIGH"), ("for", "", "HIGH")], True),  # nobody named a thing, all hold one stance
+        ([("for", "Move the archive", "HIGH"), ("for", "move archive", "HIGH")], True),  # articles are ignored
+        ([("for", "move it", "HIGH"), ("for", "move it now", "HIGH")], True),  # more words, no qualifier
+        ([("for", "", "HIGH"), ("for", "", "HIGH")], True),  # no choices, one stance
         ([], False),
-        ([("for", "move it", "HIGH")], False),  # alone it agrees with nobody
+        ([("for", "move it", "HIGH")], False),  # one seat is not unanimous
         ([("for", "move it", "HIGH"), ("for", "move it", "MEDIUM")], False),
         ([("for", "move it", "HIGH"), ("for", "move it", "LOW")], False),
         ([("for", "move it", "HIGH"), ("against", "move it", "HIGH")], False),
         ([("for", "move it", "HIGH"), ("conditional", "move it", "HIGH")], False),
-        ([("undecided", "wait", "HIGH")] * 3, False),  # sure of not knowing
+        ([("undecided", "wait", "HIGH")] * 3, False),  # undecided
         ([("for", "move it", "HIGH"), ("for", "", "HIGH")], False),
         ([("for", "use Postgres now", "HIGH"), ("for", "use MySQL now", "HIGH")], False),
         ([("for", "adopt vendor A now", "HIGH"), ("for", "adopt vendor B now", "HIGH")], False),
@@ -81,8 +89,8 @@ def test_a_statement_is_too_long_over_twice_its_budget(words: int, long: bool) -
     ],
 )  # fmt: skip
 def test_unanimity_is_one_stance_one_choice_and_high_confidence(said: list[Said], agreed: bool) -> None:
-    assert unanimous(held(*said)) is agreed
-    assert unanimous(held(*reversed(said))) is agreed
+    assert is_unanimous(held(*said)) is agreed
+    assert is_unanimous(held(*reversed(said))) is agreed
 
 
 @pytest.mark.behaviour("10-shifts-recorded")
@@ -103,14 +111,14 @@ def test_unanimity_is_one_stance_one_choice_and_high_confidence(said: list[Said]
 def test_every_change_is_recorded_with_its_evidence_or_as_a_weak_flip(
     rounds: list[dict[str, Stance]], found: list[tuple[int, str, str, bool]]
 ) -> None:
-    shifts = changes(rounds)
+    shifts = stance_changes(rounds)
     assert [(row["round"], row["from"], row["to"], row["weak"]) for row in shifts] == found
     assert all(row["seat"] == "skeptic" and row["changed"] is True for row in shifts)
 
 
 @pytest.mark.behaviour("10-shifts-recorded")
-def test_a_change_carries_the_evidence_as_it_was_given() -> None:
-    (row,) = changes([one(), one("against", "stay", "egress costs 90 dollars a TB")])
+def test_a_change_has_the_given_evidence() -> None:
+    (row,) = stance_changes([one(), one("against", "stay", "egress costs 90 dollars a TB")])
     assert row["reason"] == "egress costs 90 dollars a TB"
 
 
@@ -134,5 +142,5 @@ def test_a_change_carries_the_evidence_as_it_was_given() -> None:
         ("No backup was ever restored", True),
     ],
 )
-def test_that_others_hold_it_is_no_evidence(evidence: str, named: bool) -> None:
-    assert cites(evidence) is named
+def test_agreement_of_others_is_not_evidence(evidence: str, named: bool) -> None:
+    assert cites_evidence(evidence) is named

@@ -1,4 +1,4 @@
-"""Who sits where, by table and by property."""
+"""Seat assignment, by examples and by properties."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import ConfigError
-from council.rules.seating import (
-    LOCAL,
+from council.planning.seating import SeatAssignment, Seating, seat_council
+from council.settings import Provider, SeatSetting, Settings, load_settings
+from council.settings.member_lookup import (
+    LOCAL_CANDIDATE,
     Candidate,
-    Place,
-    Seating,
-    available,
-    resolve,
-    seat_council,
+    available_members,
+    resolve_member,
     tier_member,
     vendor_of,
 )
-from council.settings import Provider, SeatSetting, Settings, load_settings
 
 NAMES = ("alpha", "beta", "gamma")
 KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}
@@ -81,7 +79,7 @@ TABLE = [
 
 @pytest.mark.behaviour("000-model-table", "000-model-fallback")
 @pytest.mark.parametrize(("which", "seats", "chair"), TABLE)
-def test_the_seeds_table_decides_by_the_keys_that_are_there(which: str, seats: list[str], chair: str) -> None:
+def test_default_table_is_applied_to_the_available_keys(which: str, seats: list[str], chair: str) -> None:
     env = keys(which)
     seating = seat_council(NAMES, settings_with(env), env)
     assert members_of(seating) == seats
@@ -89,40 +87,44 @@ def test_the_seeds_table_decides_by_the_keys_that_are_there(which: str, seats: l
 
 
 @pytest.mark.behaviour("000-model-fallback")
-def test_an_unused_family_is_preferred_to_a_fallback_that_already_sits() -> None:
+def test_unused_vendor_is_preferred_to_a_fallback_in_use() -> None:
     env = keys("og")
     seating = seat_council(NAMES, settings_with(env, models={"default": "sim:m1"}, providers=("sim",)), env)
     assert members_of(seating) == ["sim:m1", GPT, GEMINI]
 
 
 @pytest.mark.behaviour("000-model-fallback")
-def test_the_chain_of_a_seat_begins_with_its_listed_fallback_and_reaches_every_other_family() -> None:
+def test_fallbacks_start_with_the_default_one_and_cover_all_vendors() -> None:
     env = keys("aog")
     chains = [place.fallbacks for place in seat_council(NAMES, settings_with(env), env).seats]
     assert chains == [(GPT, GEMINI), (GEMINI, CLAUDE), (CLAUDE, GPT)]
 
 
 @pytest.mark.behaviour("000-model-fallback")
-def test_families_not_at_the_table_come_first_in_a_chain() -> None:
+def test_unused_vendors_come_first_in_the_fallbacks() -> None:
     env = keys("aog")
     settings = settings_with(env, models={"other": "sim:m1"}, providers=("sim",))
     assert seat_council(NAMES, settings, env).seats[0].fallbacks == ("sim:m1", GPT, GEMINI)
 
 
-def test_the_chairs_chain_begins_with_its_listed_fallback() -> None:
+def test_chair_fallbacks_start_with_the_default_one() -> None:
     env = keys("aog")
-    assert seat_council(NAMES, settings_with(env), env).chair == Place("chair", CLAUDE, "anthropic", (GPT, GEMINI))
+    assert seat_council(NAMES, settings_with(env), env).chair == SeatAssignment(
+        "chair", CLAUDE, "anthropic", (GPT, GEMINI)
+    )
 
 
 @pytest.mark.behaviour("00-members-chair-stand-in")
-def test_the_chairs_stand_in_is_of_a_family_that_nobody_sits_on_while_there_is_one() -> None:
+def test_chair_fallback_prefers_an_unused_vendor() -> None:
     env = keys("aog")
     settings = settings_with(env, models={"other": "sim:m1"}, providers=("sim",))
-    assert seat_council(NAMES, settings, env).chair == Place("chair", CLAUDE, "anthropic", ("sim:m1", GPT, GEMINI))
+    assert seat_council(NAMES, settings, env).chair == SeatAssignment(
+        "chair", CLAUDE, "anthropic", ("sim:m1", GPT, GEMINI)
+    )
 
 
 @pytest.mark.behaviour("00-members-chair-stand-in")
-def test_the_chairs_listed_member_gives_way_to_an_unused_family_when_its_own_sits() -> None:
+def test_chair_prefers_an_unused_vendor_to_its_default_fallback() -> None:
     env = keys("og")
     models = {"default": "sim:m1", "other": "simb:m1"}
     seating = seat_council(NAMES, settings_with(env, models=models, providers=("sim", "simb")), env)
@@ -139,7 +141,7 @@ def test_configured_models_seat_distinct_families_first() -> None:
 
 
 @pytest.mark.behaviour("00-members-seat-wins")
-def test_a_seat_set_by_name_is_taken_as_written_and_the_others_make_room() -> None:
+def test_configured_seat_is_kept_and_other_seats_avoid_its_vendor() -> None:
     env = keys("aog")
     settings = settings_with(env, seats={"alpha": SeatSetting("openai:gpt-9")})
     assert members_of(seat_council(NAMES, settings, env)) == ["openai:gpt-9", CLAUDE, GEMINI]
@@ -148,35 +150,33 @@ def test_a_seat_set_by_name_is_taken_as_written_and_the_others_make_room() -> No
 @pytest.mark.behaviour("00-members-missing-key-is-named")
 @pytest.mark.parametrize("env", [{}, {"ANTHROPIC_API_KEY": " "}])
 @pytest.mark.parametrize("how", ["seat", "chair", "everyone", "roster"])
-def test_a_member_chosen_by_name_whose_key_is_missing_is_refused_with_the_variable(
-    env: dict[str, str], how: str
-) -> None:
+def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str, str], how: str) -> None:
     chosen = SeatSetting(CLAUDE)
     seats, chair = {"alpha": chosen} if how == "seat" else {}, chosen if how == "chair" else None
     settings = settings_with(env, seats=seats, chair=chair)
-    with pytest.raises(ConfigError, match=r'"anthropic:claude-opus-4.6" cannot sit.*set ANTHROPIC_API_KEY'):
+    with pytest.raises(ConfigError, match=r'no API key for "anthropic:claude-opus-4.6": set ANTHROPIC_API_KEY'):
         seat_council(
-            NAMES, settings, env, spread=how != "everyone", everyone=CLAUDE if how == "everyone" else None,
+            NAMES, settings, env, spread=how != "everyone", shared_member=CLAUDE if how == "everyone" else None,
             members={"beta": chosen} if how == "roster" else {},
         )  # fmt: skip
 
 
-def test_a_written_fallback_whose_key_is_missing_stops_nobody() -> None:
+def test_configured_fallback_without_a_key_is_only_advice() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
     seating = seat_council(NAMES, settings, {})
     assert seating.seats[0].fallbacks == (CLAUDE,)
-    (line,) = seating.advice  # but whoever counts on it hears of it
-    assert line.startswith(f'No fallback: "{CLAUDE}" cannot sit')
+    (line,) = seating.advice
+    assert line.startswith(f'Fallback unavailable: no API key for "{CLAUDE}"')
     assert "ANTHROPIC_API_KEY" in line
 
 
-def test_a_fallback_that_was_written_twice_is_asked_once() -> None:
+def test_duplicate_fallbacks_are_removed() -> None:
     chain = ("sim:m2", "sim:m1", "sim:m2")
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", chain)}, providers=("sim",))
     assert seat_council(NAMES, settings, {}).seats[0].fallbacks == ("sim:m2",)
 
 
-def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there() -> None:
+def test_configured_member_takes_all_seats_if_it_is_the_only_one() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", ())}, providers=("sim",))
     seating = seat_council(NAMES, settings, {})
     assert members_of(seating) == ["sim:m1", "sim:m1", "sim:m1"]
@@ -185,26 +185,26 @@ def test_who_is_seated_by_name_can_sit_elsewhere_too_when_nobody_else_is_there()
 
 @pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
 @pytest.mark.parametrize("env", [{}, {"OLLAMA_HOST": "127.0.0.1"}])
-def test_whoever_was_named_sits_everywhere_before_the_embedded_model_does(env: dict[str, str]) -> None:
+def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str]) -> None:
     settings = settings_with(env, seats={"alpha": SeatSetting("ollama:qwen3")})
     seating = seat_council(NAMES, settings, env)
     assert [*members_of(seating), seating.chair.member] == ["ollama:qwen3"] * 4
     assert {place.fallbacks for place in (*seating.seats, seating.chair)} == {()}
     (notice,) = seating.notices
-    assert notice.startswith("alpha, beta and gamma share the family ollama: they are lenses on one model")
+    assert notice == "alpha, beta and gamma use the same vendor (ollama), so their agreement means less."
     assert seating.advice == ()
 
 
 @pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
 @pytest.mark.parametrize(("model", "variable"), [(CLAUDE, "ANTHROPIC_API_KEY"), ("gpt-5.2", "OPENAI_API_KEY")])
-def test_the_embedded_model_does_not_sit_for_a_configured_one_whose_key_is_missing(model: str, variable: str) -> None:
+def test_embedded_model_does_not_replace_a_configured_model_without_a_key(model: str, variable: str) -> None:
     with pytest.raises(ConfigError, match=variable):
         seat_council(NAMES, settings_with({}, models={"default": model}), {})
-    own = seat_council(NAMES, settings_with({}, models={"default": LOCAL.member}), {})
-    assert members_of(own) == [LOCAL.member] * 3
+    own = seat_council(NAMES, settings_with({}, models={"default": LOCAL_CANDIDATE.member}), {})
+    assert members_of(own) == [LOCAL_CANDIDATE.member] * 3
 
 
-def test_a_scripted_member_sits_everywhere_only_when_nobody_real_is_there() -> None:
+def test_scripted_member_takes_all_seats_only_without_real_members() -> None:
     seats = {"alpha": SeatSetting("scripted:calm")}
     assert members_of(seat_council(NAMES, settings_with({}, seats=seats), {})) == ["scripted:calm"] * 3
     env = keys("o")
@@ -213,19 +213,21 @@ def test_a_scripted_member_sits_everywhere_only_when_nobody_real_is_there() -> N
 
 @pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")
 @pytest.mark.parametrize("which", ["a", "ao", "aog", "r"])
-def test_the_embedded_model_that_was_seated_by_name_sits_there_and_nowhere_else(which: str) -> None:
+def test_embedded_model_takes_only_its_configured_seat(which: str) -> None:
     env = keys(which)
-    settings = settings_with(env, seats={"beta": SeatSetting(LOCAL.member)}, models={"fast": LOCAL.member})
+    settings = settings_with(
+        env, seats={"beta": SeatSetting(LOCAL_CANDIDATE.member)}, models={"fast": LOCAL_CANDIDATE.member}
+    )
     seating = seat_council(NAMES, settings, env)
-    assert members_of(seating).count(LOCAL.member) == 1
-    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
-    assert seating.chair.member != LOCAL.member
+    assert members_of(seating).count(LOCAL_CANDIDATE.member) == 1
+    assert all(LOCAL_CANDIDATE.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+    assert seating.chair.member != LOCAL_CANDIDATE.member
 
 
 @given(st.deferred(lambda: councils))
-def test_the_embedded_model_is_in_no_chain(council: Council) -> None:
+def test_embedded_model_is_never_a_fallback(council: Council) -> None:
     seating, _, _ = convened(council)
-    assert all(LOCAL.member not in place.fallbacks for place in (*seating.seats, seating.chair))
+    assert all(LOCAL_CANDIDATE.member not in place.fallbacks for place in (*seating.seats, seating.chair))
 
 
 @pytest.mark.behaviour("00-members-explicit-fallback")
@@ -233,7 +235,7 @@ def test_the_embedded_model_is_in_no_chain(council: Council) -> None:
     ("written", "chain"),
     [(("sim:m2", "opus"), ("sim:m2", CLAUDE)), ((), ()), (None, (GPT, CLAUDE, GEMINI)), (("sim:m1",), ())],
 )
-def test_a_written_fallback_is_taken_as_it_is_and_an_empty_one_means_none(
+def test_configured_fallback_is_used_as_written_and_empty_means_none(
     written: tuple[str, ...] | None, chain: tuple[str, ...]
 ) -> None:
     env = keys("aog")
@@ -244,14 +246,14 @@ def test_a_written_fallback_is_taken_as_it_is_and_an_empty_one_means_none(
 
 
 @pytest.mark.parametrize("member", ["human", "local:/models/big.gguf", "scripted:calm"])
-def test_nobody_takes_the_place_of_a_member_chosen_to_stay_here(member: str) -> None:
+def test_local_human_and_scripted_members_have_no_fallback(member: str) -> None:
     env = keys("aog")
     place = seat_council(NAMES, settings_with(env, seats={"beta": SeatSetting(member)}), env).seats[1]
     assert (place.member, place.fallbacks) == (member, ())
 
 
 @pytest.mark.behaviour("00-members-general-defaults")
-def test_other_seats_take_after_alpha_beta_and_gamma_in_order() -> None:
+def test_other_seats_inherit_from_alpha_beta_and_gamma_in_rotation() -> None:
     env = keys("aog")
     names = ("generalist", "skeptic", "domain_expert")
     assert members_of(seat_council(names, settings_with(env), env)) == [CLAUDE, GPT, GEMINI]
@@ -261,44 +263,44 @@ def test_other_seats_take_after_alpha_beta_and_gamma_in_order() -> None:
     assert seating.seats[0].fallbacks == ()
 
 
-def test_more_seats_than_families_share_evenly() -> None:
+def test_seats_share_vendors_evenly() -> None:
     env = keys("aog")
     seating = seat_council(("s1", "s2", "s3", "s4", "s5"), settings_with(env), env)
     assert sorted(Counter(families_of(seating)).values()) == [1, 2, 2]
 
 
 @pytest.mark.behaviour("00-members-lenses")
-def test_seats_that_share_a_family_are_called_lenses_on_one_model() -> None:
+def test_seats_with_the_same_vendor_are_reported() -> None:
     env = keys("ao")
     (notice,) = seat_council(NAMES, settings_with(env), env).notices
-    assert notice.startswith("alpha and gamma share the family anthropic: they are lenses on one model")
+    assert notice == "alpha and gamma use the same vendor (anthropic), so their agreement means less."
 
 
-def test_a_council_of_three_families_has_nothing_to_say() -> None:
+def test_three_vendors_give_no_notice() -> None:
     env = keys("aog")
     assert seat_council(NAMES, settings_with(env), env).notices == ()
 
 
 @pytest.mark.behaviour("00-members-local-default")
-def test_with_nothing_configured_everyone_sits_on_the_embedded_model_and_that_is_said_in_one_line() -> None:
+def test_embedded_model_takes_all_seats_by_default_with_a_notice() -> None:
     seating = seat_council(NAMES, settings_with({}), {})
     assert {(place.member, place.vendor, place.fallbacks) for place in (*seating.seats, seating.chair)} == {
         ("local:smollm2", "local", ())
     }
     assert (
         seating.notices[0]
-        == "The council sits on the embedded model local:smollm2, which shows the machinery, not good judgement."
+        == "All seats use the embedded model local:smollm2, which is a demonstration and too small for good answers."
     )
 
 
-def test_who_sits_on_the_embedded_model_is_told_how_to_get_a_better_one() -> None:
+def test_embedded_model_gives_advice_for_better_models() -> None:
     (advice,) = seat_council(NAMES, settings_with({}), {}).advice
     for word in ("ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
         assert word in advice
 
 
 @pytest.mark.behaviour("00-members-not-spread")
-def test_a_council_that_is_not_spread_sits_on_the_default_model() -> None:
+def test_unspread_council_uses_the_default_model() -> None:
     env = keys("aog")
     settings = settings_with(env, models={"default": "sim:m1", "strong": "sim:m2"}, providers=("sim",))
     seating = seat_council(("judge-1", "judge-2"), settings, env, spread=False)
@@ -307,15 +309,15 @@ def test_a_council_that_is_not_spread_sits_on_the_default_model() -> None:
     assert members_of(seat_council(("judge-1", "judge-2"), settings_with(env), env, spread=False)) == [CLAUDE, CLAUDE]
 
 
-def test_a_tier_decides_for_everyone_and_for_the_chair_over_the_configuration() -> None:
+def test_tier_overrides_the_configuration_for_seats_and_chair() -> None:
     settings = settings_with({}, models={"default": "sim:m1"}, chair=SeatSetting("sim:m7"), providers=("sim",))
     plain = seat_council(("judge-1",), settings, {}, spread=False)
-    heavy = seat_council(("judge-1",), settings, {}, spread=False, everyone="sim:m2", chair=SeatSetting("sim:m2"))
+    heavy = seat_council(("judge-1",), settings, {}, spread=False, shared_member="sim:m2", chair=SeatSetting("sim:m2"))
     assert (plain.seats[0].member, plain.chair.member) == ("sim:m1", "sim:m7")
     assert (heavy.seats[0].member, heavy.chair.member) == ("sim:m2", "sim:m2")
 
 
-def test_a_roster_seats_its_own_members_and_a_seat_set_by_name_is_stronger() -> None:
+def test_roster_sets_members_and_seat_settings_override_it() -> None:
     roster = {"cfo": SeatSetting("sim:m1", ("sim:m2",)), "coo": SeatSetting("sim:m1")}
     settings = settings_with({}, seats={"coo": SeatSetting("sim:m3")}, providers=("sim",))
     seating = seat_council(("cfo", "coo"), settings, {}, spread=False, members=roster)
@@ -331,10 +333,10 @@ def test_a_roster_seats_its_own_members_and_a_seat_set_by_name_is_stronger() -> 
         ("fast", {}, "a", "anthropic:claude-haiku-4.5"),
         ("fast", {}, "r", "openrouter:claude-haiku-4.5"),
         ("default", {}, "o", GPT),
-        ("strong", {}, "", LOCAL.member),
+        ("strong", {}, "", LOCAL_CANDIDATE.member),
     ],
 )
-def test_a_tier_speaks_of_a_member(tier: str, models: dict[str, str], which: str, member: str) -> None:
+def test_tier_selects_a_member(tier: str, models: dict[str, str], which: str, member: str) -> None:
     env = keys(which)
     assert tier_member(tier, settings_with(env, models=models, providers=("sim",)), env) == member
 
@@ -356,7 +358,7 @@ def test_a_tier_speaks_of_a_member(tier: str, models: dict[str, str], which: str
         ("pai:mistral:large", "mistral"),
     ],
 )
-def test_a_member_counts_as_the_family_whose_model_it_is(member: str, vendor: str) -> None:
+def test_vendor_of_each_member(member: str, vendor: str) -> None:
     assert vendor_of(member, settings_with({}, providers=("sim",))) == vendor
 
 
@@ -367,10 +369,10 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.behaviour("00-members-unknown-provider")
-def test_only_those_who_can_sit_today_are_offered() -> None:
+def test_unknown_provider_error_lists_supported_providers() -> None:
     with pytest.raises(ConfigError) as caught:
         vendor_of("foo:bar", settings_with({}, providers=("sim",)))
-    assert "known are anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human; add" in str(
+    assert "one of anthropic, openai, google, openrouter, ollama, sim, local, scripted, cli, pai, human, or add" in str(
         caught.value
     )
 
@@ -394,27 +396,32 @@ def test_a_member_without_a_model_is_refused(member: str) -> None:
         ("human", "", "human"),
     ],
 )
-def test_a_short_name_goes_through_the_first_provider_with_a_key(name: str, which: str, member: str) -> None:
+def test_short_name_uses_the_first_provider_with_a_key(name: str, which: str, member: str) -> None:
     env = keys(which)
-    assert resolve(name, settings_with(env, providers=("sim",)), env) == member
+    assert resolve_member(name, settings_with(env, providers=("sim",)), env) == member
 
 
 @pytest.mark.behaviour("00-members-short-names")
-def test_a_short_name_nobody_knows_or_nobody_serves_is_refused_with_what_to_do() -> None:
+def test_unknown_or_unavailable_short_name_raises_with_a_fix() -> None:
     with pytest.raises(ConfigError, match=r'unknown model "sonett".*did you mean "sonnet"'):
-        resolve("sonett", settings_with({}), {})
+        resolve_member("sonett", settings_with({}), {})
     with pytest.raises(ConfigError, match="set one of ANTHROPIC_API_KEY, OPENROUTER_API_KEY"):
-        resolve("sonnet", settings_with({}), {})
+        resolve_member("sonnet", settings_with({}), {})
 
 
 @pytest.mark.behaviour("00-members-available")
-def test_available_is_what_has_a_key_or_an_endpoint_best_first() -> None:
-    assert available(settings_with({}), {}) == []
-    assert available(settings_with({}), {"ANTHROPIC_API_KEY": " "}) == []
+def test_available_members_are_listed_best_first() -> None:
+    assert available_members(settings_with({}), {}) == []
+    assert available_members(settings_with({}), {"ANTHROPIC_API_KEY": " "}) == []
     env = {**keys("og"), "OLLAMA_HOST": "127.0.0.1"}
     settings = settings_with(env, models={"fast": "sim:m3", "default": "anthropic:x"}, providers=("sim",))
-    assert [candidate.member for candidate in available(settings, env)] == ["sim:m3", GPT, GEMINI, "ollama:llama3.2"]
-    assert available(settings_with({}, models={"default": "local:/m.gguf"}), {}) == [
+    assert [candidate.member for candidate in available_members(settings, env)] == [
+        "sim:m3",
+        GPT,
+        GEMINI,
+        "ollama:llama3.2",
+    ]
+    assert available_members(settings_with({}, models={"default": "local:/m.gguf"}), {}) == [
         Candidate("local:/m.gguf", "local")
     ]
 
@@ -432,19 +439,19 @@ Council = tuple[str, dict[str, str], dict[str, str], tuple[str, ...]]
 
 def convened(council: Council) -> tuple[Seating, set[str], dict[str, str]]:
     which, models, chosen, names = council
-    spoken_of = [member[0] for member in models.values() if member[0] in "ao"]
-    env = keys({*(which or spoken_of), *(member[0] for member in chosen.values() if member[0] in "aog")})
+    named = [member[0] for member in models.values() if member[0] in "ao"]
+    env = keys({*(which or named), *(member[0] for member in chosen.values() if member[0] in "aog")})
     seats = {name: SeatSetting(member) for name, member in chosen.items()}
     settings = settings_with(env, models=models, seats=seats, providers=("sim", "simb"))
     seating = seat_council(names, settings, env)
-    in_turn = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
-    by_name = {name: chosen[elder] for name, elder in in_turn.items() if elder in chosen}
-    return seating, {candidate.vendor for candidate in available(settings, env)}, by_name
+    defaults = {name: NAMES[n % len(NAMES)] for n, name in enumerate(names)}
+    by_name = {name: chosen[default] for name, default in defaults.items() if default in chosen}
+    return seating, {candidate.vendor for candidate in available_members(settings, env)}, by_name
 
 
 @pytest.mark.behaviour("00-members-spread")
 @given(councils)
-def test_no_seat_is_put_beside_its_own_family_while_another_is_unused(council: Council) -> None:
+def test_no_vendor_is_shared_while_another_is_unused(council: Council) -> None:
     seating, families, chosen = convened(council)
     unused = families - set(families_of(seating))
     counts = Counter(families_of(seating))
@@ -455,13 +462,13 @@ def test_no_seat_is_put_beside_its_own_family_while_another_is_unused(council: C
 
 @pytest.mark.behaviour("00-members-seat-wins")
 @given(councils)
-def test_whoever_was_chosen_by_name_sits_there(council: Council) -> None:
+def test_configured_members_keep_their_seats(council: Council) -> None:
     seating, _, chosen = convened(council)
     assert {place.name: place.member for place in seating.seats if place.name in chosen} == chosen
 
 
 @given(councils)
-def test_no_chain_holds_its_own_member_or_the_same_one_twice(council: Council) -> None:
+def test_fallbacks_contain_no_duplicates(council: Council) -> None:
     seating, _, _ = convened(council)
     for place in (*seating.seats, seating.chair):
         line = (place.member, *place.fallbacks)
@@ -469,9 +476,9 @@ def test_no_chain_holds_its_own_member_or_the_same_one_twice(council: Council) -
 
 
 @given(councils)
-def test_every_shared_family_is_named_once(council: Council) -> None:
+def test_every_shared_vendor_is_reported_once(council: Council) -> None:
     seating, _, _ = convened(council)
     shared = {vendor for vendor, count in Counter(families_of(seating)).items() if count > 1} - {"human"}
     assert {
-        vendor for vendor in shared if any(f"share the family {vendor}:" in said for said in seating.notices)
+        vendor for vendor in shared if any(f"use the same vendor ({vendor})" in notice for notice in seating.notices)
     } == shared

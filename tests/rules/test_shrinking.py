@@ -1,4 +1,4 @@
-"""What gives way when a request is too long, and what never does."""
+"""Truncation of messages that are too long."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.prompting import Prompts
-from council.rules.fitting import MARKER
-from council.rules.shrinking import FENCE, shrunk
-from council.types import Message, Packet, PacketFile, Question, Seat, Statement, tokens_of
+from council.engine.prompting import FENCE, Prompts, truncate_messages
+from council.text_cleanup import TRUNCATION_MARKER
+from council.types import Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
 
-PROMPTS = Prompts("seed")
+PROMPTS = Prompts("s1")
 LINE = "value = compute(value)  # one of many lines\n"
 JUDGE = Seat("judge-1", "Judge", "security", "who gets in")
 
@@ -45,7 +44,7 @@ def validating(packet: Packet) -> tuple[Message, ...]:
 
 
 def length(messages: tuple[Message, ...]) -> int:
-    return sum(tokens_of(message["content"]) for message in messages)
+    return sum(estimate_tokens(message["content"]) for message in messages)
 
 
 BIG = Packet(
@@ -55,24 +54,24 @@ BIG = Packet(
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_the_packet_is_cut_in_its_order_and_stays_one_object() -> None:
+def test_the_packet_is_truncated_in_order_and_stays_valid_json() -> None:
     messages = validating(BIG)
-    cut = shrunk(messages, 0.5)
+    cut = truncate_messages(messages, 0.5)
     assert cut
     smaller, names = cut
     packet = dossier(smaller)
     assert [file.path for file in packet.files] == ["first.py", "second.py"]
     assert packet.files[0].content == dossier(messages).files[0].content
-    assert packet.files[1].content.endswith(f"{MARKER}\n")
+    assert packet.files[1].content.endswith(f"{TRUNCATION_MARKER}\n")
     assert (packet.diff, packet.prior_decisions) == (BIG.diff, BIG.prior_decisions)
     assert names == ("second.py", "third.py", "environment")
     assert length(smaller) <= 0.55 * length(messages)
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_the_question_the_lens_and_the_form_are_never_cut() -> None:
+def test_the_question_the_lens_and_the_schema_are_never_cut() -> None:
     messages = validating(BIG)
-    cut = shrunk(messages, 0.5)
+    cut = truncate_messages(messages, 0.5)
     assert cut
     text = cut[0][-1]["content"]
     told = json.loads(FENCE.search(text)["text"])["council_packet"]  # type: ignore[index]
@@ -84,12 +83,12 @@ def test_the_question_the_lens_and_the_form_are_never_cut() -> None:
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_the_words_of_others_keep_their_beginning_and_short_ones_all_of_it() -> None:
+def test_quotations_keep_their_beginning_and_short_ones_are_kept_whole() -> None:
     long = " ".join(f"word{n}" for n in range(2000))
-    cut = shrunk(user("What now?", said(long, "alpha"), said("In a word: no.", "beta")), 0.5)
+    cut = truncate_messages(user("What now?", said(long, "alpha"), said("In a word: no.", "beta")), 0.5)
     assert cut
     first, second = (found["text"] for found in FENCE.finditer(cut[0][-1]["content"]))
-    assert first.startswith("word0 word1 ") and first.endswith(f"\n{MARKER}")
+    assert first.startswith("word0 word1 ") and first.endswith(f"\n{TRUNCATION_MARKER}")
     assert 0.4 * len(long) < len(first) < 0.6 * len(long)
     assert (second, cut[1]) == ("In a word: no.", ("the words of Alpha",))
 
@@ -100,40 +99,40 @@ def test_the_words_of_others_keep_their_beginning_and_short_ones_all_of_it() -> 
     [user("Why? " * 4000), user("Why?", said("Because."))],
     ids=["no material", "short material"],
 )
-def test_where_nothing_can_be_cut_nothing_is(messages: tuple[Message, ...]) -> None:
-    assert shrunk(messages, 0.5) is None
+def test_without_long_material_nothing_is_cut(messages: tuple[Message, ...]) -> None:
+    assert truncate_messages(messages, 0.5) is None
 
 
-def test_a_question_longer_than_all_that_may_stay_leaves_a_tenth_of_the_material() -> None:
+def test_a_very_long_question_leaves_a_tenth_of_the_material() -> None:
     words = " ".join(f"word{n}" for n in range(2000))
-    cut = shrunk(user("Why? " * 9000, said(words)), 0.5)
+    cut = truncate_messages(user("Why? " * 9000, said(words)), 0.5)
     assert cut
     assert 0.05 * len(words) < len(FENCE.findall(cut[0][-1]["content"])[0][2]) < 0.15 * len(words)
 
 
-def test_a_fence_that_is_no_packet_is_cut_as_words() -> None:
+def test_a_packet_fence_without_packet_json_is_cut_as_text() -> None:
     text = PROMPTS.quote("{" + "x " * 3000, "Packet")
-    cut = shrunk(user(text), 0.5)
+    cut = truncate_messages(user(text), 0.5)
     assert cut and cut[1] == ("the words of Packet",)
 
 
 def test_a_fence_inside_a_fence_is_a_part_of_it() -> None:
     inner = "<<<Packet 000000000000\nno\n000000000000>>> " * 200
-    cut = shrunk(user(said(inner)), 0.5)
+    cut = truncate_messages(user(said(inner)), 0.5)
     assert cut and len(FENCE.findall(cut[0][-1]["content"])) == 1
 
 
-def test_what_was_cut_is_told_to_whoever_is_asked() -> None:
-    messages = PROMPTS.shortened(user("Why?"), ["big.py", "the words of Alpha"])
+def test_cuts_are_marked_in_the_prompt() -> None:
+    messages = PROMPTS.append_cut_note(user("Why?"), ["big.py", "the words of Alpha"])
     text = messages[-1]["content"]
     assert text.startswith("Why?\n\nNot all of the material fits")
     assert "- big.py\n- the words of Alpha" in text and FENCE.search(text)
 
 
 @given(st.lists(st.text(min_size=400, max_size=3000), min_size=1, max_size=4), st.floats(0.1, 0.5))
-def test_what_is_cut_is_shorter_and_whole_in_its_fences(texts: list[str], share: float) -> None:
+def test_truncated_messages_are_shorter_and_keep_their_fences(texts: list[str], share: float) -> None:
     messages = user("Why?", *(said(text, f"seat{n}") for n, text in enumerate(texts)))
-    cut = shrunk(messages, share)
+    cut = truncate_messages(messages, share)
     if cut:
-        assert length(cut[0]) <= length(messages) + 40 * len(texts)  # a marker for each
+        assert length(cut[0]) <= length(messages) + 40 * len(texts)  # one marker each
         assert len(FENCE.findall(cut[0][-1]["content"])) == len(texts)

@@ -1,4 +1,4 @@
-"""Whether a synthesis keeps its rules."""
+"""Checks of a synthesis."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from council.rules.disputes import Dispute, Side
-from council.rules.synthesis import cited, disagreement_text, problems_of, put_to_them, strange_addresses
+from council.protocols.general.claims import Dispute, Side
+from council.protocols.general.synthesis import (
+    find_citations,
+    find_problems,
+    find_unknown_urls,
+    format_disagreement,
+    number_disputes,
+)
 
 SOURCES = {
     1: {"title": "One", "url": "https://one.example/a"},
@@ -59,12 +65,12 @@ BOTH = ["It is fast.", "It forgets."]
         ("", []),
     ],
 )
-def test_what_a_text_cites(text: str, numbers: list[int]) -> None:
-    assert cited(text, SOURCES) == numbers
+def test_citations_of_a_text(text: str, numbers: list[int]) -> None:
+    assert find_citations(text, SOURCES) == numbers
 
 
 def test_without_a_context_only_numbers_are_cited() -> None:
-    assert cited("[One](https://one.example/a) says so [4].") == [4]
+    assert find_citations("[One](https://one.example/a) says so [4].") == [4]
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -98,25 +104,25 @@ def test_without_a_context_only_numbers_are_cited() -> None:
         ("no address, one.example/a", []),
     ],
 )  # fmt: skip
-def test_addresses_that_nobody_found(text: str, strange: list[str]) -> None:
-    assert strange_addresses(text, URLS) == strange
+def test_unknown_urls(text: str, strange: list[str]) -> None:
+    assert find_unknown_urls(text, URLS) == strange
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
-def test_the_context_may_write_an_address_in_its_own_way() -> None:
-    assert strange_addresses("https://a.example/x?a=1&b=2", ["https://A.example/x?a=1&amp;b=2"]) == []
-    assert strange_addresses("https://a.example/x_", ["https://a.example/x_"]) == []
+def test_urls_are_normalised_for_comparison() -> None:
+    assert find_unknown_urls("https://a.example/x?a=1&b=2", ["https://A.example/x?a=1&amp;b=2"]) == []
+    assert find_unknown_urls("https://a.example/x_", ["https://a.example/x_"]) == []
 
 
 # Problems
 
 
 def problems(answer: str, told: dict[str, list[str]] | None = None, persisting: tuple[Dispute, ...] = ()) -> list[str]:
-    return problems_of(answer, told or {}, SOURCES, put_to_them(persisting))
+    return find_problems(answer, told or {}, SOURCES, number_disputes(persisting))
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
-def test_a_synthesis_that_keeps_the_rules_has_no_problem() -> None:
+def test_a_valid_synthesis_has_no_problem() -> None:
     answer = 'Use it [1], [Two](https://two.example/wiki/Redis_(store)).\n\n- Short.\n\n```json\n{"ttl": 60}\n```'
     assert problems(answer, {"D1": BOTH, "d2 ": ["Low.", "High."]}, (REDIS, COST)) == []
 
@@ -132,25 +138,25 @@ def test_a_synthesis_that_keeps_the_rules_has_no_problem() -> None:
         ({}, "cites [7], [9], but there is no research context: cite nothing"),
     ],
 )
-def test_a_citation_of_nothing_is_named_with_what_there_is(sources: dict[int, dict[str, str]], said: str) -> None:
-    assert problems_of("So it is [7] [9].", {}, sources, {}) == [said]
+def test_an_unknown_citation_is_named_with_the_valid_range(sources: dict[int, dict[str, str]], said: str) -> None:
+    assert find_problems("So it is [7] [9].", {}, sources, {}) == [said]
 
 
 @pytest.mark.behaviour("30-synthesis-checked", "003-no-invented-claims")
-def test_a_strange_address_is_named() -> None:
+def test_an_unknown_url_is_named() -> None:
     assert problems("See [this](https://made.up/x).") == [
         'gives the address "https://made.up/x", which is not in the context: leave it out'
     ]
 
 
-def test_ten_of_a_kind_are_named() -> None:
+def test_at_most_ten_of_a_kind_are_named() -> None:
     many = "".join(f"[{n}] https://made.up/{n} " for n in range(50, 70))
     cites, *addresses = problems(many)
     assert (cites.count("["), len(addresses)) == (10, 10)
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
-def test_what_the_sides_cite_is_checked_too() -> None:
+def test_citations_in_the_sides_are_checked() -> None:
     told = {"D1": ["It is fast [8].", "It forgets, says https://made.up."]}
     assert [line.split(",")[0] for line in problems("Fine.", told, (REDIS,))] == [
         "cites [8]",
@@ -165,18 +171,18 @@ def test_what_the_sides_cite_is_checked_too() -> None:
         ({}, "says nothing about"),
         ({"D2": []}, "says nothing about"),
         ({"D2": ["", " \n"]}, "says nothing about"),
-        ({"D2": ["Low.", ""]}, "tells only one side of"),
-        ({"D2": ["It is low.", "it is LOW"]}, "tells only one side of"),
+        ({"D2": ["Low.", ""]}, "gives only one side of"),
+        ({"D2": ["It is low.", "it is LOW"]}, "gives only one side of"),
         ({"D3": ["Low.", "High."]}, "says nothing about"),
     ],
 )
 def test_a_disagreement_needs_both_sides(told: dict[str, list[str]], what: str) -> None:
     said = problems("Fine.", {"D1": BOTH} | told, (REDIS, COST))
-    assert said == [f'{what} the disagreement D2 on "the cost of it.": both sides must be told']
+    assert said == [f'{what} the disagreement D2 on "the cost of it.": give both sides']
 
 
 @pytest.mark.behaviour("30-disputes-possible")
-def test_nobody_is_made_to_tell_a_possible_dispute() -> None:
+def test_a_possible_dispute_need_not_be_reported() -> None:
     assert problems("Fine.", {}, (POSSIBLE,)) == []
 
 
@@ -196,7 +202,7 @@ REPLY = json.dumps({"memberId": "council_skeptic", "response": "No.", "confidenc
         '```json\n{"answer": "It was cut o',
     ],
 )
-def test_an_answer_that_is_json_is_sent_back(answer: str) -> None:
+def test_a_json_answer_is_a_problem(answer: str) -> None:
     assert problems(answer) == ["is raw JSON: write Markdown prose"]
 
 
@@ -211,8 +217,8 @@ def test_an_answer_that_is_json_is_sent_back(answer: str) -> None:
         'They said:\n\n~~~json\n[{"topic": "cost", "stance": "supports"}]\n~~~',
     ],
 )
-def test_a_reply_that_is_repeated_is_sent_back(answer: str) -> None:
-    assert problems(answer) == ["repeats a member's reply as raw JSON: say in prose what was said"]
+def test_a_repeated_reply_is_a_problem(answer: str) -> None:
+    assert problems(answer) == ["repeats a member's reply as raw JSON: rewrite it as prose"]
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
@@ -230,23 +236,23 @@ def test_a_reply_that_is_repeated_is_sent_back(answer: str) -> None:
         '"Yes."',
     ],
 )
-def test_json_that_belongs_to_the_answer_stays(answer: str) -> None:
+def test_json_that_belongs_to_the_answer_is_allowed(answer: str) -> None:
     assert problems(answer) == []
 
 
 @pytest.mark.behaviour("30-synthesis-checked")
 @pytest.mark.parametrize("answer", ["", " \n\t"])
-def test_an_empty_answer_is_that_and_nothing_else(answer: str) -> None:
+def test_an_empty_answer_is_the_only_problem(answer: str) -> None:
     assert problems(answer, {}, (REDIS,)) == ["is empty: write the answer"]
 
 
-# Telling
+# Formatting
 
 
 @pytest.mark.behaviour("003-persisting-told")
-def test_a_disagreement_is_told_with_both_sides() -> None:
+def test_a_disagreement_is_formatted_with_both_sides() -> None:
     sides = [("**Use it:**", "It is fast [1]."), ("Leave it", "It\nforgets."), ("", " ")]
-    assert disagreement_text(REDIS, "because speed and safety part here.", sides) == (
+    assert format_disagreement(REDIS, "because speed and safety part here.", sides) == (
         "Experts disagree on Redis because speed and safety part here.\n"
         "\n"
         "- **Use it**: It is fast [1].\n"
@@ -258,32 +264,32 @@ def test_a_disagreement_is_told_with_both_sides() -> None:
 @pytest.mark.parametrize(
     "sides", [[], [("Use it", "It is fast.")], [("Use it", ""), ("use it!", "")], [("", ""), (" ", "")]]
 )
-def test_without_two_sides_the_seats_speak_for_themselves(sides: list[tuple[str, str]]) -> None:
-    assert disagreement_text(REDIS, "", sides) == (
+def test_without_two_sides_the_seats_positions_are_used(sides: list[tuple[str, str]]) -> None:
+    assert format_disagreement(REDIS, "", sides) == (
         "Experts disagree on Redis.\n\n- Generalist (supports): It is fast. [1] [2]\n- Domain expert (opposes): It forgets."
     )
 
 
 @pytest.mark.behaviour("003-persisting-told")
 def test_a_side_may_have_a_name_or_a_case_alone() -> None:
-    text = disagreement_text(REDIS, "", [("Use it", ""), ("", "It forgets.")])
+    text = format_disagreement(REDIS, "", [("Use it", ""), ("", "It forgets.")])
     assert text.endswith("\n- Use it\n- It forgets.")
 
 
 @pytest.mark.behaviour("003-persisting-told", "30-disputes-possible")
-def test_a_topic_stays_on_its_line_and_a_possible_dispute_says_that_it_is_one() -> None:
-    assert disagreement_text(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
-    assert disagreement_text(POSSIBLE, "", []) == (
-        "Experts may disagree: nobody declared a stance, but what they recommend differs (possible).\n\n"
+def test_a_topic_stays_on_one_line_and_a_possible_dispute_is_marked() -> None:
+    assert format_disagreement(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
+    assert format_disagreement(POSSIBLE, "", []) == (
+        "Experts may disagree: they declared no stance, but their recommendations differ (possible).\n\n"
         "- A: I recommend x.\n- B: I recommend y."
     )
 
 
-def test_disagreements_are_called_by_their_place() -> None:
-    assert put_to_them([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
+def test_disputes_are_numbered_in_order() -> None:
+    assert number_disputes([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
 
 
-# Whatever is written
+# Properties
 
 PIECES = (
     "[1]", "[2, 3]", "[", "]", "(", ")", "https://one.example/a", "http://", "https://x", "`", "```\n", "~~~", "\n", "{", '{"a":',
@@ -295,15 +301,15 @@ TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_siz
 @pytest.mark.behaviour("30-synthesis-checked")
 @settings(max_examples=300, deadline=None)
 @given(TEXT, TEXT, TEXT, TEXT)
-def test_any_text_can_be_checked_and_told(answer: str, one: str, other: str, topic: str) -> None:
+def test_any_text_can_be_checked_and_formatted(answer: str, one: str, other: str, topic: str) -> None:
     dispute = Dispute(topic, (Side(one, other),), "declared")
-    said = problems_of(answer, {"D1": [one, other], topic: [one]}, SOURCES, {"D1": dispute})
+    said = find_problems(answer, {"D1": [one, other], topic: [one]}, SOURCES, {"D1": dispute})
     assert len(said) == len(set(said))
     assert all(line == line.strip() and "\n" not in line for line in said)
-    text = disagreement_text(dispute, one, [(one, other), (other, topic)])
+    text = format_disagreement(dispute, one, [(one, other), (other, topic)])
     assert text.startswith("Experts disagree on ")
     assert all(line.startswith("- ") for line in text.split("\n")[2:])
-    assert strange_addresses(answer, strange_addresses(answer, [])) == []
+    assert find_unknown_urls(answer, find_unknown_urls(answer, [])) == []
 
 
 LONG = 1_000_000
@@ -327,6 +333,6 @@ NASTY = {
 
 @pytest.mark.behaviour("30-synthesis-long-texts")
 @pytest.mark.parametrize("text", NASTY.values(), ids=list(NASTY))
-def test_a_megabyte_is_checked_in_one_go(text: str) -> None:
-    """A rule that went over it again for each of its signs would not come to an end."""
-    assert len(problems_of(text, {}, SOURCES, {"D1": REDIS})) < 20
+def test_a_megabyte_is_checked_in_linear_time(text: str) -> None:
+    """Guard against quadratic run time."""
+    assert len(find_problems(text, {}, SOURCES, {"D1": REDIS})) < 20

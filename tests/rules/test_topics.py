@@ -1,4 +1,4 @@
-"""Topics as people write them."""
+"""Topic normalisation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.rules.topics import gist, sign, singular, topic_key
+from council.protocols.general.claims import content_stems, polarity, singularize, topic_key
 
 
 @pytest.mark.behaviour("30-topics-aligned")
@@ -18,8 +18,8 @@ from council.rules.topics import gist, sign, singular, topic_key
         ("class", "class"), ("bus", "bus"), ("ios", "ios"), ("https", "https"), ("news", "news"), ("coûts", "coût"),
     ],
 )  # fmt: skip
-def test_the_plural_is_taken_off(many: str, one: str) -> None:
-    assert singular(many) == one
+def test_singular(many: str, one: str) -> None:
+    assert singularize(many) == one
 
 
 @pytest.mark.behaviour("30-topics-aligned")
@@ -35,7 +35,7 @@ def test_the_plural_is_taken_off(many: str, one: str) -> None:
         ("  cost ", "«Cost»"),
     ],
 )
-def test_two_ways_to_write_a_topic(a: str, b: str) -> None:
+def test_equal_topics_have_the_same_key(a: str, b: str) -> None:
     assert topic_key(a) == topic_key(b)
 
 
@@ -43,18 +43,18 @@ def test_two_ways_to_write_a_topic(a: str, b: str) -> None:
 @pytest.mark.parametrize(
     ("a", "b"), [("C", "C++"), ("C#", "C"), ("10%", "10"), ("x < 5", "x > 5"), ("?", "!"), ("plan A", "plan")]
 )
-def test_two_topics_that_look_alike(a: str, b: str) -> None:
+def test_different_topics_have_different_keys(a: str, b: str) -> None:
     assert topic_key(a) != topic_key(b)
 
 
 @given(st.text())
-def test_a_key_is_its_own_key_in_any_case(topic: str) -> None:
+def test_the_key_is_idempotent_and_case_insensitive(topic: str) -> None:
     assert topic_key(topic) == topic_key(f" {topic}\n") == topic_key(topic.casefold())
     assert bool(topic_key(topic)) == bool(topic.strip())
 
 
-def test_the_gist_is_stems_without_the_words_of_talk() -> None:
-    assert gist("The caching of caches I think people never cached: a string, a bed, a ring") == {
+def test_content_stems_leave_out_filler_words() -> None:
+    assert content_stems("The caching of caches I think people never cached: a string, a bed, a ring") == {
         "cach",
         "str",
         "bed",
@@ -77,5 +77,5 @@ def test_the_gist_is_stems_without_the_words_of_talk() -> None:
         ("Notable knots annoy.", 1),
     ],
 )
-def test_a_sentence_denies_by_an_odd_number_of_negations(text: str, expected: int) -> None:
-    assert sign(text) == expected
+def test_an_odd_number_of_negations_is_negative(text: str, expected: int) -> None:
+    assert polarity(text) == expected

@@ -1,4 +1,4 @@
-"""A fake provider, and each of the finders that ask over HTTP, pointed at it."""
+"""Fake search server, and each HTTP search provider connected to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from council.search import Finder, finder
+from council.search import make_provider
+from council.search.provider import SearchProvider
 from council.settings import load_settings
 from tests.search.fake_search import FakeSearch
 
@@ -19,10 +20,10 @@ def refuse(path: Path) -> None:
     raise AssertionError("no file is read for a search on the web")
 
 
-def web_finder(name: str, address: str, **env: str) -> Finder:
+def web_finder(name: str, address: str, **env: str) -> SearchProvider:
     env = ENV | env
     Path("council.toml").write_text(f'[search]\nbase_url = "{address}"\n', encoding="utf-8")
-    return finder(name, load_settings(Path(), env), env, Path(), refuse)
+    return make_provider(name, load_settings(Path(), env), env, Path(), refuse)
 
 
 @pytest.fixture
@@ -32,15 +33,15 @@ async def fake() -> AsyncIterator[FakeSearch]:
 
 
 @pytest.fixture(params=["tavily", "brave", "searxng"])
-async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[Finder]:
-    """Each finder in turn."""
+async def web(request: pytest.FixtureRequest, fake: FakeSearch) -> AsyncIterator[SearchProvider]:
+    """Each HTTP search provider in turn."""
     made = web_finder(request.param, fake.address)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def tavily(fake: FakeSearch) -> AsyncIterator[Finder]:
+async def tavily(fake: FakeSearch) -> AsyncIterator[SearchProvider]:
     made = web_finder("tavily", fake.address)
     yield made
     await made.close()

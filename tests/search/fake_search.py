@@ -1,9 +1,9 @@
-"""A search provider on a real socket: it speaks the three dialects, keeps what it was asked, and misbehaves on request.
+"""Fake search server on a real socket: three API dialects, a request log, and misbehaviour on request.
 
 async with FakeSearch() as fake:
     fake.results = [page("Title", "https://a.example", "text")]
-    fake.behave("tabs", Status(500), Page("<html>"))        # the next answers to queries that hold this word, in turn
-    fake.seen                                               # what came in: path, query, headers, body
+    fake.behave("tabs", Status(500), Page("<html>"))        # next answers to queries with this word, in order
+    fake.seen                                               # received requests: path, query, headers, body
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Json = dict[str, Any]
 
 
 def page(title: str, url: str, text: str = "") -> Json:
-    """One result, under the names that each dialect has for its text."""
+    """One result with the text under the field name of each dialect."""
     return {"title": title, "url": url, "content": text, "description": text}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One way to answer. `hang` never ends, `cut` hangs up after the headers, `reset` before them."""
+    """One response. `hang` never ends, `cut` closes the connection after the headers, `reset` before them."""
 
     status: int = 200
     body: bytes = b""
@@ -51,12 +51,12 @@ HANG, RESET, CUT = Answer(hang=True), Answer(reset=True), Answer(cut=True)
 class FakeSearch:
     def __init__(self) -> None:
         self.results: list[Json] = []
-        self.by_word: dict[str, list[Json]] = {}  # results of queries that hold a word
+        self.by_word: dict[str, list[Json]] = {}  # results of queries that contain a word
         self.seen: list[Seen] = []
         self.port = 0
         self._next: list[tuple[str, Answer]] = []
         self._always: Answer | None = None
-        self.arrived = asyncio.Event()  # something was asked
+        self.arrived = asyncio.Event()  # a request arrived
         self._quit = asyncio.Event()
 
     @property
@@ -128,5 +128,5 @@ def _dialect(request: web.Request) -> str:
 
 
 def said(value: Any) -> Answer:
-    """An answer that is JSON, but not the one that was hoped for."""
+    """Return a JSON response with an unexpected shape."""
     return Answer(body=json.dumps(value).encode())

@@ -1,4 +1,4 @@
-"""Which search is meant, and what is said where none can be."""
+"""Choice of the search provider, and its errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import SearchNotEnabled, UsageError
-from council.search import NOT_ENABLED, chosen
+from council.search import NOT_ENABLED, resolve_search
 from council.settings import load_settings
 
 TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"}
@@ -15,7 +15,7 @@ TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"
 
 def choice(said: str | None, table: str = "", **env: str) -> str | None:
     Path("council.toml").write_text(f"[search]\n{table}\n", encoding="utf-8")
-    return chosen(said, load_settings(Path(), env), env)
+    return resolve_search(said, load_settings(Path(), env), env)
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,7 @@ def _documents(_alone: None) -> None:
         ("files", 'folder = "docs"', {}, "files:docs"), (None, 'provider = "files"\nfolder = "docs"', TAVILY, "files:docs"),
     ],
 )  # fmt: skip
-def test_the_search_that_is_meant_is_one_word(
-    said: str | None, table: str, env: dict[str, str], meant: str | None
-) -> None:
+def test_search_choice_is_one_word(said: str | None, table: str, env: dict[str, str], meant: str | None) -> None:
     assert choice(said, table, **env) == meant
     if meant:
         assert choice(meant, table, **env) == meant, "a plan's word means the same when a run is resumed"
@@ -56,16 +54,16 @@ def test_the_search_that_is_meant_is_one_word(
         ("searxng", 'provider = "tavily"\nbase_url = "http://proxy"', "--search searxng:http://ADDRESS"),
     ],
 )  # fmt: skip
-def test_a_named_search_that_lacks_something_says_what_to_set(said: str | None, table: str, todo: str) -> None:
+def test_incomplete_search_setting_names_what_to_set(said: str | None, table: str, todo: str) -> None:
     with pytest.raises(SearchNotEnabled) as refused:
         choice(said, table)
     words = str(refused.value)
     assert words.startswith("General Council is not enabled. ") and todo in words and "--no-search" in words
-    assert refused.value.exit == 4 and "\n" not in words
+    assert refused.value.exit_code == 4 and "\n" not in words
 
 
 @pytest.mark.behaviour("30-search-enabled")
-def test_with_nothing_enabled_every_way_to_enable_it_is_named() -> None:
+def test_not_enabled_error_lists_every_option() -> None:
     assert NOT_ENABLED.startswith("General Council is not enabled. ") and "\n" not in NOT_ENABLED
     for way in ("TAVILY_API_KEY", "BRAVE_SEARCH_API_KEY", "--search files:FOLDER", "--no-search", "SearXNG"):
         assert way in NOT_ENABLED
@@ -74,36 +72,36 @@ def test_with_nothing_enabled_every_way_to_enable_it_is_named() -> None:
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is no search"), ("ftp://x", "is no search"),
-        ("tavily:tvly-abcdefgh1234", "takes nothing after it"), ("tvly-abcdefgh1234", "is no search"), ("searxng:nowhere", "no address"),
-        ("http://", "no address"), ("http://[::1", "no address"), ("http://x:99999", "no address"), ("http://a b", "no address"),
-        ("http://me:hunter2@x", "a password in it"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
-        ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~nobody-here/x", "no such folder"),
+        ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is not a known search"), ("ftp://x", "is not a known search"),
+        ("tavily:tvly-abcdefgh1234", "takes no value"), ("tvly-abcdefgh1234", "is not a known search"), ("searxng:nowhere", "not a valid address"),
+        ("http://", "not a valid address"), ("http://[::1", "not a valid address"), ("http://x:99999", "not a valid address"), ("http://a b", "not a valid address"),
+        ("http://me:hunter2@x", "an address with a password"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
+        ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~missing-user/x", "no such folder"),
     ],
 )  # fmt: skip
-def test_a_search_that_cannot_be_is_refused_in_one_line(said: str, words: str) -> None:
+def test_invalid_search_value_is_a_one_line_error(said: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
         choice(said, TAVILY_API_KEY="tvly-x")
     assert words in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 400
     assert "abcdefgh1234" not in str(refused.value) and "hunter2" not in str(refused.value)
 
 
-def test_documents_may_lie_outside_and_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_may_be_outside_the_folder_and_in_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "notes").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
     outside = f"files:{tmp_path / 'notes'}"
     assert choice("files:../notes") == choice("files:~/notes") == choice(outside) == outside
 
 
-def test_a_folder_is_seen_from_the_run_and_not_from_where_somebody_stands(tmp_path: Path) -> None:
+def test_folder_is_relative_to_the_run_not_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "papers").mkdir(parents=True)
     settings = load_settings(Path(), {})
-    assert chosen("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
+    assert resolve_search("files:papers", settings, {}, tmp_path / "elsewhere") == "files:papers"
 
 
 @pytest.mark.behaviour("30-bad-search")
-def test_nothing_is_guessed_where_nothing_is_near_and_what_the_settings_name_is_not_called_a_flag() -> None:
-    with pytest.raises(UsageError, match=r'"google" is no search that is known: take tavily'):
+def test_no_suggestion_without_a_close_match_and_settings_are_not_called_flags() -> None:
+    with pytest.raises(UsageError, match=r'"google" is not a known search provider: use tavily'):
         choice("google")
-    with pytest.raises(UsageError, match=r'^\[search\] folder names "nowhere", and there is no such folder'):
+    with pytest.raises(UsageError, match=r'^\[search\] folder is "nowhere": no such folder'):
         choice(None, 'provider = "files"\nfolder = "nowhere"')

@@ -1,4 +1,4 @@
-"""A search over one's own documents: what is found, how it is asked, and what stays hidden."""
+"""Search in local documents: results, queries, limits and the secret filter."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.packet.admitting import admitting
-from council.search import Finder, finder, research
-from council.search import files as files_room
-from council.search import passages as passages_room
-from council.search.passages import Index, expression, passages
+from council.packet.lookups import make_document_reader
+from council.search import local_files as files_room
+from council.search import local_files as passages_room
+from council.search import make_provider
+from council.search.local_files import PassageIndex, match_expression, split_passages
+from council.search.provider import SearchProvider
+from council.search.results import research
 from council.settings import load_settings
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS
@@ -56,31 +58,31 @@ def root(_alone: None) -> Path:
     return place
 
 
-def documents(root: Path, said: str = "files:docs") -> Finder:
+def documents(root: Path, said: str = "files:docs") -> SearchProvider:
     place = root / said.removeprefix("files:")
-    return finder(said, load_settings(root, {}), {}, root, admitting(place))
+    return make_provider(said, load_settings(root, {}), {}, root, make_document_reader(place))
 
 
 @pytest.fixture
-async def docs(root: Path) -> AsyncIterator[Finder]:
+async def docs(root: Path) -> AsyncIterator[SearchProvider]:
     made = documents(root)
     yield made
     await made.close()
 
 
-async def found(finder: Finder, query: str, most: int = 5) -> list[dict[str, Any]]:
-    return [row for row in await research(finder, [query], most=most) if "why" not in row]
+async def found(finder: SearchProvider, query: str, most: int = 5) -> list[dict[str, Any]]:
+    return [row for row in await research(finder, [query], max_results=most) if "why" not in row]
 
 
 async def told(root: Path, query: str = "turbine", said: str = "files:docs") -> list[str]:
     made = documents(root, said)
-    rows = await research(made, [query], most=5)
+    rows = await research(made, [query], max_results=5)
     await made.close()
     return [row["why"] for row in rows if "why" in row]
 
 
 @pytest.mark.behaviour("30-search-files")
-async def test_a_passage_is_found_with_its_heading_and_line(docs: Finder) -> None:
+async def test_passage_has_its_heading_and_line(docs: SearchProvider) -> None:
     rows = await found(docs, "how do I install a turbine?")
     assert rows[0] == {
         "query": "how do I install a turbine?", "title": "docs/guide.md: Installing (line 7)", "url": "docs/guide.md",
@@ -98,21 +100,21 @@ async def test_a_passage_is_found_with_its_heading_and_line(docs: Finder) -> Non
         ("-gearbox", "docs/notes.txt"), ("gearbox" + " nothing" * 60, "docs/notes.txt"), ("^gearbox + {x}", "docs/notes.txt"),
     ],
 )  # fmt: skip
-async def test_any_way_to_ask_finds_it(docs: Finder, query: str, url: str) -> None:
+async def test_query_variants_find_the_document(docs: SearchProvider, query: str, url: str) -> None:
     rows = await found(docs, query)
     assert rows[0]["url"] == url
 
 
 @pytest.mark.parametrize("query", ["", "   ", "???", '"', "'; DROP TABLE rows; --", "zeppelin", "\0", "NEAR(AND)"])
-async def test_what_is_not_there_is_not_found(root: Path, query: str) -> None:
-    assert await told(root, query) == ["nothing was found"]
+async def test_unmatched_query_reports_no_results(root: Path, query: str) -> None:
+    assert await told(root, query) == ["no results"]
 
 
-async def test_only_stop_words_are_looked_for_as_they_are(docs: Finder) -> None:
+async def test_query_of_only_stop_words_is_searched_as_written(docs: SearchProvider) -> None:
     assert (await found(docs, "before all"))[0]["title"] == "docs/guide.md: Guide (line 3)"
 
 
-async def test_letters_of_other_scripts_find_their_words(root: Path) -> None:
+async def test_words_in_other_scripts_are_found(root: Path) -> None:
     write(
         root,
         {"docs/zh.md": "如何安装程序", "docs/de.md": "Die Größe der Straße, café", "docs/ru.md": "Насос и турбина"},
@@ -124,48 +126,48 @@ async def test_letters_of_other_scripts_find_their_words(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def index() -> Index:
-    made = Index()
+def index() -> PassageIndex:
+    made = PassageIndex()
     made.add("guide.md", GUIDE)
     return made
 
 
 @pytest.mark.behaviour("30-search-files")
 @given(query=st.text(max_size=600))
-def test_no_query_can_be_read_as_the_language_of_the_search(index: Index, query: str) -> None:
-    hits = index.find(f"{query} turbine", 5)
-    assert hits or "turbine" not in expression(f"{query} turbine")
-    index.find(query, 5)
-    assert len(expression(query * 20)) < 100_000
+def test_query_text_is_never_parsed_as_fts_syntax(index: PassageIndex, query: str) -> None:
+    hits = index.search(f"{query} turbine", 5)
+    assert hits or "turbine" not in match_expression(f"{query} turbine")
+    index.search(query, 5)
+    assert len(match_expression(query * 20)) < 100_000
 
 
 @given(text=st.text(max_size=2_000), suffix=st.sampled_from(["md", "txt", "html", "pdf", "py"]))
-def test_any_text_is_cut_into_passages(text: str, suffix: str) -> None:
-    made = list(passages(f"a.{suffix}", text * 5))
+def test_any_text_is_split_into_passages(text: str, suffix: str) -> None:
+    made = list(split_passages(f"a.{suffix}", text * 5))
     assert all(0 < len(one.text) <= 1_300 for one in made)
     if suffix == "txt":
         assert "".join("".join(one.text for one in made).split()) == "".join((text * 5).split())
 
 
-def test_a_long_text_is_cut_where_a_paragraph_ends() -> None:
-    made = list(passages("a.txt", "\n\n".join(f"paragraph {n} " + "word " * 30 for n in range(9))))
-    assert [one.where for one in made] == ["line 1", "line 5", "line 9", "line 13", "line 17"]
+def test_long_text_is_split_at_paragraphs() -> None:
+    made = list(split_passages("a.txt", "\n\n".join(f"paragraph {n} " + "word " * 30 for n in range(9))))
+    assert [one.location for one in made] == ["line 1", "line 5", "line 9", "line 13", "line 17"]
     assert [one.text.split()[1] for one in made] == ["0", "2", "4", "6", "8"]
 
 
-def test_a_line_without_end_is_several_passages() -> None:
-    made = list(passages("a.txt", "x" * 3_000 + " word" * 500))
-    assert len(made) > 5 and {one.where for one in made} == {"line 1"}
+def test_very_long_line_is_split() -> None:
+    made = list(split_passages("a.txt", "x" * 3_000 + " word" * 500))
+    assert len(made) > 5 and {one.location for one in made} == {"line 1"}
 
 
-async def test_two_passages_of_one_file_are_two_results_and_one_passage_is_one(root: Path) -> None:
+async def test_each_passage_of_a_file_is_one_result(root: Path) -> None:
     made = documents(root)
-    rows = await research(made, ["turbine install", "turbine removing"], most=5)
+    rows = await research(made, ["turbine install", "turbine removing"], max_results=5)
     await made.close()
     assert [row["title"] for row in rows] == ["docs/guide.md: Installing (line 7)", "docs/guide.md: Removing (line 16)"]
 
 
-async def test_the_order_is_the_same_every_time(root: Path) -> None:
+async def test_result_order_is_stable(root: Path) -> None:
     write(root, {f"docs/copy{n}.txt": "The gearbox needs oil.\n" for n in range(12)})
     first, second = documents(root), documents(root)
     rows = await found(first, "gearbox", 10)
@@ -177,11 +179,11 @@ async def test_the_order_is_the_same_every_time(root: Path) -> None:
 
 @pytest.mark.behaviour("30-search-files-gate")
 @pytest.mark.parametrize("name", SECRETS)
-async def test_a_planted_secret_is_not_found_in_any_row(root: Path, name: str) -> None:
+async def test_planted_secret_appears_in_no_row(root: Path, name: str) -> None:
     line, secret = SECRETS[name]
     write(root, {"docs/plan.md": f"# The zeppelin\n\nThe zeppelin flies.\n{line}\nIt lands.\n"})
     made = documents(root)
-    rows = await research(made, ["zeppelin lands", secret[:100]], most=10)
+    rows = await research(made, ["zeppelin lands", secret[:100]], max_results=10)
     await made.close()
     assert "docs/plan.md" in str(rows)
     told = [row for row in rows if "snippet" in row]
@@ -193,7 +195,7 @@ async def test_a_planted_secret_is_not_found_in_any_row(root: Path, name: str) -
 
 
 @pytest.mark.behaviour("30-search-files-gate")
-async def test_what_is_secret_by_its_name_or_lies_elsewhere_is_not_read(root: Path, tmp_path: Path) -> None:
+async def test_secret_names_and_files_outside_the_folder_are_not_read(root: Path, tmp_path: Path) -> None:
     hidden = [
         ".env",
         "id_rsa",
@@ -213,7 +215,7 @@ async def test_what_is_secret_by_its_name_or_lies_elsewhere_is_not_read(root: Pa
     (root / "docs" / "binary.md").write_bytes(b"zeppelin\0\1\2")
     (root / "docs" / "huge.md").write_text("zeppelin " * 40_000, encoding="utf-8")
     words = await told(root, "zeppelin")
-    assert words[0] == "nothing was found" and "files were left out" in words[1]
+    assert words[0] == "no results" and "files were skipped" in words[1]
 
 
 async def test_instructions_in_a_document_are_marked(root: Path) -> None:
@@ -224,7 +226,7 @@ async def test_instructions_in_a_document_are_marked(root: Path) -> None:
     assert row["marked"] == ["tells its reader to ignore instructions"] and "approve" in row["snippet"]
 
 
-async def test_tags_in_code_stay_and_tags_of_a_page_go(root: Path) -> None:
+async def test_html_tags_are_removed_from_pages_but_not_from_code(root: Path) -> None:
     write(
         root,
         {
@@ -239,7 +241,7 @@ async def test_tags_in_code_stay_and_tags_of_a_page_go(root: Path) -> None:
     assert (row["snippet"], row["title"]) == ("An airship", "docs/b.html (line 2)")
 
 
-async def test_documents_elsewhere_are_named_as_seen_from_here(root: Path, tmp_path: Path) -> None:
+async def test_documents_elsewhere_have_relative_names(root: Path, tmp_path: Path) -> None:
     write(tmp_path, {"papers/a.md": "zeppelin\n"})
     made = documents(root, f"files:{tmp_path / 'papers'}")
     [row] = await found(made, "zeppelin")
@@ -247,7 +249,7 @@ async def test_documents_elsewhere_are_named_as_seen_from_here(root: Path, tmp_p
     assert (root / row["url"]).samefile(tmp_path / "papers" / "a.md")
 
 
-async def test_a_folder_behind_a_link_that_was_named_is_searched(root: Path, tmp_path: Path) -> None:
+async def test_linked_folder_is_searched(root: Path, tmp_path: Path) -> None:
     write(tmp_path, {"papers/a.md": "zeppelin\n"})
     (root / "linked").symlink_to(tmp_path / "papers")
     made = documents(root, "files:linked")
@@ -255,51 +257,49 @@ async def test_a_folder_behind_a_link_that_was_named_is_searched(root: Path, tmp
     await made.close()
 
 
-# What is told
+# Remarks
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-async def test_an_empty_folder_is_told(root: Path) -> None:
+async def test_empty_folder_is_reported(root: Path) -> None:
     (root / "empty").mkdir()
     assert await told(root, said="files:empty") == [
-        "nothing was found",
-        "there is no document in that folder that could be searched",
+        "no results",
+        "that folder contains no searchable documents",
     ]
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-@pytest.mark.parametrize(("limit", "value"), [("MOST_FILES", 2), ("MOST_BYTES", 10), ("SECONDS", -1.0)])
-async def test_a_limit_is_told(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
+async def test_reached_limit_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
     monkeypatch.setattr(files_room, limit, value)
-    assert any("of 3 files were read (limits: " in why and "name a smaller folder" in why for why in await told(root))
+    assert any("of 3 files were read (limits: " in why and "use a smaller folder" in why for why in await told(root))
 
 
-async def test_documents_come_before_programs_where_not_all_can_be_read(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files_room, "MOST_FILES", 2)
+async def test_documents_are_read_before_source_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_room, "MAX_FILES", 2)
     write(root, {f"docs/a{n}.py": "x = 1\n" for n in range(5)})
     made = documents(root)
     assert [row["url"] for row in await found(made, "gearbox pump")] == ["docs/notes.txt"]
     await made.close()
 
 
-async def test_a_folder_that_vanishes_after_it_was_chosen_finds_nothing(root: Path) -> None:
+async def test_folder_deleted_after_the_choice_has_no_results(root: Path) -> None:
     made = documents(root)
     shutil.rmtree(root / "docs")
-    rows = await research(made, ["turbine"], most=5)
-    assert rows[0]["why"] == "nothing was found"
+    rows = await research(made, ["turbine"], max_results=5)
+    assert rows[0]["why"] == "no results"
     await made.close()
 
 
-async def test_without_full_text_search_it_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passages_room, "SCHEMA", "CREATE VIRTUAL TABLE words USING fts99(body)")
-    assert await told(root) == ["files cannot be searched by this Python's SQLite: no such module: fts99"]
+async def test_missing_full_text_search_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passages_room, "INDEX_SCHEMA", "CREATE VIRTUAL TABLE words USING fts99(body)")
+    assert await told(root) == ["this Python's SQLite cannot search files: no such module: fts99"]
 
 
-async def test_closing_in_the_middle_ends_the_reading(root: Path) -> None:
+async def test_closing_stops_indexing(root: Path) -> None:
     made = documents(root)
-    rows = await research(made, ["turbine"], most=5, seconds=0.0)
+    rows = await research(made, ["turbine"], max_results=5, seconds=0.0)
     await made.close()
     assert rows[0] == {"query": "turbine", "why": "files did not answer within 0 s"}
 
@@ -308,7 +308,7 @@ async def test_closing_in_the_middle_ends_the_reading(root: Path) -> None:
 
 
 def pdf(*pages: str) -> bytes:
-    """The smallest file that shows these texts, a page each."""
+    """Return a minimal PDF with one page per text."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
     parts = [
         "<< /Type /Catalog /Pages 2 0 R >>",
@@ -331,7 +331,7 @@ def pdf(*pages: str) -> bytes:
 
 
 @pytest.mark.behaviour("30-search-files")
-async def test_a_pdf_is_found_by_its_page(root: Path) -> None:
+async def test_pdf_result_names_its_page(root: Path) -> None:
     key = SECRETS["openai"][1]
     (root / "docs" / "paper.pdf").write_bytes(pdf("Of pumps.", f"The zeppelin flies, key {key}."))
     (root / "docs" / "broken.pdf").write_bytes(b"%PDF-1.4 and no more")
@@ -339,9 +339,7 @@ async def test_a_pdf_is_found_by_its_page(root: Path) -> None:
     [row] = await found(made, "zeppelin")
     assert (row["title"], row["url"]) == ("docs/paper.pdf (page 2)", "docs/paper.pdf")
     assert row["snippet"] == "The zeppelin flies, key [redacted:OpenAI key]."
-    assert list(made.remarks) == [
-        "1 file was left out (broken.pdf): a secret by name, no text, too large, or not readable"
-    ]
+    assert list(made.remarks) == ["1 file was skipped (broken.pdf): secret, not text, too large or not readable"]
     await made.close()
 
 
@@ -358,8 +356,8 @@ print(asyncio.run(research(Files(place, Path().resolve(), admitting(place)), ["t
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-def test_without_pypdf_it_is_told_how_to_read_pdfs(root: Path) -> None:
+def test_missing_pypdf_names_the_extra_to_install(root: Path) -> None:
     (root / "docs" / "paper.pdf").write_bytes(pdf("The zeppelin flies."))
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, cwd=root)
-    assert '1 PDF was not searched: pip install "council[pdf]" makes them readable' in done.stdout
-    assert "left out" not in done.stdout and "docs/guide.md" in done.stdout and not done.stderr
+    assert '1 PDF was not searched: run `pip install "council[pdf]"` to read them' in done.stdout
+    assert "skipped" not in done.stdout and "docs/guide.md" in done.stdout and not done.stderr

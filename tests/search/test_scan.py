@@ -1,4 +1,4 @@
-"""What seems to give instructions, and what only looks like it."""
+"""Detection of prompt injections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.search.scan import REASONS, scan
+from council.search.results import REASONS, scan_text
 
 IGNORE, ROLE, ASK, SCRIPT, RUN, FENCE = REASONS
 ENCODED = "holds encoded text"
@@ -29,9 +29,9 @@ LONG = base64.b64encode(random.Random(1).randbytes(300)).decode()
         ("<<<Packet", FENCE), ("abc>>>", FENCE), (LONG, ENCODED), (base64.urlsafe_b64encode(LONG.encode()).decode(), ENCODED),
     ],
 )  # fmt: skip
-def test_what_gives_instructions_is_marked(text: str, reason: str) -> None:
-    assert reason in scan(text)
-    assert reason in scan(f"A page about tabs.\n{text} and so on")
+def test_instructions_are_marked(text: str, reason: str) -> None:
+    assert reason in scan_text(text)
+    assert reason in scan_text(f"A page about tabs.\n{text} and so on")
 
 
 @pytest.mark.behaviour("30-search-injection")
@@ -45,10 +45,10 @@ def test_what_gives_instructions_is_marked(text: str, reason: str) -> None:
         "She ran the following year", "Assistant professor of law", "",
     ],
 )  # fmt: skip
-def test_what_only_looks_like_it_is_not(text: str) -> None:
-    assert scan(text) == []
+def test_ordinary_text_is_not_marked(text: str) -> None:
+    assert scan_text(text) == []
 
 
 @given(st.text(max_size=3_000))
 def test_any_text_can_be_scanned(text: str) -> None:
-    assert all(isinstance(reason, str) for reason in scan(text * 50))
+    assert all(isinstance(reason, str) for reason in scan_text(text * 50))

@@ -1,4 +1,4 @@
-"""A run's search, as the composition root makes it: built when it is needed, from the word in the run's options."""
+"""The search provider of a run, created on first use from the run's options."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
 from council.errors import SearchNotEnabled
+from council.runs.service import Convener
 from tests.packet.conftest import write
 from tests.packet.planted import SECRETS
 from tests.search.conftest import KEY
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 def searching(convener: Convener, meant: str) -> Any:
-    return convener.equipment.effects({"options": {"search": meant}}, convener.folder)["search"]
+    return convener.run_context.make_effects({"options": {"search": meant}}, convener.folder)["search"]
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ async def convener(fake: FakeSearch) -> AsyncIterator[Convener]:
     await made.close()
 
 
-def test_without_a_word_there_is_nothing_to_search_in() -> None:
-    assert set(Convener().equipment.effects({"options": {}}, Path())) == {"look"}
+def test_no_search_without_a_choice() -> None:
+    assert set(Convener().run_context.make_effects({"options": {}}, Path())) == {"look"}
 
 
 @pytest.mark.behaviour("30-search-files")
@@ -44,19 +44,19 @@ async def test_documents_are_searched_without_any_key(convener: Convener, fake: 
 
 
 @pytest.mark.behaviour("30-search-rows")
-async def test_the_settings_say_how_many_and_the_run_how_fresh(convener: Convener, fake: FakeSearch) -> None:
+async def test_settings_give_max_results_and_the_run_gives_freshness(convener: Convener, fake: FakeSearch) -> None:
     fake.results = [page(str(n), f"https://a.example/{n}") for n in range(9)]
     rows = await searching(convener, "tavily")({"queries": ["tabs"], "freshness": "week"})
     assert len(rows) == 2 and fake.seen[0].asked["time_range"] == "week" and fake.seen[0].asked["max_results"] == 2
 
 
-async def test_a_secret_in_a_query_does_not_leave(convener: Convener, fake: FakeSearch) -> None:
+async def test_secret_in_a_query_is_not_sent(convener: Convener, fake: FakeSearch) -> None:
     line, secret = SECRETS["github"]
     await searching(convener, "tavily")({"queries": [line]})
     assert fake.queries == ["token [redacted:GitHub token]"] and secret not in str(fake.seen)
 
 
 @pytest.mark.behaviour("30-search-enabled")
-async def test_a_run_that_is_taken_up_without_its_key_says_what_to_set(convener: Convener) -> None:
+async def test_resumed_run_without_its_key_names_the_variable(convener: Convener) -> None:
     with pytest.raises(SearchNotEnabled, match="set BRAVE_SEARCH_API_KEY"):
         await searching(convener, "brave")({"queries": ["tabs"]})

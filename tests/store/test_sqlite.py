@@ -1,4 +1,4 @@
-"""The run store on SQLite: append-once, one writer, one owner, clear words when it cannot be used."""
+"""SQLite run store: rows written once, one writer, one owner, clear errors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Row
-from council.store.migrations import VERSIONS
+from council.store.interface import Row
+from council.store.migrations import MIGRATIONS
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Usage
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
-RUN_ROW: Row = ("run", ("a run", "here", 1.0, "seed", "{}"))
+RUN_ROW: Row = ("run", ("a run", "here", 1.0, "random", "{}"))
 
 
 @pytest.fixture
@@ -43,14 +43,14 @@ def event(seq: int, tag: str = "note", body: str = '{"what":"a","why":"b"}') -> 
     return ("event", (seq, 1.0, tag, body))
 
 
-def traced(store: SqliteStore) -> list[str]:
-    """Every statement the store's own connection runs from now on."""
+def trace_statements(store: SqliteStore) -> list[str]:
+    """Return a list that collects every statement the store's connection runs."""
     seen: list[str] = []
     store._db.set_trace_callback(seen.append)
     return seen
 
 
-# Append-once
+# Rows are written once
 
 
 @pytest.mark.behaviour("40-append-once")
@@ -69,14 +69,14 @@ async def test_the_database_itself_refuses_a_second_row_under_one_key(store: Sql
         await store.write(RUN, [row])
 
 
-async def test_rows_of_one_write_are_kept_all_or_none(store: SqliteStore) -> None:
+async def test_rows_of_one_write_are_stored_all_or_none(store: SqliteStore) -> None:
     await store.write(RUN, [event(1)])
     with pytest.raises(StoreError):
         await store.write(RUN, [event(2), event(1)])
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
-async def test_a_job_that_fails_takes_only_itself_back(store: SqliteStore) -> None:
+async def test_failing_job_rolls_back_only_itself(store: SqliteStore) -> None:
     jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write(RUN, [event(2)])]
     first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
     assert (first, type(second), third) == (None, StoreError, None)
@@ -86,8 +86,8 @@ async def test_a_job_that_fails_takes_only_itself_back(store: SqliteStore) -> No
 # One writer
 
 
-async def test_what_is_queued_is_committed_in_one_transaction(store: SqliteStore) -> None:
-    seen = traced(store)
+async def test_queued_rows_are_committed_in_one_transaction(store: SqliteStore) -> None:
+    seen = trace_statements(store)
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # the writer has to wait, so the queue fills
     for seq in range(1, 101):
@@ -96,11 +96,11 @@ async def test_what_is_queued_is_committed_in_one_transaction(store: SqliteStore
     other.close()
     assert len((await store.load(RUN)).entries) == 100
     assert sum(line.startswith("INSERT INTO events") for line in seen) == 100
-    assert seen.count("BEGIN IMMEDIATE") <= 3  # what was taken first, the rest, and the reading
+    assert seen.count("BEGIN IMMEDIATE") <= 3  # the first batch, the rest, and the read
 
 
 @pytest.mark.behaviour("40-committed-never-bought-again")
-async def test_what_was_written_is_on_disk_when_write_returns(store: SqliteStore) -> None:
+async def test_rows_are_on_disk_when_write_returns(store: SqliteStore) -> None:
     await store.write(RUN, [event(1)])
     other = sqlite3.connect(store.path)
     assert other.execute("SELECT count(*) FROM events").fetchone() == (1,)
@@ -119,17 +119,17 @@ async def test_a_queued_row_that_failed_is_raised_by_the_next_write(store: Sqlit
 
 
 @pytest.mark.behaviour("40-disk-full-stops-before-the-next-call")
-async def test_a_full_disk_stops_the_next_write_in_clear_words(store: SqliteStore) -> None:
+async def test_full_disk_fails_the_next_write_with_a_clear_error(store: SqliteStore) -> None:
     pages = store._db.execute("PRAGMA page_count").fetchone()[0]
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     store.post(RUN, [event(1, body='"' + "x" * 100_000 + '"')])
     with suppress(StoreError):
-        await store.runs()  # everything before this has been tried
+        await store.list_runs()  # everything before this has been tried
     with pytest.raises(StoreError, match=r"database or disk is full.*free some space or set COUNCIL_DATA"):
         await store.write(RUN, [event(2)])
 
 
-async def test_closing_waits_for_what_is_queued(tmp_path: Path) -> None:
+async def test_close_waits_for_queued_rows(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "other")
     store.post(RUN, [RUN_ROW, *(event(seq) for seq in range(1, 51))])
     store.close()
@@ -144,32 +144,32 @@ HOLD = "import sys; from pathlib import Path; from council.store.sqlite import S
 
 
 @pytest.mark.behaviour("40-one-owner")
-def test_a_second_process_is_refused_and_a_killed_one_frees_the_run(store: SqliteStore) -> None:
+def test_second_process_is_refused_and_a_killed_one_releases_the_lock(store: SqliteStore) -> None:
     argv = [sys.executable, "-c", HOLD, str(store.folder)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        assert store.owned(RUN)
-        with pytest.raises(RunOwned, match="run r2345 is at work in another process"), store.own(RUN):
+        assert store.is_locked(RUN)
+        with pytest.raises(RunOwned, match="run r2345 is running in another process"), store.lock_run(RUN):
             pass
-        with store.own("r3456"):
+        with store.lock_run("r3456"):
             pass  # another run is free
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        with store.own(RUN):
-            assert store.owned(RUN)
-    assert not store.owned(RUN)
+        with store.lock_run(RUN):
+            assert store.is_locked(RUN)
+    assert not store.is_locked(RUN)
 
 
-# A database that cannot be used
+# Unusable databases
 
 
 @pytest.mark.behaviour("40-newer-database")
-def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
+def test_newer_database_is_not_changed(tmp_path: Path) -> None:
     SqliteStore(tmp_path).close()
     db = sqlite3.connect(tmp_path / "council.db")
-    db.execute(f"PRAGMA user_version = {len(VERSIONS) + 1}")
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     db.close()
-    newer = rf"was written by a newer council \(version {len(VERSIONS) + 1}; this one knows {len(VERSIONS)}\): upgrade"
+    newer = rf"was written by a newer council \(schema version {len(MIGRATIONS) + 1}, this one supports {len(MIGRATIONS)}\): upgrade"
     for _ in range(2):
         with pytest.raises(StoreError, match=newer):
             SqliteStore(tmp_path)
@@ -177,14 +177,14 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("40-corrupt-database")
 @pytest.mark.parametrize("garbage", [b"not a database, but long enough to be one " * 40, b"\0" * 99 + b"x" * 4096])
-def test_a_corrupt_database_says_so_and_what_to_do(tmp_path: Path, garbage: bytes) -> None:
+def test_corrupt_database_error_states_the_fix(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / "council.db").write_bytes(garbage)
     with pytest.raises(StoreError, match=r"is damaged .* move it away to start a new one, or set COUNCIL_DATA"):
         SqliteStore(tmp_path)
     assert (tmp_path / "council.db").read_bytes() == garbage
 
 
-async def test_a_page_that_was_overwritten_is_found_by_the_check(tmp_path: Path) -> None:
+async def test_integrity_check_finds_an_overwritten_page(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     await store.write(RUN, [RUN_ROW, *(event(seq, body='"' + "x" * 500 + '"') for seq in range(1, 200))])
     store.close()
@@ -193,13 +193,13 @@ async def test_a_page_that_was_overwritten_is_found_by_the_check(tmp_path: Path)
     path.write_bytes(whole[: len(whole) // 2] + b"\xff" * 4096 + whole[len(whole) // 2 + 4096 :])
     store = SqliteStore(tmp_path)
     try:
-        assert await store.check()
+        assert await store.check_integrity()
     except StoreError as error:
         assert "is damaged" in str(error)
     store.close()
 
 
-def test_a_file_where_the_folder_should_be_is_one_clear_line(tmp_path: Path) -> None:
+def test_file_in_place_of_the_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("in the way")
     with pytest.raises(StoreError, match=r'the run store ".*council.db" cannot be used .*COUNCIL_DATA') as caught:
         SqliteStore(tmp_path / "data")
@@ -207,7 +207,7 @@ def test_a_file_where_the_folder_should_be_is_one_clear_line(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_unwritable_folder_says_to_make_it_writable(tmp_path: Path) -> None:
+def test_unwritable_folder_error_states_the_fix(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="make the folder writable"):
         SqliteStore(tmp_path / "data")
@@ -220,12 +220,12 @@ async def test_an_unknown_run_points_to_the_list(store: SqliteStore) -> None:
 
 
 @pytest.mark.behaviour("40-files-at-rest")
-def test_what_is_kept_is_for_its_owner_alone(store: SqliteStore) -> None:
+def test_store_files_are_private_to_the_user(store: SqliteStore) -> None:
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (store.folder, store.folder / "locks", store.path)}
     assert list(modes.values()) == [0o700, 0o700, 0o600]
 
 
-# What is read is what was written
+# Round trips
 
 PLAIN = (
     st.none()
@@ -244,7 +244,7 @@ BY_TYPE: dict[Any, Any] = {
     bool: st.booleans(), float | None: st.none() | st.floats(0, 1e6), dict[str, str]: st.dictionaries(st.text(), st.text()), dict[str, Any]: JSON, dict[str, Any] | None: st.none() | JSON,
     list[str]: st.lists(st.text()), list[dict[str, str]]: st.lists(st.dictionaries(st.text(), st.text())),
 }  # fmt: skip
-EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.PASSING]
+EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.TRANSIENT_EVENTS]
 
 
 def any_event(kind: type[Any]) -> st.SearchStrategy[Any]:
@@ -261,26 +261,26 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @given(told=st.lists(st.one_of([any_event(kind) for kind in EVENTS]), min_size=1, max_size=8))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_every_event_is_loaded_as_it_was_told(shared: Any, told: list[Any]) -> None:
-    from council.ledger import Ledger
-    from council.record import Record
+def test_every_event_round_trips(shared: Any, told: list[Any]) -> None:
+    from council.engine.ledger import Ledger
+    from council.store.interface import Record
 
     store, numbers = shared
     run = f"r{next(numbers)}"
 
-    async def there_and_back() -> list[Any]:
+    async def round_trip() -> list[Any]:
         ledger = Ledger(store, Record(run, "", "", 1.0, "", {}))
         await store.write(run, [RUN_ROW])
         for event in told:
-            ledger.tell(event)
+            ledger.emit(event)
         entries = (await store.load(run)).entries
         assert entries == ledger.record.entries
         return [entry.event for entry in entries]
 
-    assert asyncio.run(there_and_back()) == told
+    assert asyncio.run(round_trip()) == told
 
 
-async def test_steps_results_attempts_and_phases_come_back_as_they_were(store: SqliteStore) -> None:
+async def test_steps_results_attempts_and_phases_round_trip(store: SqliteStore) -> None:
     outcome = Outcome("ok_repaired", "text", "", "m", Usage(1, 2, 3), 2, 0.5)
     rows: list[Row] = [
         ("step", ("k", "print")), ("result", ("k", json.dumps(outcome.as_json()))),
@@ -296,14 +296,14 @@ async def test_steps_results_attempts_and_phases_come_back_as_they_were(store: S
         (2, b"two", None),
     ]
     assert record.phases == {"draft": {"draft/beta": {"seat": "beta"}}}
-    assert (record.status, record.report, record.seed) == ("complete", "report", "seed")
+    assert (record.status, record.report, record.seed) == ("complete", "report", "random")
 
 
 @pytest.mark.behaviour("00-resume-newest")
 async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore) -> None:
     for n, folder in enumerate(("here", "there", "here")):
-        await store.write(f"r{n}", [("run", ("a run", folder, 10.0 + n, "seed", "{}"))])
+        await store.write(f"r{n}", [("run", ("a run", folder, 10.0 + n, "random", "{}"))])
     await store.write("r2", [("close", ("complete", ""))])
-    assert await store.newest_unfinished("here") == "r0"
-    assert await store.newest_unfinished("nowhere") is None
-    assert [run["id"] for run in await store.runs()] == ["r2", "r1", "r0", RUN]
+    assert await store.find_newest_unfinished("here") == "r0"
+    assert await store.find_newest_unfinished("nowhere") is None
+    assert [run["id"] for run in await store.list_runs()] == ["r2", "r1", "r0", RUN]

@@ -1,1 +1,1 @@
-"""Carrying a step out: the one retry loop and its table."""
+"""Execute one step: retries, fallbacks, budget."""

@@ -1,14 +1,10 @@
-"""The money of one run: what may be spent, what is held for requests under way, what was charged.
-
-Held is the dearest a request can be: its bytes as input, all the room its answer has, at list price. Charged is what the
-provider counted. Where it did not say, an answer is charged by its length, and a request that may have been paid for and
-came to nothing keeps all that was held for it.
-"""
+"""Budget interface of the retry loop, and output limits used for reservations."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,20 +12,62 @@ from decimal import Decimal
 from typing import Protocol
 
 from council import events as ev
-from council.calling.purse import bound, room
 from council.errors import BudgetSpent, Fault
-from council.members.base import Member
-from council.money import FREE, UNPAID, Price, at_most, dollars, exact, nanos, shown
-from council.record import Attempt, Hold, Record, Refused, Row, Spent
-from council.settings import is_reasoning
-from council.types import Answer, Ask, Usage, tokens_of
+from council.members.base import DEFAULT_MAX_TOKENS, Member
+from council.money import FREE, UNBILLED_FAULTS, Price, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
+from council.settings.catalogue import is_reasoning
+from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row, SpendingRow
+from council.types import Answer, Ask, Usage, estimate_tokens
 
-Place = tuple[str, int]  # a step's key and the number of the attempt
+TOKENS_PER_WORD = 1.4
+MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
+
+
+class CallBudget(Protocol):
+    """Budget for the requests of one run."""
+
+    def cap_output(self, ask: Ask) -> Ask:
+        """Return the ask with max_tokens set if spending is capped."""
+
+    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+        """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
+
+    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        """Return the bill of a request that has a reservation."""
+
+
+class NoBudget:
+    """Budget without caps or records."""
+
+    def cap_output(self, ask: Ask) -> Ask:
+        return ask
+
+    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+        return None
+
+    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+        return None
+
+
+def max_answer_tokens(ask: Ask) -> int:
+    """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
+    if ask.max_tokens is not None or ask.words is None:
+        return ask.max_tokens or DEFAULT_MAX_TOKENS
+    return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
+
+
+def max_billed_tokens(member: Member, ask: Ask) -> int:
+    """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
+    most = getattr(member, "max_output_tokens", None)
+    return int(most(ask, max_answer_tokens(ask)) if most else max_answer_tokens(ask))
+
+
+AttemptId = tuple[str, int]  # step key, attempt number
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a run, and all runs of a day together, may cost, in dollars; None: as much as it takes."""
+    """Spending caps in dollars, for this run and for all runs of a day. None means no cap."""
 
     run: float | None = None
     day: float | None = None
@@ -38,115 +76,117 @@ class Caps:
         return self.run is not None or self.day is not None
 
 
-class Till(Protocol):
-    """What a budget needs of the store."""
+class BudgetStore(Protocol):
+    """Store interface that the budget uses."""
 
     def post(self, run: str, rows: Sequence[Row]) -> None: ...
-    async def reserve(self, run: str, hold: Hold) -> Refused | None: ...
+    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None: ...
 
 
 @dataclass(slots=True)
 class Budget:
-    """A purse over the store's money rows, which all processes share."""
+    """Budget over the spending rows of the store, which all processes share."""
 
-    till: Till
+    store: BudgetStore
     record: Record
     price: Callable[[Member], Price | None]
     caps: Caps = Caps()
-    _open: set[Place] = field(default_factory=set)  # this process's requests under way
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)  # set, and put anew, as one of them comes back
+    _in_flight: set[AttemptId] = field(default_factory=set)  # this process's requests in flight
+    _released: asyncio.Event = field(default_factory=asyncio.Event)  # set, then replaced, when one of them finishes
 
-    def bounded(self, ask: Ask) -> Ask:
-        return replace(ask, max_tokens=bound(ask)) if self.caps else ask
+    def cap_output(self, ask: Ask) -> Ask:
+        return replace(ask, max_tokens=max_answer_tokens(ask)) if self.caps else ask
 
     async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
         price = self.price(member)
         if price == FREE:
             return 0.0
         if price is None:
-            self._note(key, n, member.name, None)
+            self._record_unpriced(key, n, member.name, None)
             return None
-        wanted = nanos(at_most(_tokens(body), room(member, ask), price), up=True)
-        await self._take(self._hold(key, n, member.name, price, wanted))
-        self.record.spending[key, n] = Spent(member.name, price.as_json(), wanted)
-        self._open.add((key, n))
-        return dollars(wanted)
+        wanted = usd_to_nanos(max_cost(_input_tokens(body), max_billed_tokens(member, ask), price), up=True)
+        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, wanted))
+        self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), wanted)
+        self._in_flight.add((key, n))
+        return nanos_to_usd(wanted)
 
-    def settle(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
+    def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
         held = self.record.spending.get((key, attempt.n))
         if held is None or held.price is None or held.charged is not None:
             return None
-        usd, estimated = _bill(held, attempt, answer)
-        self._open.discard((key, attempt.n))
-        freed, self._freed = self._freed, asyncio.Event()
+        usd, estimated = _compute_bill(held, attempt, answer)
+        self._in_flight.discard((key, attempt.n))
+        freed, self._released = self._released, asyncio.Event()
         freed.set()
         return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
 
-    def _hold(self, key: str, n: int, member: str, price: Price, wanted: int) -> Hold:
+    def _make_hold(self, key: str, n: int, member: str, price: Price, wanted: int) -> Hold:
         now = time.time()
-        run, day = (None if cap is None else nanos(Decimal(str(cap))) for cap in (self.caps.run, self.caps.day))
-        return Hold(key, n, member, now, today(now), json.dumps(price.as_json()), wanted, run, day)
+        run, day = (None if cap is None else usd_to_nanos(Decimal(str(cap))) for cap in (self.caps.run, self.caps.day))
+        return Hold(key, n, member, now, local_date(now), json.dumps(price.as_json()), wanted, run, day)
 
-    def _note(self, key: str, n: int, member: str, reserved: int | None) -> None:
-        """A request whose price nobody knows is counted, not held."""
+    def _record_unpriced(self, key: str, n: int, member: str, reserved: int | None) -> None:
+        """Record a request without a known price. Nothing is reserved for it."""
         now = time.time()
-        self.record.spending[key, n] = Spent(member, None, reserved)
-        self.till.post(self.record.run, [("reserve", (key, n, member, now, today(now), "", reserved))])
+        self.record.spending[key, n] = SpendingRow(member, None, reserved)
+        self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
 
-    async def _take(self, hold: Hold) -> None:
-        """Hold the money. While requests of this run are under way that may leave some of theirs, it is worth waiting."""
+    async def _reserve_or_wait(self, hold: Hold) -> None:
+        """Reserve the cost. Wait while other requests of this run are in flight, because they may release part of theirs."""
         if not self.caps:
-            self.till.post(self.record.run, [("reserve", hold.row())])
+            self.store.post(self.record.run, [("reserve", hold.as_row())])
             return
-        freed = self._freed
-        while refused := await self._try(hold):
-            if not self._open and not freed.is_set():
-                raise BudgetSpent(_explained(refused, self.record.run))
+        freed = self._released
+        while refused := await self._try_reserve(hold):
+            if not self._in_flight and not freed.is_set():
+                raise BudgetSpent(_explain_refusal(refused, self.record.run))
             await freed.wait()
-            freed = self._freed
+            freed = self._released
 
-    async def _try(self, hold: Hold) -> Refused | None:
+    async def _try_reserve(self, hold: Hold) -> BudgetRefusal | None:
         try:
-            return await self.till.reserve(self.record.run, hold)
-        except asyncio.CancelledError:  # nothing was sent for it
-            self.till.post(self.record.run, [("release", (hold.key, hold.n))])
+            return await self.store.reserve(self.record.run, hold)
+        except asyncio.CancelledError:  # the request was not sent
+            self.store.post(self.record.run, [("release", (hold.key, hold.n))])
             raise
 
 
-def today(now: float) -> str:
-    """The day money is counted by: the one on the wall."""
+def local_date(now: float) -> str:
+    """Return the local date that spending is counted under."""
     return time.strftime("%Y-%m-%d", time.localtime(now))
 
 
-def _tokens(body: bytes) -> int:
-    """What a request comes to as input; its schema is read too."""
+def _input_tokens(body: bytes) -> int:
+    """Estimate input tokens from the whole body, because the schema is billed too: 3 bytes per token."""
     return -(-len(body) // 3)
 
 
-def _bill(held: Spent, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
-    """Dollars, and whether they are an estimate."""
-    price, most = Price.from_json(held.price or {}), dollars(held.reserved or 0)
+def _compute_bill(held: SpendingRow, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
+    """Return the cost in dollars and whether it is an estimate."""
+    price, most = Price.from_json(held.price or {}), nanos_to_usd(held.reserved or 0)
     if isinstance(answer, Fault):
-        return (0.0, False) if answer.kind in UNPAID else (most, True)
+        return (0.0, False) if answer.kind in UNBILLED_FAULTS else (most, True)
     if answer.usage.known:
-        return _rounded(exact(answer.usage, price)), False
-    if is_reasoning(attempt.member):  # nobody knows how long it thought
+        return _round_to_nanos(exact_cost(answer.usage, price)), False
+    if is_reasoning(attempt.member):  # the thinking tokens are unknown
         return most, True
-    told = answer.usage
-    guess = Usage(max(told.input, _tokens(attempt.body)), max(told.output, tokens_of(answer.text)), told.cached)
-    return _rounded(exact(guess, price)), True
+    usage = answer.usage
+    guess = Usage(
+        max(usage.input, _input_tokens(attempt.body)), max(usage.output, estimate_tokens(answer.text)), usage.cached
+    )
+    return _round_to_nanos(exact_cost(guess, price)), True
 
 
-def _rounded(bill: Decimal) -> float:
-    return dollars(nanos(bill))
+def _round_to_nanos(bill: Decimal) -> float:
+    return nanos_to_usd(usd_to_nanos(bill))
 
 
-def _explained(refused: Refused, run: str) -> str:
-    whose, more = "this run", f"`council resume {run} --max-cost …` goes on"
-    if refused.whose == "day":
-        whose, more = "this day", f"raise [budget] max_cost_per_day, or `council resume {run}` goes on later"
-    spent, cap, wanted = (shown(dollars(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
+def _explain_refusal(refused: BudgetRefusal, run: str) -> str:
+    scope, fix = "this run", f"raise it with `council resume {run} --max-cost USD`"
+    if refused.scope == "day":
+        scope, fix = "today", f"raise [budget] max_cost_per_day, or run `council resume {run}` tomorrow"
+    spent, cap, wanted = (format_usd(nanos_to_usd(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
     return (
-        f"the money for {whose} is not enough: {spent} of {cap} are spent or held for requests under way, "
-        f"and the next one could cost {wanted}: {more}"
+        f"the budget for {scope} is used up: {spent} of {cap} is spent or reserved, "
+        f"and the next request could cost {wanted}: {fix}"
     )

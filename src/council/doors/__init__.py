@@ -1,1 +1,1 @@
-"""The ways in: each turns what a person or a program said into a run, and shows what came of it."""
+"""Interfaces: command line, library, MCP, web."""

@@ -1,4 +1,4 @@
-"""The library's door: `await council.convene(…)`, `council.convene_sync(…)`, `async for entry in council.stream(…)`."""
+"""Library interface: `await council.convene(…)`, `council.convene_sync(…)`, `async for entry in council.stream(…)`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from council import protocols
-from council.convene import Convener
+from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
-from council.minutes import Minutes
-from council.render.report import report
+from council.render.report import build_report
+from council.runs.service import Convener
 from council.types import Json
 
 
@@ -23,13 +23,13 @@ async def stream(
     max_cost: float | None = None, allow_unpriced: bool = False, effort: str | None = None,
     grace: float | None = None, no_resend: bool = False, **options: Any,
 ) -> AsyncIterator[Entry]:  # fmt: skip
-    """Convene a council and hear its events as they happen. The run is a task of its own; this only reads its queue."""
+    """Start a run and yield its events as they happen. The run is a separate task; this reads its queue."""
     queue: asyncio.Queue[Entry | None] = asyncio.Queue()
-    said = {"timeout": timeout, "max_cost": max_cost, "allow_unpriced": allow_unpriced or None, "effort": effort}
-    said |= {"grace": grace, "no_resend": no_resend or None}
-    flags = {"seats": dict(seats or {}), **{name: value for name, value in said.items() if value is not None}}
+    settings = {"timeout": timeout, "max_cost": max_cost, "allow_unpriced": allow_unpriced or None, "effort": effort}
+    settings |= {"grace": grace, "no_resend": no_resend or None}
+    flags = {"seats": dict(seats or {}), **{name: value for name, value in settings.items() if value is not None}}
     convener = Convener(folder, flags=flags, members=members)
-    run = asyncio.ensure_future(_convened(convener, question, protocol, verbose, options, queue))
+    run = asyncio.ensure_future(_run_to_queue(convener, question, protocol, verbose, options, queue))
     try:
         while (entry := await queue.get()) is not None:
             yield entry
@@ -40,7 +40,7 @@ async def stream(
         await convener.close()
 
 
-async def _convened(
+async def _run_to_queue(
     convener: Convener, question: str, protocol: str | protocols.Protocol | None, verbose: bool, options: Json,
     queue: asyncio.Queue[Entry | None],
 ) -> None:  # fmt: skip
@@ -55,18 +55,20 @@ async def _convened(
 
 
 async def convene(question: str, **how: Any) -> Json:
-    """Convene a council and return its report, the object `council.report/1`. Takes what `stream` takes."""
+    """Run a council and return its report (`council.report/1`). Takes the same arguments as `stream`."""
     minutes = Minutes()
     async for entry in stream(question, **how):
-        minutes.hear(entry)
+        minutes.on_event(entry)
     if not minutes.run:
-        raise UsageError("the council was not convened")
-    return report(minutes)
+        raise UsageError("the run did not start")
+    return build_report(minutes)
 
 
 def convene_sync(question: str, **how: Any) -> Json:
-    """`convene` for programs without an event loop."""
+    """Run `convene` in a program without an event loop."""
     with suppress(RuntimeError):
         asyncio.get_running_loop()
-        raise UsageError("an event loop is running here (as in a notebook): use `await council.convene(…)`")
+        raise UsageError(
+            "convene_sync cannot run inside an event loop (such as a notebook): use `await council.convene(…)`"
+        )
     return asyncio.run(convene(question, **how))

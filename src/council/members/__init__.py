@@ -1,1 +1,1 @@
-"""What can sit at a seat. Everything else sees the seam in base.py alone."""
+"""Members: anything that can fill a seat."""

@@ -1,4 +1,4 @@
-"""The seam every member sits behind: dress an ask as bytes, send those bytes, hear the answer."""
+"""Member interface: prepare a request as bytes, send it, stream the answer."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Protocol
 from council.errors import Fault
 from council.types import Answer, Ask
 
-Hear = Callable[[str], None]  # called with each piece of content as it streams in, and with "" for a thought
-Progress = Callable[[str, int, int], None]  # what is being fetched, bytes done, bytes in all
-UNCAPPED = 8192  # tokens an answer may have where nobody set a cap and the vendor wants one
+OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
+Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
+DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor requires one
 
 
 class Member(Protocol):
-    """One model behind one door. `prepare` is pure, so that a stored request can be sent again byte for byte."""
+    """Interface of one model. `prepare` is pure, so that a stored request can be resent byte for byte."""
 
-    name: str  # provider:model, as it stands in the plan
-    vendor: str  # the family it counts as
-    small: bool  # asks for the compact template
+    name: str  # provider:model, as in the plan
+    vendor: str  # vendor, for diversity of seats
+    small: bool  # uses the compact template
     free: bool  # costs nothing per call
     backoff: float  # seconds before the first retry of a fault that waits
 
     def prepare(self, ask: Ask) -> bytes: ...
 
     async def ready(self, progress: Progress) -> None:
-        """Fetch or start what the first call needs. May raise LocalModelError."""
+        """Download or start what the first call needs. May raise LocalModelError."""
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
-        """Send the bytes; raise Fault(kind, detail) when no whole answer came back."""
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        """Send the bytes and return the answer. Raise Fault(kind, detail) if it is not complete."""
 
     async def probe(self) -> str:
-        """One line of proof that the endpoint answers, without a paid call; raises Fault."""
+        """Check the endpoint without a billed call and return one line about it. Raise Fault if it fails."""
 
     async def close(self) -> None: ...
 
 
-def sendable(key: str) -> str:
-    """The key, if a request can carry it; half of one, or one with a line break in it, would be lost on the way."""
+def check_key(key: str) -> str:
+    """Return the key, or raise Fault if it cannot be sent in a header."""
     if not (key.isascii() and key.isprintable()):
-        raise Fault("auth", "the key holds a character that no key has, such as a line break: set it anew")
+        raise Fault("auth", "the API key contains a line break or another invalid character: set it again")
     return key

@@ -1,7 +1,7 @@
-"""A bridge to every vendor that pydantic-ai knows: `pai:PROVIDER:MODEL`, or any provider of ours with `via = "pai"`.
+"""Members through pydantic-ai: `pai:PROVIDER:MODEL`, or any configured provider with `via = "pai"`.
 
-pydantic-ai is an extra and is imported when such a member is made. Only its model layer is used, with its retries off:
-what went wrong comes back as a kind of our own table, and the one loop decides.
+pydantic-ai is an optional extra, imported when such a member is created. Only its model layer is used, without its
+retries: errors are mapped to our fault kinds, and our retry loop handles them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from council.errors import ConfigError, Fault
-from council.foreign import one_line
-from council.members.base import Hear, Progress, sendable
-from council.members.wires.faults import Complaint, complaint_in, kind_of
-from council.members.wires.member import with_schema
-from council.settings import Provider, model_id
+from council.members.base import OnDelta, Progress, check_key
+from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_json
+from council.members.wires.wire import append_schema
+from council.settings import Provider
+from council.settings.catalogue import model_id
+from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Json, Usage
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'council[pai]'`"
-FINISHES = {"length": "length", "content_filter": "refused"}
-# What pydantic-ai calls a failure, and what we do: the first that fits.
-KINDS = {
+FINISH_REASONS = {"length": "length", "content_filter": "refused"}
+# pydantic-ai error class -> fault kind; the first match wins.
+FAULT_KINDS = {
     "ModelQuotaExceededError": "quota",
     "ModelRateLimitError": "rate",
     "ModelUnavailableError": "overload",
@@ -34,150 +35,154 @@ KINDS = {
     "ModelContextWindowExceededError": "size",
     "ModelRequestTimeout": "stall",
 }
-UNSENT = ("pool", "connect")  # phases in which nobody has worked on a request yet
+UNSENT_PHASES = ("pool", "connect")  # phases before the request was sent
 
 
-End = Callable[[], Awaitable[None]]
+CloseClient = Callable[[], Awaitable[None]]
 
 
-class BridgedMember:
+class BridgeMember:
     small = False
     free = False
 
     def __init__(
         self, name: str, model: Any, *, vendor: str, secret: str = "", structured: str = "json_schema",
-        first_byte: float = 300.0, idle: float = 90.0, backoff: float = 0.5, end: End | None = None,
+        first_byte: float = 300.0, idle: float = 90.0, backoff: float = 0.5, close_client: CloseClient | None = None,
     ) -> None:  # fmt: skip
-        self.name, self.model, self.vendor, self.secret, self.end = name, model, vendor, secret, end
-        self.native = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
+        self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
+        self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
         self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
 
     def prepare(self, ask: Ask) -> bytes:
-        spoken = ask.schema is not None and (ask.bare or not self.native)
+        in_prompt = ask.schema is not None and (ask.bare or not self.native_schema)
         request: Json = {
-            "messages": with_schema(ask.messages, ask.schema) if ask.schema and spoken else list(ask.messages),
-            "schema": None if spoken else ask.schema, "schema_name": ask.schema_name or "reply",
+            "messages": append_schema(ask.messages, ask.schema) if ask.schema and in_prompt else list(ask.messages),
+            "schema": None if in_prompt else ask.schema, "schema_name": ask.schema_name or "reply",
             "settings": self._settings(ask),
         }  # fmt: skip
         return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
     def _settings(self, ask: Ask) -> Json:
-        wanted = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
-        return {name: value for name, value in wanted.items() if value is not None and not ask.bare}
+        settings = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}
+        return {name: value for name, value in settings.items() if value is not None and not ask.bare}
 
     async def ready(self, progress: Progress) -> None:
-        """Nothing has to be fetched."""
+        """Do nothing: no download is needed."""
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
-        sendable(self.secret)
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        check_key(self.secret)
         request: Json = json.loads(body)
         pieces: list[str] = []
         try:
             async with asyncio.timeout(self.first_byte) as clock, self.model:
-                return await self._heard(request, clock, pieces, hear)
+                return await self._stream_answer(request, clock, pieces, on_delta)
         except TimeoutError:
-            raise Fault("stall", "nothing more was said in time", said="".join(pieces)) from None
+            raise Fault("stall", "timed out waiting for data", said="".join(pieces)) from None
         except Fault:
             raise
         except Exception as error:
-            raise self._fault(error, "".join(pieces)) from None
+            raise self._to_fault(error, "".join(pieces)) from None
 
-    async def _heard(self, request: Json, clock: asyncio.Timeout, pieces: list[str], hear: Hear) -> Answer:
+    async def _stream_answer(
+        self, request: Json, clock: asyncio.Timeout, pieces: list[str], on_delta: OnDelta
+    ) -> Answer:
         from pydantic_ai.direct import model_request_stream
 
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
-        said = model_request_stream(
-            self.model, _history(request["messages"]), model_settings=settings, model_request_parameters=_parameters(request)
+        request_stream = model_request_stream(
+            self.model, _to_pydantic_messages(request["messages"]), model_settings=settings, model_request_parameters=_request_parameters(request)
         )  # fmt: skip
-        async with said as stream:
+        async with request_stream as stream:
             async for event in stream:
-                piece = _piece(event)
-                if piece is not None:  # only content moves the clock
+                piece = _event_text(event)
+                if piece is not None:  # only content extends the timeout
                     clock.reschedule(now() + self.idle)
                     pieces.append(piece)
-                    hear(piece)
+                    on_delta(piece)
             whole = stream.get()
         text = "".join(pieces)
-        if whole.state != "complete" or whole.finish_reason in (None, "error") or self._made_up(whole):
+        if whole.state != "complete" or whole.finish_reason in (None, "error") or self._lacks_terminator(whole):
             raise Fault("cut", "the stream ended without its terminator", said=text)
-        finish = FINISHES.get(whole.finish_reason, "stop")
-        return Answer(text, finish, _usage(whole.usage, text), whole.model_name or "", whole.provider_response_id or "")
+        finish = FINISH_REASONS.get(whole.finish_reason, "stop")
+        return Answer(
+            text, finish, _to_usage(whole.usage, text), whole.model_name or "", whole.provider_response_id or ""
+        )
 
-    def _made_up(self, whole: Any) -> bool:
-        """Over chat completions pydantic-ai takes the end of a stream for its terminator; only what was sent is one."""
+    def _lacks_terminator(self, whole: Any) -> bool:
+        """Return whether no finish reason was received: for chat completions pydantic-ai reports "stop" anyway."""
         chat = any(one.__name__ == "OpenAIChatModel" for one in type(self.model).__mro__)
         return chat and whole.finish_reason == "stop" and not (whole.provider_details or {}).get("finish_reason")
 
-    def _fault(self, error: Exception, said: str) -> Fault:
-        after = getattr(error, "retry_after", None)
-        heard = complaint_in(getattr(error, "body", None), str(error) or type(error).__name__)
+    def _to_fault(self, error: Exception, said: str) -> Fault:
+        retry_after = getattr(error, "retry_after", None)
+        complaint = parse_error_json(getattr(error, "body", None), str(error) or type(error).__name__)
         status = getattr(error, "status_code", None)
-        detail = one_line(f"{status}: {heard.message}" if status else heard.message, [self.secret])
-        return Fault(_kind(error, heard), detail, said=said, retry_after=after)
+        detail = redact_line(f"{status}: {complaint.message}" if status else complaint.message, [self.secret])
+        return Fault(_fault_kind(error, complaint), detail, said=said, retry_after=retry_after)
 
     async def probe(self) -> str:
-        """pydantic-ai has no call that costs nothing, so all that is known is that it could be made."""
-        return f"{type(self.model).__name__} of pydantic-ai, not asked"
+        """Return the model class. pydantic-ai has no free call, so the endpoint is not contacted."""
+        return f"{type(self.model).__name__} of pydantic-ai, not called"
 
     async def close(self) -> None:
-        """Every call closes its own connections, unless they are those of a client we made."""
-        if self.end:
-            await self.end()
+        """Close the client if we created one; otherwise each call closes its connections."""
+        if self.close_client:
+            await self.close_client()
 
 
-def named(name: str, *, env: Mapping[str, str]) -> BridgedMember:
-    """`pai:PROVIDER:MODEL`, with the key where pydantic-ai looks for it, or in PROVIDER_API_KEY."""
+def make_pai_member(name: str, *, env: Mapping[str, str]) -> BridgeMember:
+    """Return the member for `pai:PROVIDER:MODEL`; the key is pydantic-ai's default or PROVIDER_API_KEY."""
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
-        raise ConfigError(f'"{name}" names no model, so nobody can sit there; write it as pai:PROVIDER:MODEL')
-    secret = env.get(_variable(provider), "").strip()
+        raise ConfigError(f'"{name}" names no model: write pai:PROVIDER:MODEL')
+    secret = env.get(_key_variable(provider), "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class
 
-        def with_key(kind: str) -> Any:
-            made: Any = infer_provider_class(kind)
-            takes = secret and "api_key" in inspect.signature(made.__init__).parameters
-            return made(api_key=secret) if takes else made()
+        def make_provider(kind: str) -> Any:
+            provider_class: Any = infer_provider_class(kind)
+            takes_key = secret and "api_key" in inspect.signature(provider_class.__init__).parameters
+            return provider_class(api_key=secret) if takes_key else provider_class()
 
-        found = infer_model(f"{provider}:{model}", with_key)
+        found = infer_model(f"{provider}:{model}", make_provider)
     except Exception as error:
-        raise _impossible(name, error) from None
-    return _quietly(BridgedMember(name, found, vendor=provider, secret=secret))
+        raise _unavailable_error(name, error) from None
+    return _silence_warnings(BridgeMember(name, found, vendor=provider, secret=secret))
 
 
-def routed(name: str, provider: Provider, *, key: str | None) -> BridgedMember:
-    """A member of a provider of ours, whose wire is left to pydantic-ai."""
+def make_provider_member(name: str, provider: Provider, *, key: str | None) -> BridgeMember:
+    """Return a member of a configured provider that sends its requests through pydantic-ai."""
     try:
         key = (key or "").strip()
-        found, end = WIRES[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
+        found, end = WIRE_MODELS[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
     except Exception as error:
-        raise _impossible(name, error) from None
-    made = BridgedMember(
+        raise _unavailable_error(name, error) from None
+    made = BridgeMember(
         name, found, vendor=provider.vendor, secret=key, structured=provider.structured,
-        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, end=end,
+        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, close_client=end,
     )  # fmt: skip
-    return _quietly(made)
+    return _silence_warnings(made)
 
 
-def _openai(base: str, model: str, key: str) -> tuple[Any, End | None]:
+def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base, api_key=key)), None
 
 
-def _anthropic(base: str, model: str, key: str) -> tuple[Any, End | None]:
+def _anthropic_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    provider = AnthropicProvider(api_key=key, base_url=base.removesuffix("/v1"))  # it writes that part itself
+    provider = AnthropicProvider(api_key=key, base_url=base.removesuffix("/v1"))  # the SDK appends /v1
     return AnthropicModel(model, provider=provider), None
 
 
-def _google(base: str, model: str, key: str) -> tuple[Any, End | None]:
-    """With a client of our own: the one it would make sends one header twice, which strict servers refuse."""
+def _google_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
+    """Create the model with our own client: the default client sends a header twice, which strict servers reject."""
     from google.genai import Client
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -188,31 +193,31 @@ def _google(base: str, model: str, key: str) -> tuple[Any, End | None]:
     return GoogleModel(model, provider=GoogleProvider(client=client)), client.aio.aclose
 
 
-WIRES = {"openai": _openai, "anthropic": _anthropic, "google": _google}
+WIRE_MODELS = {"openai": _openai_model, "anthropic": _anthropic_model, "google": _google_model}
 
 
-def _impossible(name: str, error: Exception) -> ConfigError:
-    """Why nobody can sit there: the bridge is not installed, or it says itself what it lacks."""
+def _unavailable_error(name: str, error: Exception) -> ConfigError:
+    """Return the error for a member that cannot be created: pydantic-ai is missing, or its own message."""
     missing = isinstance(error, ImportError) and (error.name or "").split(".")[0] in ("", "pydantic_ai")
     why = (
         NOT_INSTALLED
         if missing and "pip install" not in str(error)
-        else f"cannot sit, pydantic-ai says: {one_line(str(error))}"
+        else f"cannot be used, pydantic-ai reports: {redact_line(str(error))}"
     )
     return ConfigError(f'"{name}" {why}')
 
 
-def _quietly(member: BridgedMember) -> BridgedMember:
-    """What it warns of is told by the answer or by a fault; a terminal is no place for it."""
+def _silence_warnings(member: BridgeMember) -> BridgeMember:
+    """Suppress pydantic-ai's warnings; problems show up as faults."""
     warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
     return member
 
 
-def _variable(provider: str) -> str:
+def _key_variable(provider: str) -> str:
     return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
-def _history(messages: list[Json]) -> list[Any]:
+def _to_pydantic_messages(messages: list[Json]) -> list[Any]:
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     history: list[Any] = []
@@ -227,7 +232,7 @@ def _history(messages: list[Json]) -> list[Any]:
     return history
 
 
-def _parameters(request: Json) -> Any:
+def _request_parameters(request: Json) -> Any:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
@@ -237,8 +242,8 @@ def _parameters(request: Json) -> Any:
     return ModelRequestParameters(output_mode="native", output_object=wanted)
 
 
-def _piece(event: Any) -> str | None:
-    """Content, "" for a thought, None for what is neither."""
+def _event_text(event: Any) -> str | None:
+    """Return the content, "" for a reasoning event, or None for other events."""
     part = getattr(event, "part", None) if type(event).__name__ == "PartStartEvent" else getattr(event, "delta", None)
     if part is None:
         return None
@@ -248,23 +253,25 @@ def _piece(event: Any) -> str | None:
     return "" if kind.startswith("Thinking") else None
 
 
-def _usage(told: Any, text: str) -> Usage:
-    known = bool(told.input_tokens and (told.output_tokens or not text))
-    return Usage(told.input_tokens, told.output_tokens, told.cache_read_tokens, known, told.cache_write_tokens)
+def _to_usage(reported: Any, text: str) -> Usage:
+    known = bool(reported.input_tokens and (reported.output_tokens or not text))
+    return Usage(
+        reported.input_tokens, reported.output_tokens, reported.cache_read_tokens, known, reported.cache_write_tokens
+    )
 
 
-def _kind(error: Exception, heard: Complaint) -> str:
-    """The row of our table. An error inside an open stream means that what was paid for is lost."""
+def _fault_kind(error: Exception, complaint: ErrorResponse) -> str:
+    """Return the fault kind. An error inside an open stream is "cut": the partial answer is lost."""
     if getattr(error, "in_stream", False):
         return "cut"
     names = {one.__name__ for one in type(error).__mro__}
     if "ModelConnectionError" in names:
-        unsent = getattr(error, "phase", None) in UNSENT
+        unsent = getattr(error, "phase", None) in UNSENT_PHASES
         return "net" if unsent else "stall" if "ModelTimeoutError" in names else "cut"
-    known = [kind for name, kind in KINDS.items() if name in names]
+    known = [kind for name, kind in FAULT_KINDS.items() if name in names]
     if known:
         return known[0]
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
-        return kind_of(status, heard, getattr(error, "retry_after", None))
+        return classify_error(status, complaint, getattr(error, "retry_after", None))
     return "parameter" if "UserError" in names or "ModelRequestRejectedError" in names else "cut"

@@ -1,4 +1,4 @@
-"""A person at the table: asked like any member, answered at whichever door somebody sits."""
+"""Human member: asked like any other member, answered in the terminal, the web page or an MCP client."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import json
 from typing import Protocol
 
 from council.errors import Fault
-from council.members.base import Hear, Progress
+from council.members.base import OnDelta, Progress
 from council.types import Answer, Ask, Json
 
 HUMAN = "human"
 
 
-class Desk(Protocol):
-    """Where a question lies until somebody answers it."""
+class HumanInput(Protocol):
+    """Source of a person's answers."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
-        """The person's answer; nothing if they abstain."""
+        """Return the person's answer, or "" if they abstain."""
         ...
 
 
-class NoDesk:
-    """Outside a run there is nobody to ask."""
+class NoHumanInput:
+    """Placeholder outside a run, where no person can answer."""
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
         raise Fault("model", "a person can only be asked in a run")
 
 
-class Human:
+class HumanMember:
     name = HUMAN
     vendor = "human"
     small = False
     free = True
     backoff = 0.0
 
-    def __init__(self, desk: Desk | None = None) -> None:
-        self.desk = desk or NoDesk()
+    def __init__(self, human_input: HumanInput | None = None) -> None:
+        self.human_input = human_input or NoHumanInput()
 
     def prepare(self, ask: Ask) -> bytes:
         asked = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
@@ -44,17 +44,17 @@ class Human:
     async def ready(self, progress: Progress) -> None:
         pass
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         asked = json.loads(body)
-        hear("")  # a person thinks, and is not taken for silent
+        on_delta("")  # counts as activity, so the seat is not dropped as silent
         prompt = "\n\n".join(message["content"] for message in asked["messages"] if message["role"] != "system")
-        text = await self.desk.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
+        text = await self.human_input.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
         if not text.strip():
             raise Fault("refused", "the person abstained")
         return Answer(text, finish="spoken", model=HUMAN)
 
     async def probe(self) -> str:
-        return "asked when its turn comes"
+        return "asked during the run"
 
     async def close(self) -> None:
         pass

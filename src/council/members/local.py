@@ -1,6 +1,6 @@
-"""The embedded model: the chat-completions wire, pointed at a llama.cpp server of our own on the loopback.
+"""Embedded model: the chat-completions wire to a llama.cpp server on the loopback interface.
 
-One server per weights file, shared by every seat of the process; the last member to leave ends it.
+One server per weights file, shared by all seats of the process; closing the last member stops it.
 """
 
 from __future__ import annotations
@@ -18,174 +18,174 @@ from pathlib import Path
 from typing import TypeVar
 
 from council.errors import Fault, LocalModelError
-from council.members import weights as store
-from council.members.base import Hear, Progress
+from council.members import local_weights as store
+from council.members.base import OnDelta, Progress
 from council.members.wires.http import Endpoint
 from council.members.wires.openai import OpenAIMember
 from council.types import Answer, Json
 
 T = TypeVar("T")
-SMALL = 10**9  # bytes of a file below which the compact prompts are used
-SCRIPT = Path(__file__).with_name("local_server.py")
-NOWHERE = "http://127.0.0.1:9/v1"  # until `ready` knows better
+SMALL_MODEL_BYTES = 10**9  # models with smaller files get the compact prompts
+SERVER_SCRIPT = Path(__file__).with_name("local_server.py")
+PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
 
 
 class LocalMember(OpenAIMember):
     """`local:smollm2`, or `local:/path/to/model.gguf`."""
 
     def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ) -> None:
-        self.which = name.removeprefix("local:")
-        small = self.which in store.NAMED or _size(self.which) < SMALL
-        # A small model has room for three seats at once; of a large one, memory allows a single one.
+        self.model_ref = name.removeprefix("local:")
+        small = self.model_ref in store.KNOWN_WEIGHTS or _file_size(self.model_ref) < SMALL_MODEL_BYTES
+        # A small model serves three seats at once; a large one only one, because of memory.
         self.seats, self.context = (3, 4096) if small else (1, 8192)
-        self.cache, self.threads = cache, _threads(env)
-        self._server: Server | None = None
-        super().__init__(name, base_url=NOWHERE, model=self.which, api_key=None, vendor="local", small=small, free=True,
+        self.cache, self.threads = cache, _thread_count(env)
+        self._server: LocalServer | None = None
+        super().__init__(name, base_url=PLACEHOLDER_URL, model=self.model_ref, api_key=None, vendor="local", small=small, free=True,
                          efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
 
     async def ready(self, progress: Progress) -> None:
-        """Fetch the weights and start the server, both in a thread; a cancelled wait stops the thread too."""
+        """Fetch the weights and start the server in a thread; cancellation stops the thread too."""
         loop, stop = asyncio.get_running_loop(), threading.Event()
 
-        def tell(what: str, done: int, total: int) -> None:
+        def report_progress(what: str, done: int, total: int) -> None:
             loop.call_soon_threadsafe(progress, what, done, total)
 
-        server = await _in_thread(lambda: self._start(tell, stop), stop)
+        server = await _run_in_thread(lambda: self._start_server(report_progress, stop), stop)
         if server is not self._server:
             self._server = server
             await self.endpoint.close()
             self.endpoint = server.endpoint(self.seats)
 
-    def _start(self, tell: Progress, stop: threading.Event) -> Server:
+    def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
         if find_spec("xllamacpp") is None:
             raise LocalModelError(
                 "the embedded model needs llama.cpp, which is not installed: run `pip install 'council[local]'`"
             )
-        return Server.shared(self._file(tell, stop), self, stop)
+        return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
 
-    def _file(self, tell: Progress, stop: threading.Event) -> Path:
-        if self.which in store.NAMED:
-            return store.fetch(store.NAMED[self.which], self.cache, tell, stop)
-        return store.own_file(self.which)
+    def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
+        if self.model_ref in store.KNOWN_WEIGHTS:
+            return store.fetch_weights(store.KNOWN_WEIGHTS[self.model_ref], self.cache, progress, stop)
+        return store.check_user_file(self.model_ref)
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
-        if self._server is None or not self._server.alive:
-            try:  # asked as a fallback, or after its process died
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        if self._server is None or not self._server.is_alive:
+            try:  # used as a fallback, or its process died
                 await self.ready(lambda what, done, total: None)
             except LocalModelError as error:
                 raise Fault("model", str(error)) from None
-        return await super().send(body, hear)
+        return await super().send(body, on_delta)
 
     async def probe(self) -> str:
-        """What can be known without loading the model."""
+        """Check the installation and the weights file without loading the model."""
         if find_spec("xllamacpp") is None:
             raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
-        known = store.NAMED.get(self.which)
+        known = store.KNOWN_WEIGHTS.get(self.model_ref)
         if known is None:
-            return f"{store.own_file(self.which).name} is in place"
-        if store.in_place(known, self.cache):
-            return f"{known.file} is in place"
+            return f"{store.check_user_file(self.model_ref).name} is available"
+        if store.find_cached(known, self.cache):
+            return f"{known.file_name} is downloaded"
         raise LocalModelError(
-            f"{known.file} is not here yet: the first council fetches it ({known.wheel_bytes >> 20} MB)"
+            f"{known.file_name} is not downloaded: the first run downloads it ({known.wheel_bytes >> 20} MB)"
         )
 
     async def close(self) -> None:
         await super().close()
         self._server = None
-        await asyncio.to_thread(Server.leave, self)
+        await asyncio.to_thread(LocalServer.release, self)
 
 
-class Server:
-    """The process that holds one weights file."""
+class LocalServer:
+    """Server process of one weights file."""
 
-    _running: dict[Path, Server] = {}  # noqa: RUF012
+    _running: dict[Path, LocalServer] = {}  # noqa: RUF012
     _lock = threading.Lock()
 
     def __init__(self, file: Path, member: LocalMember, stop: threading.Event) -> None:
         self.file = file
         self.key = secrets.token_urlsafe(24)
         self.users: set[int] = set()
-        # Its own session: Ctrl-C is for the council, which then closes it.
-        self.process = subprocess.Popen([sys.executable, "-P", str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        # A new session, so Ctrl-C reaches only the council, which then stops the server.
+        self.process = subprocess.Popen([sys.executable, "-P", str(SERVER_SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
         wanted = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
                   "context": member.context}  # fmt: skip
-        self.address = self._started(wanted, stop)
+        self.address = self._wait_for_address(wanted, stop)
 
     @classmethod
-    def shared(cls, file: Path, member: LocalMember, stop: threading.Event) -> Server:
+    def acquire(cls, file: Path, member: LocalMember, stop: threading.Event) -> LocalServer:
         with cls._lock:
             server = cls._running.get(file)
-            if server is None or not server.alive:
+            if server is None or not server.is_alive:
                 server = cls._running[file] = cls(file, member, stop)
             server.users.add(id(member))
             return server
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self.process.poll() is None
 
     def endpoint(self, seats: int) -> Endpoint:
-        # llama.cpp hangs up after a stream without saying so: a connection is used once.
+        # llama.cpp closes connections after a stream without announcing it, so each is used once.
         headers = {"Authorization": f"Bearer {self.key}"}
         return Endpoint(f"{self.address}/v1", headers=headers, secret=self.key, limit=seats, reuse=False)
 
-    def _started(self, wanted: Json, stop: threading.Event) -> str:
-        told: Json = {}
-        reader = threading.Thread(target=lambda: told.update(self._ask(wanted)), daemon=True)
+    def _wait_for_address(self, config: Json, stop: threading.Event) -> str:
+        response: Json = {}
+        reader = threading.Thread(target=lambda: response.update(self._send_config(config)), daemon=True)
         reader.start()
         while reader.is_alive():
             reader.join(0.05)
             if stop.is_set():
-                self.end()
-                raise store.Stopped
-        if "address" not in told:
-            self.end()
-            why = told.get("error") or "llama.cpp stopped while it was loading"
+                self.kill()
+                raise store.FetchCancelled
+        if "address" not in response:
+            self.kill()
+            why = response.get("error") or "llama.cpp exited while loading"
             raise LocalModelError(
-                f'the model "{self.file.name}" could not be loaded ({why}): is the file whole, and is there memory for it?'
+                f'cannot load the model "{self.file.name}" ({why}): check that the file is complete and memory is sufficient'
             )
-        return str(told["address"])
+        return str(response["address"])
 
-    def _ask(self, wanted: Json) -> Json:
+    def _send_config(self, config: Json) -> Json:
         assert self.process.stdin and self.process.stdout
         try:
-            self.process.stdin.write(json.dumps(wanted).encode() + b"\n")
+            self.process.stdin.write(json.dumps(config).encode() + b"\n")
             self.process.stdin.flush()
-            told: Json = json.loads(self.process.stdout.readline() or b"{}")
+            response: Json = json.loads(self.process.stdout.readline() or b"{}")
         except OSError:
             return {}
-        return told
+        return response
 
     @classmethod
-    def leave(cls, member: LocalMember) -> None:
+    def release(cls, member: LocalMember) -> None:
         with cls._lock:
             for server in list(cls._running.values()):
                 server.users.discard(id(member))
                 if not server.users:
                     del cls._running[server.file]
-                    server.end()
+                    server.kill()
 
-    def end(self) -> None:
-        """At once, also in the middle of a word: it holds nothing that could be lost."""
+    def kill(self) -> None:
+        """Kill the process; it has no state to save."""
         self.process.kill()
         self.process.communicate()
 
 
-async def _in_thread(work: Callable[[], T], stop: threading.Event) -> T:
+async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
     try:
         return await asyncio.to_thread(work)
     finally:
         stop.set()
 
 
-def _size(path: str) -> int:
+def _file_size(path: str) -> int:
     try:
         return Path(path).expanduser().stat().st_size
     except OSError:
-        return 0  # `ready` will say what is wrong with it
+        return 0  # `ready` reports the problem
 
 
-def _threads(env: Mapping[str, str]) -> int:
-    given = env.get("COUNCIL_LOCAL_THREADS", "")
-    return max(1, int(given)) if given.isdigit() else 1
+def _thread_count(env: Mapping[str, str]) -> int:
+    value = env.get("COUNCIL_LOCAL_THREADS", "")
+    return max(1, int(value)) if value.isdigit() else 1

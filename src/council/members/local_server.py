@@ -1,8 +1,8 @@
-"""The embedded model's own process: llama.cpp behind a loopback port, until its parent is gone.
+"""Server process of the embedded model: llama.cpp on a loopback port, until the parent exits.
 
-It stands apart because llama.cpp holds Python's lock while it loads and while it stops, and can abort on a bad file. It
-is run as a plain script and imports nothing of ours. What it is to do comes as one line of JSON on standard input, so
-that the key shows in no process list; the end of standard input, also when the parent is killed, is its own end.
+It is a separate process because llama.cpp holds the GIL while it loads and stops, and can abort on a bad file. It runs as
+a plain script without imports from this package. The configuration is one line of JSON on standard input, so the key
+does not appear in process lists. The process exits at end of file, also if the parent is killed.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 
 
 def main() -> None:
-    wanted = json.loads(sys.stdin.buffer.readline())
+    config = json.loads(sys.stdin.buffer.readline())
     try:
-        server = start(**wanted)
+        server = start_server(**config)
     except Exception as error:
-        told = {"error": str(error)}
+        response = {"error": str(error)}
     else:
-        told = {"address": server.listening_address}
-    os.write(1, json.dumps(told).encode() + b"\n")
+        response = {"address": server.listening_address}
+    os.write(1, json.dumps(response).encode() + b"\n")
     sys.stdin.buffer.read()
-    os._exit(0)  # no orderly stop: nothing here is worth the seconds it takes
+    os._exit(0)  # an orderly shutdown takes seconds and saves nothing
 
 
-def start(path: str, key: str, threads: int, seats: int, context: int) -> Any:
+def start_server(path: str, key: str, threads: int, seats: int, context: int) -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -38,9 +38,9 @@ def start(path: str, key: str, threads: int, seats: int, context: int) -> Any:
     params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
     params.warmup = params.ui = params.endpoint_slots = False
     params.cache_ram_mib = 0
-    params.model_alias = {Path(path).name}  # else answers would carry the whole path
+    params.model_alias = {Path(path).name}  # otherwise answers contain the full path
     params.verbosity = -1
-    # A tiny model at a low temperature falls into loops; these keep it out of them without making it ramble.
+    # A tiny model loops at low temperatures; these penalties prevent it without making it ramble.
     params.sampling.penalty_repeat, params.sampling.penalty_last_n = 1.05, 64
     params.sampling.dry_multiplier, params.sampling.dry_allowed_length = 0.8, 4
     return xllamacpp.Server(params)

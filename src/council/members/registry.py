@@ -1,4 +1,4 @@
-"""From a member's name to the member, loaded when it is first needed and shared by all seats of a run."""
+"""Member registry: creates members by name on first use and shares them between seats."""
 
 from __future__ import annotations
 
@@ -10,99 +10,98 @@ from typing import Any
 
 from council.errors import ConfigError
 from council.members.base import Member
-from council.members.human import HUMAN, Desk, Human
-from council.settings import Provider, Settings, catalogue, is_reasoning, model_id, split_member
+from council.members.human import HUMAN, HumanInput, HumanMember
+from council.settings import Provider, Settings
+from council.settings.catalogue import catalogue, is_reasoning, model_id, split_member
 from council.types import Json
 
-WIRES = {
+WIRE_CLASSES = {
     "openai": "council.members.wires.openai:OpenAIMember",
     "anthropic": "council.members.wires.anthropic:AnthropicMember",
     "google": "council.members.wires.google:GoogleMember",
 }
-LONG_THOUGHT = 300.0  # seconds a reasoning model may be silent at first, unless somebody set another clock
-SPECIAL = {
+REASONING_FIRST_BYTE_S = 300.0  # first_byte timeout of reasoning models, unless configured
+SPECIAL_CLASSES = {
     "local": "council.members.local:LocalMember",
     "scripted": "council.members.scripted:Scripted",
-    "cli": "council.members.command:CommandMember",
-    "pai": "council.members.bridge:named",
+    "cli": "council.members.cli_agent:CliAgentMember",
+    "pai": "council.members.bridge:make_pai_member",
 }
 
 
-class Members:
+class MemberRegistry:
     def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path) -> None:
         self.settings = settings
         self.env = env
         self.cache = cache
-        self._known: dict[str, Member] = {}
+        self._members: dict[str, Member] = {}
 
     def __call__(self, name: str) -> Member:
-        if name not in self._known:
-            self._known[name] = self._make(name)
-        return self._known[name]
+        if name not in self._members:
+            self._members[name] = self._make(name)
+        return self._members[name]
 
     def add(self, member: Member) -> None:
-        """A member of the caller's own, under its own name."""
-        self._known[member.name] = member
+        """Register a custom member under its name."""
+        self._members[member.name] = member
 
-    def at(self, desk: Desk) -> Callable[[str], Member]:
-        """The same members in one run, whose people are asked at its own desk."""
-        person = Human(desk)
+    def with_human_input(self, human_input: HumanInput) -> Callable[[str], Member]:
+        """Return the registry's lookup with the human members of one run."""
+        person = HumanMember(human_input)
         return lambda name: person if name == HUMAN else self(name)
 
     async def close(self) -> None:
-        for member in self._known.values():
+        for member in self._members.values():
             await member.close()
-        self._known.clear()
+        self._members.clear()
 
     def _make(self, name: str) -> Member:
         kind, _ = split_member(name)
         if kind == "local":
-            return _load(SPECIAL[kind])(name, cache=self.cache, env=self.env)  # type: ignore[no-any-return]
+            return _load_attribute(SPECIAL_CLASSES[kind])(name, cache=self.cache, env=self.env)  # type: ignore[no-any-return]
         if kind == HUMAN:
-            return Human()
+            return HumanMember()
         if kind == "scripted":
-            return _load(SPECIAL[kind])(name)  # type: ignore[no-any-return]
+            return _load_attribute(SPECIAL_CLASSES[kind])(name)  # type: ignore[no-any-return]
         if kind == "cli":
-            return self._on_command(name)
+            return self._make_cli_agent(name)
         if kind == "pai":
-            return _load(SPECIAL[kind])(name, env=self.env)  # type: ignore[no-any-return]
+            return _load_attribute(SPECIAL_CLASSES[kind])(name, env=self.env)  # type: ignore[no-any-return]
         if kind in self.settings.providers:
-            return self._on_wire(name, self.settings.providers[kind])
+            return self._make_wire_member(name, self.settings.providers[kind])
         for entry in entry_points(group="council.members"):
             if entry.name == kind:
                 return entry.load()(name)  # type: ignore[no-any-return]
-        raise ConfigError(
-            f'nobody can sit as "{name}" yet: choose a member of a provider, cli:…, pai:…, local:…, human or scripted:…'
-        )
+        raise ConfigError(f'unknown member "{name}": use provider:model, cli:…, pai:…, local:…, human or scripted:…')
 
-    def _on_command(self, name: str) -> Member:
+    def _make_cli_agent(self, name: str) -> Member:
         agent = name.split(":")[1]
         clocks = self.settings.commands.get(agent, {})
-        made: Member = _load(SPECIAL["cli"])(
+        made: Member = _load_attribute(SPECIAL_CLASSES["cli"])(
             name, env=self.env, vendor=catalogue().commands.get(agent, agent), **clocks
         )
         return made
 
-    def _on_wire(self, name: str, provider: Provider) -> Member:
+    def _make_wire_member(self, name: str, provider: Provider) -> Member:
         if provider.via == "pai":
             key = self.env.get(provider.api_key_env) or None
-            return _load("council.members.bridge:routed")(name, provider, key=key)  # type: ignore[no-any-return]
+            return _load_attribute("council.members.bridge:make_provider_member")(name, provider, key=key)  # type: ignore[no-any-return]
         known = catalogue().find(split_member(name)[1])
         more: Json = {"token_field": provider.token_field} if provider.wire == "openai" else {}
         more |= {"thinks": known.reasoning, "efforts": known.efforts} if known else {}
-        made: Member = _load(WIRES[provider.wire])(
+        made: Member = _load_attribute(WIRE_CLASSES[provider.wire])(
             name, base_url=provider.base_url, model=model_id(name), api_key=self.env.get(provider.api_key_env) or None,
             vendor=provider.vendor, structured=provider.structured, connect=provider.connect,
-            first_byte=self._first_byte(name, provider), idle=provider.idle,
+            first_byte=self._first_byte_timeout(name, provider), idle=provider.idle,
             max_connections=provider.max_connections, backoff=provider.backoff, **more,
         )  # fmt: skip
         return made
 
-    def _first_byte(self, name: str, provider: Provider) -> float:
-        by_hand = self.settings.given(f"providers.{provider.name}.first_byte")
-        return LONG_THOUGHT if is_reasoning(name) and not by_hand else provider.first_byte
+    def _first_byte_timeout(self, name: str, provider: Provider) -> float:
+        by_hand = self.settings.is_set(f"providers.{provider.name}.first_byte")
+        return REASONING_FIRST_BYTE_S if is_reasoning(name) and not by_hand else provider.first_byte
 
 
-def _load(place: str) -> Any:
-    module, _, attribute = place.partition(":")
+def _load_attribute(path: str) -> Any:
+    module, _, attribute = path.partition(":")
     return getattr(import_module(module), attribute)

@@ -1,12 +1,12 @@
-"""A member that says what it is told to: for tests, examples and rehearsals. Shipped, on the real seam.
+"""Member with scripted answers, for tests, examples and rehearsals.
 
-`scripted:` answers everything plausibly. `scripted:FILE.toml` takes its lines from the file, keyed by step:
+`scripted:` gives a plausible answer to everything. `scripted:FILE.toml` reads its answers from the file, keyed by step:
 
-    record = "calls.jsonl"            # where every request is written down
+    record = "calls.jsonl"            # log of all requests
     ["draft/alpha"]
     text = "…"                        # or reply = { … } for a typed reply
     ["draft/beta"]
-    fail = "server"                   # a row of the fault table; times = 1 fails once and then answers
+    fail = "server"                   # a fault kind; times = 1 fails once and then answers
     ["improve/gamma"]
     stall = true                      # never answers
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, Fault
-from council.members.base import Hear, Progress
+from council.members.base import OnDelta, Progress
 from council.types import Answer, Ask, Json, Usage
 
 
@@ -32,9 +32,11 @@ class Scripted:
 
     def __init__(self, name: str = "scripted:", script: Json | None = None) -> None:
         self.name = name
-        self.script = _read(Path(name.partition(":")[2])) if script is None and name != "scripted:" else script or {}
+        self.script = (
+            _read_script(Path(name.partition(":")[2])) if script is None and name != "scripted:" else script or {}
+        )
         self.calls: list[Json] = []
-        self._failed: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
 
     def prepare(self, ask: Ask) -> bytes:
         return json.dumps({"key": ask.key, "messages": ask.messages, "schema": ask.schema}, ensure_ascii=False).encode()
@@ -42,18 +44,18 @@ class Scripted:
     async def ready(self, progress: Progress) -> None:
         pass
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         request = json.loads(body)
-        self._write_down(request)
+        self._record_call(request)
         line = self.script.get(request["key"], {})
         if line.get("stall"):
             await asyncio.Event().wait()
-        if "fail" in line and self._failed.get(request["key"], 0) < line.get("times", 1_000):
-            self._failed[request["key"]] = self._failed.get(request["key"], 0) + 1
-            raise Fault(line["fail"], "told to fail by the script")
-        text = _line(line, request)
+        if "fail" in line and self._failures.get(request["key"], 0) < line.get("times", 1_000):
+            self._failures[request["key"]] = self._failures.get(request["key"], 0) + 1
+            raise Fault(line["fail"], "scripted failure")
+        text = _answer_text(line, request)
         for word in text.split(" "):
-            hear(word + " ")
+            on_delta(word + " ")
             await asyncio.sleep(0)
         words = sum(len(message["content"].split()) for message in request["messages"])
         return Answer(text, usage=Usage(words, len(text.split())), model=self.name)
@@ -64,45 +66,52 @@ class Scripted:
     async def close(self) -> None:
         pass
 
-    def _write_down(self, request: Json) -> None:
+    def _record_call(self, request: Json) -> None:
         self.calls.append(request)
         if record := self.script.get("record"):
             with Path(record).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
 
 
-def _read(path: Path) -> Json:
+def _read_script(path: Path) -> Json:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(
-            f'the script "{path}" cannot be read ({error}): give scripted: the path of a TOML file'
+            f'cannot read the script "{path}" ({error}): write scripted:PATH with the path of a TOML file'
         ) from error
 
 
-def _line(line: Json, request: Json) -> str:
+def _answer_text(line: Json, request: Json) -> str:
     if "reply" in line:
         return json.dumps(line["reply"], ensure_ascii=False)
     if request["schema"]:
-        return json.dumps(instance(request["schema"], line.get("agree", False), request["key"]), ensure_ascii=False)
+        return json.dumps(
+            example_value(request["schema"], line.get("agree", False), request["key"]), ensure_ascii=False
+        )
     return str(line.get("text") or f"{request['key']} says: it depends, and here is on what.")
 
 
-def instance(schema: Json, agree: bool, text: str = "…", row: int = 0) -> Any:
-    """The plainest value that fits a schema: yes-or-no questions are answered with `agree`, what may be left out is if not.
-    `row` is its place in a list that must have several: names and numbers go on from row to row."""
+def example_value(schema: Json, agree: bool, text: str = "…", row: int = 0) -> Any:
+    """Return the simplest value that matches a schema.
+
+    `agree` is the value of booleans and decides whether optional values are present. `row` is the index in a list:
+    names and numbers differ from row to row.
+    """
     if "enum" in schema:
         return schema["enum"][row % len(schema["enum"])]
     if "const" in schema:
         return schema["const"]
     if options := schema.get("anyOf"):
         by_choice = sorted(options, key=lambda option: (option.get("type") == "null") == agree)
-        return instance(by_choice[0], agree, text, row)
+        return example_value(by_choice[0], agree, text, row)
     match schema.get("type"):
         case "object":
-            return {name: instance(value, agree, text, row) for name, value in schema.get("properties", {}).items()}
+            return {
+                name: example_value(value, agree, text, row) for name, value in schema.get("properties", {}).items()
+            }
         case "array":
-            return [instance(schema["items"], agree, text, n) for n in range(schema.get("minItems", 1))]
+            return [example_value(schema["items"], agree, text, n) for n in range(schema.get("minItems", 1))]
         case "boolean":
             return agree
         case "integer" | "number":

@@ -1,4 +1,4 @@
-"""The packet: the exact material that leaves the machine with a question. Chosen, let through one gate, and cut to fit."""
+"""The packet: the exact material sent with a question. Select it, check it for secrets, truncate it to fit."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from pathlib import Path
 
 from council.errors import UsageError
 from council.packet import gate as _gate
-from council.packet.changes import Selection, work_tree
+from council.packet.changes import Selection, select_work_tree
+from council.packet.files import format_path, relative_to_root
 from council.packet.gate import Gate
-from council.packet.looking import look
-from council.packet.names import shown
-from council.packet.reading import inside
-from council.packet.secrets import scrub
-from council.packet.targets import changed, select
-from council.rules.fitting import fitted
+from council.packet.lookups import look
+from council.packet.secret_filter import redact_text
+from council.packet.targets import has_changes, select
+from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile
 
-__all__ = ["Selection", "build", "changed", "fitted", "look", "scrub", "select", "work_tree"]
+__all__ = ["Selection", "build", "has_changes", "look", "redact_text", "select", "select_work_tree", "truncate_packet"]
 
-ENVIRONMENT = ".agents/ao/environment.json"
+ENVIRONMENT_FILE = ".agents/ao/environment.json"
 
 
 def build(
@@ -31,7 +30,7 @@ def build(
     spec: str | None = None,
     decisions: Sequence[str] = (),
     base: str | None = None,
-    said: str = "",
+    full_text: str = "",
     stdin: str | None = None,
     match: bool = True,
     redact: bool = False,
@@ -39,82 +38,86 @@ def build(
     fit: int | None = None,
     earlier: tuple[str, str] | None = None,
 ) -> Packet:
-    """The packet for a target. Raises UsageError, PacketRefused where a secret would leave, and nothing else.
+    """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
-    `said` is all that was said, where the target is only what was found in it: what else looks like a path is missed.
-    `earlier` is the name and the text of a run that this one continues.
+    `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
+    `earlier` is the name and the text of the run that this one continues.
     """
     if redact and skip_secrets:
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
     chosen = target
     if not isinstance(chosen, Selection):
-        chosen = select(chosen, root, task=task, base=base, said=said, stdin=stdin, match=match)
+        chosen = select(chosen, root, task=task, base=base, full_text=full_text, stdin=stdin, match=match)
     gate = Gate(root, redact, skip_secrets)
-    if earlier and (text := gate.text(*earlier)):
+    if earlier and (text := gate.check_text(*earlier)):
         gate.files.append(PacketFile(earlier[0], text))
-    packet = _packed(gate, chosen, spec, decisions, environment=task != "ask")
+    packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.holes:
-        _refuse_nothing(chosen, packet)
-    return packet if fit is None else fitted(packet, fit)
+        _reject_empty(chosen, packet)
+    return packet if fit is None else truncate_packet(packet, fit)
 
 
-def _refuse_nothing(chosen: Selection, packet: Packet) -> None:
-    """Files were named and none of them is text that could be shown: rather an error than a verdict on nothing."""
+def _reject_empty(chosen: Selection, packet: Packet) -> None:
+    """Raise UsageError if files were named but none of them is readable text."""
     if chosen.files and all(wanted.named for wanted in chosen.files) and packet.skipped:
         first = packet.skipped[0]
         raise UsageError(f'"{first.path}" cannot be shown ({first.why}), and nothing else was named: name a text file')
 
 
-def _packed(gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool) -> Packet:
-    told = [gate.text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
-    specified = _spec(gate, spec) if spec is not None else ""
-    _let_in(gate, chosen)
-    around = _environment(gate) if environment else ""
-    target = gate.text("the words", chosen.target)
-    gate.settle()
+def _build_packet(
+    gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool
+) -> Packet:
+    told = [gate.check_text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
+    specified = _read_spec(gate, spec) if spec is not None else ""
+    _add_selection(gate, chosen)
+    around = _read_environment(gate) if environment else ""
+    target = gate.check_text("the words", chosen.target)
+    gate.finish()
     return Packet(
-        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=scrub(spec or ""), spec=specified,
+        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=specified,
         prior_decisions=tuple(decision for decision in told if decision), environment=around,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
-        matched=chosen.matched, stripped=gate.stripped, note=chosen.note or _no_text(chosen, gate),
+        matched=chosen.matched, stripped=gate.stripped, note=chosen.note or _explain_empty(chosen, gate),
         remarks=gate.remarks,
     )  # fmt: skip
 
 
-def _no_text(chosen: Selection, gate: Gate) -> str:
+def _explain_empty(chosen: Selection, gate: Gate) -> str:
     alone = chosen.stdin is not None and not (chosen.files or chosen.changes)
-    return "what came in on standard input is binary" if alone and ("stdin", "binary") in gate.skipped else ""
+    return "standard input is binary" if alone and ("stdin", _gate.BINARY) in gate.skipped else ""
 
 
-def _let_in(gate: Gate, chosen: Selection) -> None:
-    """Changes before files: they are what a review is about, if there is not room for both."""
+def _add_selection(gate: Gate, chosen: Selection) -> None:
+    """Add the selected material to the gate; changes come before files because they matter most if space runs out."""
     if chosen.stdin is not None:
-        gate.stdin(chosen.stdin)
+        gate.add_stdin(chosen.stdin)
     if chosen.repo and chosen.changes:
-        within = chosen.changes[: _gate.FILES_LIMIT]
+        within = chosen.changes[: _gate.MAX_FILES]
         for change, section in zip(within, chosen.repo.diff(chosen.sides, within), strict=True):
-            gate.change(change, section)
-        gate.over += sum(change.gone for change in chosen.changes[len(within) :])  # the others are counted as files
-    contents = _contents(chosen)
+            gate.add_change(change, section)
+        gate.files_over_limit += sum(
+            change.is_deleted for change in chosen.changes[len(within) :]
+        )  # the rest are counted as files
+    contents = _read_blobs(chosen)
     for wanted in chosen.files:
         content = contents.get(wanted.oid, b"") if wanted.oid else None
-        gate.file(wanted.path, content, named=wanted.named, old=wanted.old)
+        gate.add_file(wanted.path, content, named=wanted.named, old_path=wanted.old_path)
 
 
-def _contents(chosen: Selection) -> dict[str, bytes]:
-    oids = list(dict.fromkeys(wanted.oid for wanted in chosen.files[: _gate.FILES_LIMIT] if wanted.oid))
-    return chosen.repo.blobs(oids, _gate.FILE_LIMIT) if chosen.repo and oids else {}
+def _read_blobs(chosen: Selection) -> dict[str, bytes]:
+    oids = list(dict.fromkeys(wanted.oid for wanted in chosen.files[: _gate.MAX_FILES] if wanted.oid))
+    return chosen.repo.read_blobs(oids, _gate.MAX_FILE_BYTES) if chosen.repo and oids else {}
 
 
-def _spec(gate: Gate, spec: str) -> str:
-    path = inside(gate.root, spec)
+def _read_spec(gate: Gate, spec: str) -> str:
+    path = relative_to_root(gate.root, spec)
     if not os.path.lexists(gate.root / path):
-        raise UsageError(f'--spec names "{shown(spec)}", and there is no such file: check the name')
+        raise UsageError(f'--spec "{format_path(spec)}" does not exist: check the name')
     if (gate.root / path).is_dir():
-        raise UsageError(f'--spec names "{shown(spec)}", and that is a folder: name a file')
-    return gate.read(path, named=True, ours=True) or ""
+        raise UsageError(f'--spec "{format_path(spec)}" is a folder: name a file')
+    return gate.read_file(path, named=True, allow_agents=True) or ""
 
 
-def _environment(gate: Gate) -> str:
-    there = (gate.root / ENVIRONMENT).is_file()
-    return (gate.read(ENVIRONMENT, ours=True) or "") if there else ""
+def _read_environment(gate: Gate) -> str:
+    there = (gate.root / ENVIRONMENT_FILE).is_file()
+    return (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if there else ""

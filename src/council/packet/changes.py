@@ -1,4 +1,4 @@
-"""What changed: since a commit, between two, in the index or in the work tree."""
+"""Selection of git changes: since a commit, between two commits, in the index or in the work tree."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ from typing import NamedTuple
 
 from council.errors import UsageError
 from council.packet import git
+from council.packet.files import format_path, is_lock_file, is_private, match_glob
 from council.packet.git import Change, Repo
-from council.packet.names import is_lock, is_private, shown
-from council.packet.trees import globbed
 from council.types import Skipped
 
 RECENT_COMMITS = 3
-RECENT_FILES = 20
+MAX_RECENT_FILES = 20
 NO_CHANGES = "no changes to review"
-OUTSIDE = "outside the folder council was started in"
-OUTSIDE_TOLD = 20  # files that are named; the others are counted
-NO_FILE = ("120000", "160000")  # a link, a submodule
+OUTSIDE_ROOT = "outside the folder council was started in"
+MAX_OUTSIDE_LISTED = 20  # files listed by name; the rest are counted
+NON_FILE_MODES = ("120000", "160000")  # git modes of links and submodules
 
 
-class Wanted(NamedTuple):
-    """A file that was chosen; `oid` is its content in git, where the work tree's is not what is meant."""
+class WantedFile(NamedTuple):
+    """A selected file; `oid` is its git blob if the content does not come from the work tree."""
 
     path: str
     named: bool = False
     oid: str = ""
-    old: str = ""  # the name it had: what was a secret under it is still one
+    old_path: str = ""  # name before a rename; its contents are still secret if this name was
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen, before the gate has seen it."""
+    """Selected material, before the gate checks it."""
 
     target: str = ""
-    files: tuple[Wanted, ...] = ()
+    files: tuple[WantedFile, ...] = ()
     changes: tuple[Change, ...] = ()
-    sides: tuple[str, ...] = ()  # what the changes are between, in git's words
+    sides: tuple[str, ...] = ()  # the two sides of the diff, as git arguments
     repo: Repo | None = None
     stdin: str | None = None
     matched: tuple[str, ...] = ()
@@ -52,104 +51,115 @@ class Selection:
         return not (self.files or self.changes or self.skipped or self.stdin is not None)
 
 
-def repo_of(root: Path, what: str) -> Repo:
-    repo = git.find(root)
+def require_repo(root: Path, what: str) -> Repo:
+    repo = git.find_repo(root)
     if repo is None:
-        raise UsageError(f'"{what}" needs a git repository, and this folder is in none: name files or a folder instead')
+        raise UsageError(
+            f'"{what}" needs a git repository, but this folder is not in one: name files or a folder instead'
+        )
     return repo
 
 
-def _differing(repo: Repo, *sides: str, most: int | None = None) -> Selection:
-    """The files that differ, as they are on the later side, with their diff."""
-    # Unmerged paths are told twice; the other time with their content.
-    found = [change for change in repo.changes(*sides) if change.status != "U" and not is_private(change.path)]
-    changes = found[:most]
-    beyond = [Skipped(shown(change.path), f"recent shows {most} files", True) for change in found[len(changes) :]]
-    files = [Wanted(change.path, oid=_oid(change), old=change.old) for change in changes if _has_content(change)]
-    outside = _outside(repo, [change.path for change in _elsewhere(repo, sides) if change.mode not in NO_FILE])
+def _select_differences(repo: Repo, *sides: str, limit: int | None = None) -> Selection:
+    """Return the files that differ, as they are on the later side, with their diff."""
+    # Git lists unmerged paths twice; the other entry has the content.
+    found = [change for change in repo.list_changes(*sides) if change.status != "U" and not is_private(change.path)]
+    changes = found[:limit]
+    beyond = [
+        Skipped(format_path(change.path), f"recent is limited to {limit} files", True)
+        for change in found[len(changes) :]
+    ]
+    files = [
+        WantedFile(change.path, oid=_blob_id(change), old_path=change.old_path)
+        for change in changes
+        if _has_content(change)
+    ]
+    outside = _skip_outside(
+        repo, [change.path for change in _list_repo_changes(repo, sides) if change.mode not in NON_FILE_MODES]
+    )
     note = "" if found or outside else NO_CHANGES
     return Selection("", tuple(files), tuple(changes), sides, repo, skipped=(*beyond, *outside), note=note)
 
 
-def _elsewhere(repo: Repo, sides: Sequence[str]) -> list[Change]:
-    """What differs in the whole repository, where only a folder of it can be shown."""
-    return repo.whole().changes(*sides) if repo.root != repo.top else []
+def _list_repo_changes(repo: Repo, sides: Sequence[str]) -> list[Change]:
+    """Return the changes in the whole repository, if only a folder of it can be shown."""
+    return repo.from_top().list_changes(*sides) if repo.root != repo.top else []
 
 
-def _outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
-    """Changes of the repository that lie above or beside the folder: not shown, and said so."""
+def _skip_outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
+    """Return a Skipped row for each changed file outside the folder."""
     here = f"{repo.root.relative_to(repo.top).as_posix()}/"
     beside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
-    told = [shown(os.path.relpath(repo.top / path, repo.root)) for path in beside if not is_lock(path)]
-    more = len(told) - OUTSIDE_TOLD
-    rest = [Skipped(f"{more:,} more files", OUTSIDE, True)] if more > 0 else []
-    return [*(Skipped(path, OUTSIDE, True) for path in told[:OUTSIDE_TOLD]), *rest]
+    told = [format_path(os.path.relpath(repo.top / path, repo.root)) for path in beside if not is_lock_file(path)]
+    more = len(told) - MAX_OUTSIDE_LISTED
+    rest = [Skipped(f"{more:,} more files", OUTSIDE_ROOT, True)] if more > 0 else []
+    return [*(Skipped(path, OUTSIDE_ROOT, True) for path in told[:MAX_OUTSIDE_LISTED]), *rest]
 
 
-def _oid(change: Change) -> str:
+def _blob_id(change: Change) -> str:
     return "" if set(change.oid) == {"0"} else change.oid
 
 
 def _has_content(change: Change) -> bool:
-    return not change.gone and change.mode not in NO_FILE
+    return not change.is_deleted and change.mode not in NON_FILE_MODES
 
 
-def recent(repo: Repo) -> Selection:
-    commits = repo.line(RECENT_COMMITS + 1)
+def select_recent(repo: Repo) -> Selection:
+    commits = repo.list_commits(RECENT_COMMITS + 1)
     if len(commits) > RECENT_COMMITS:
         start = commits[RECENT_COMMITS]
     else:
-        # Beyond the end of a shallow clone there was something, nobody knows what; before a first commit there was nothing.
-        # Of a single commit all is shown, since that is what there is.
-        start = commits[-1] if len(commits) > 1 and repo.shallow() else repo.nothing()
-    return _differing(repo, start, most=RECENT_FILES)
+        # A shallow clone has unknown history before its oldest commit, so compare with that commit.
+        # Otherwise, or if there is only one commit, compare with the empty tree.
+        start = commits[-1] if len(commits) > 1 and repo.is_shallow() else repo.empty_tree()
+    return _select_differences(repo, start, limit=MAX_RECENT_FILES)
 
 
-def staged(repo: Repo) -> Selection:
-    return _differing(repo, "--cached", *(() if repo.line(1) else (repo.nothing(),)))
+def select_staged(repo: Repo) -> Selection:
+    return _select_differences(repo, "--cached", *(() if repo.list_commits(1) else (repo.empty_tree(),)))
 
 
-def between(repo: Repo, span: re.Match[str]) -> Selection:
-    one, other = (repo.commit(span[side] or "HEAD") for side in ("one", "other"))
+def select_range(repo: Repo, span: re.Match[str]) -> Selection:
+    one, other = (repo.resolve_commit(span[side] or "HEAD") for side in ("one", "other"))
     if span["dots"] == "...":
         one = repo.merge_base(one, other) or one
-    return _differing(repo, one, other)
+    return _select_differences(repo, one, other)
 
 
-def since(repo: Repo, base: str) -> Selection:
-    """What this work tree has that `base` had not when they parted."""
-    commit = repo.commit(base)
-    return _with_new_files(_differing(repo, repo.merge_base(commit, "HEAD") or commit))
+def select_since(repo: Repo, base: str) -> Selection:
+    """Return the work tree's changes since its merge base with `base`."""
+    commit = repo.resolve_commit(base)
+    return _add_untracked(_select_differences(repo, repo.merge_base(commit, "HEAD") or commit))
 
 
-def work_tree(root: Path) -> Selection:
-    repo = git.find(root)
+def select_work_tree(root: Path) -> Selection:
+    repo = git.find_repo(root)
     if repo is None:
         return Selection(note=NO_CHANGES)
-    return _with_new_files(_differing(repo, *(("HEAD",) if repo.line(1) else (repo.nothing(),))))
+    return _add_untracked(_select_differences(repo, *(("HEAD",) if repo.list_commits(1) else (repo.empty_tree(),))))
 
 
-def _with_new_files(selection: Selection) -> Selection:
+def _add_untracked(selection: Selection) -> Selection:
     assert selection.repo
     repo = selection.repo
-    new = [Wanted(path) for path in repo.untracked() if not is_private(path)]
-    beside = _outside(repo, repo.whole().untracked()) if repo.root != repo.top else []
+    new = [WantedFile(path) for path in repo.list_untracked() if not is_private(path)]
+    beside = _skip_outside(repo, repo.from_top().list_untracked()) if repo.root != repo.top else []
     note = "" if new or beside else selection.note
     return replace(selection, files=(*selection.files, *new), skipped=(*selection.skipped, *beside), note=note)
 
 
-def within(selection: Selection, paths: Sequence[str]) -> Selection:
-    """The changes that lie in what was named, if anything was."""
+def filter_paths(selection: Selection, paths: Sequence[str]) -> Selection:
+    """Return the changes below the named paths, or all of them if no paths are named."""
     if not paths:
         return selection
-    files = tuple(wanted for wanted in selection.files if _below(wanted.path, paths))
-    changes = tuple(change for change in selection.changes if _below(change.path, paths))
+    files = tuple(wanted for wanted in selection.files if _is_below(wanted.path, paths))
+    changes = tuple(change for change in selection.changes if _is_below(change.path, paths))
     note = selection.note if files or changes else NO_CHANGES
     return replace(selection, files=files, changes=changes, skipped=(), note=note)
 
 
-def _below(path: str, places: Sequence[str]) -> bool:
+def _is_below(path: str, places: Sequence[str]) -> bool:
     return any(
-        place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") or globbed(place, [path])
+        place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") or match_glob(place, [path])
         for place in places
     )

@@ -1,4 +1,4 @@
-"""The table of protocols: what each is called, who sits, and where its function and its prompts are."""
+"""Table of protocols: name, seats, function and prompts of each."""
 
 from __future__ import annotations
 
@@ -13,135 +13,133 @@ from typing import Any
 from council.errors import UsageError
 from council.types import Seat, Verdict
 
-Function = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 CHAIR = Seat("chair", "Orchestrator")
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """A protocol: its function (or where to find it, "module:attr"), who sits, and where its prompts are."""
+    """One protocol. `function` is the coroutine function itself or its "module:attr"."""
 
     name: str
-    function: Function | str
+    function: ProtocolFunction | str
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
-    prompts: Path | None = None  # a folder that holds <protocol>/<phase>.md; None: the shipped ones
-    options: type[Any] | None = None  # a pydantic model; None: the one in options.py, or no options
-    spread: bool = True  # whether seats are spread over families
-    panel: str = (
-        ""  # where the seats are put together from the options ("module:attr"), if they are not always the same
-    )
+    prompts: Path | None = None  # folder with <protocol>/<phase>.md; None: the shipped prompts
+    options: type[Any] | None = None  # pydantic model; None: the model in options.py, or no options
+    spread: bool = True  # spread the seats over vendor families
+    panel: str = ""  # "module:attr" that builds the seats from the options; empty if the seats are fixed
 
-    def load(self) -> Function:
+    def load(self) -> ProtocolFunction:
         if isinstance(self.function, str):
             module, _, attribute = self.function.partition(":")
-            function: Function = getattr(import_module(module), attribute)
+            function: ProtocolFunction = getattr(import_module(module), attribute)
             return function
         return self.function
 
 
-EXPLORERS = (
+COLLABORATIVE_SEATS = (
     Seat("alpha", "Deep Explorer", "depth and exploration"),
     Seat("beta", "Practical Builder", "practical grounding"),
     Seat("gamma", "Elegant Minimalist", "elegance and alternative angles"),
 )
-RIVALS = (
+ADVERSARIAL_SEATS = (
     Seat("alpha", "Drafter & Red Teamer"),
     Seat("beta", "Fact-Checker & Validator"),
     Seat("gamma", "Optimizer & Devil's Advocate"),
 )
-HERE = "council.protocols"
-_TABLE = {
+_PACKAGE = "council.protocols"
+_PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
         Protocol(
             "collaborative",
-            f"{HERE}.collaborative:collaborative",
-            EXPLORERS,
-            summary="draft apart, improve on each other, synthesise",
+            f"{_PACKAGE}.collaborative:collaborative",
+            COLLABORATIVE_SEATS,
+            summary="draft independently, improve on each other, synthesise",
         ),
         Protocol(
             "adversarial",
-            f"{HERE}.adversarial:adversarial",
-            RIVALS,
-            summary="draft apart, attack the leading draft, rule",
+            f"{_PACKAGE}.adversarial:adversarial",
+            ADVERSARIAL_SEATS,
+            summary="draft independently, attack the leading draft, rule",
         ),
-        Protocol("triad", f"{HERE}.triad:triad", RIVALS, summary="draft apart, merge once"),
+        Protocol("triad", f"{_PACKAGE}.triad:triad", ADVERSARIAL_SEATS, summary="draft independently, merge once"),
         Protocol(
             "advisors",
-            f"{HERE}.advisors:advisors",
+            f"{_PACKAGE}.advisors:advisors",
             summary="three advisors and a referee, in rounds",
             spread=False,
-            panel="council.panel.advisors:advisors_panel",
+            panel="council.protocols.advisors.panel:advisors_panel",
         ),
         Protocol(
             "judges",
-            f"{HERE}.judges:judges",
+            f"{_PACKAGE}.judges:judges",
             summary="independent judges: validate, brainstorm, research",
             spread=False,
-            panel="council.panel.judges:judges_panel",
+            panel="council.protocols.judges.panel:judges_panel",
         ),
         Protocol(
             "general",
-            f"{HERE}.general:general",
-            summary="research, answer apart, reconcile, synthesise",
-            panel="council.panel.general:general_panel",
+            f"{_PACKAGE}.general:general",
+            summary="research, answer independently, reconcile, synthesise",
+            panel="council.protocols.general.panel:general_panel",
         ),
         Protocol(
             "ranking",
-            f"{HERE}.ranking:ranking",
-            summary="answer apart, rank each other blind, synthesise",
-            panel="council.panel.ranking:ranking_panel",
+            f"{_PACKAGE}.ranking:ranking",
+            summary="answer independently, rank each other blind, synthesise",
+            panel="council.protocols.ranking.panel:ranking_panel",
         ),
         Protocol(
             "quick",
-            f"{HERE}.judges:quick",
+            f"{_PACKAGE}.judges:quick",
             summary="one judge, one call",
             spread=False,
-            panel="council.panel.judges:quick_panel",
+            panel="council.protocols.judges.panel:quick_panel",
         ),
     )
 }
 
 
 def register(protocol: Protocol) -> None:
-    """Add a protocol of your own by name; a shipped one cannot be replaced."""
-    if protocol.name in _TABLE and _TABLE[protocol.name] != protocol:
-        raise UsageError(f'there is a protocol "{protocol.name}" already: register yours under another name')
-    _TABLE[protocol.name] = protocol
+    """Register a third-party protocol. Shipped protocols cannot be replaced."""
+    if protocol.name in _PROTOCOLS and _PROTOCOLS[protocol.name] != protocol:
+        raise UsageError(f'protocol "{protocol.name}" is already registered: choose another name')
+    _PROTOCOLS[protocol.name] = protocol
 
 
-def known() -> tuple[str, ...]:
-    return (*_TABLE, *(entry.name for entry in _installed() if entry.name not in _TABLE))
+def protocol_names() -> tuple[str, ...]:
+    """Return the names of all shipped, registered and installed protocols."""
+    return (*_PROTOCOLS, *(entry.name for entry in _installed_entry_points() if entry.name not in _PROTOCOLS))
 
 
-def every_seat() -> tuple[str, ...]:
-    """The names of all seats that protocols always have."""
-    return tuple(dict.fromkeys(seat.name for protocol in _TABLE.values() for seat in protocol.seats))
+def fixed_seat_names() -> tuple[str, ...]:
+    """Return the names of the seats that do not depend on options."""
+    return tuple(dict.fromkeys(seat.name for protocol in _PROTOCOLS.values() for seat in protocol.seats))
 
 
-def find(name: str) -> Protocol:
-    if name in _TABLE:
-        return _TABLE[name]
-    for entry in _installed():
+def get_protocol(name: str) -> Protocol:
+    """Return the protocol, or raise UsageError with the known names."""
+    if name in _PROTOCOLS:
+        return _PROTOCOLS[name]
+    for entry in _installed_entry_points():
         if entry.name == name:
-            return _from_package(name, entry)
-    raise UsageError(f'unknown protocol "{name}": known are {", ".join(known())}')
+            return _load_entry_point(name, entry)
+    raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
 
 
-def _from_package(name: str, entry: Any) -> Protocol:
+def _load_entry_point(name: str, entry: Any) -> Protocol:
     try:
-        found: Protocol = replace(entry.load(), name=name)
+        protocol: Protocol = replace(entry.load(), name=name)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise UsageError(
-            f'the package that brings the protocol "{name}" cannot be loaded ({what}): repair it or uninstall it'
-        ) from error
-    return found
+        cause = f"{type(error).__name__}: {error}"
+        raise UsageError(f'cannot load the package of protocol "{name}" ({cause}): fix or uninstall it') from error
+    return protocol
 
 
 @cache
-def _installed() -> Any:
-    """Protocols that other packages bring, as entry points of the group `council.protocols`. Finding them reads every package's files."""
+def _installed_entry_points() -> Any:
+    """Return the entry points of the group `council.protocols`. Cached: the lookup reads the metadata of every package."""
     return entry_points(group="council.protocols")

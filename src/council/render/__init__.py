@@ -1,1 +1,1 @@
-"""Views of a run, all folded from its events or its minutes."""
+"""Views of a run, folded from its events or minutes."""

@@ -1,62 +1,67 @@
-"""The findings as workflow commands of GitHub Actions. No word of a model can become a command of its own."""
+"""Findings as GitHub Actions workflow commands. Model text is escaped so that it cannot inject a command."""
 
 from __future__ import annotations
 
-from council.render.clean import clean
-from council.render.places import absent, found_by, is_loud, place
-from council.render.terminal import count
+from council.engine.layout import format_count, format_found_by, is_error, list_absent_seats, parse_location
+from council.text_cleanup import clean
 from council.types import Json
 
-IN_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # what the runner turns back in a message
-IN_PROPERTY = IN_DATA | {":": "%3A", ",": "%2C"}  # and in a property
+DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message
+PROPERTY_ESCAPES = DATA_ESCAPES | {":": "%3A", ",": "%2C"}  # unescaped in a property
 
 
 def render(report: Json, *, errors: bool = False) -> str:
-    """The verdict, the seats that are missing, then one annotation for each finding; errors only if asked for."""
-    lines = [_verdict(report)]
+    """Render the verdict, the absent seats and one annotation per finding; `errors` allows the level error."""
+    lines = [_format_verdict(report)]
     lines += [
-        _command(
+        _format_command(
             "warning",
             f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}",
             title="Council: a seat is missing",
         )
-        for seat in absent(report)
+        for seat in list_absent_seats(report)
     ]
-    return "".join(f"{line}\n" for line in [*lines, *(_finding(finding, errors) for finding in report["findings"])])
+    return "".join(
+        f"{line}\n" for line in [*lines, *(_format_finding(finding, errors) for finding in report["findings"])]
+    )
 
 
-def _verdict(report: Json) -> str:
+def _format_verdict(report: Json) -> str:
     verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
     kind = "notice" if verdict == "PASS" else "warning"
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
-    return _command(kind, f"{verdict}{confidence}, {count(len(report['findings']), 'finding')}", title="Council")
+    return _format_command(
+        kind, f"{verdict}{confidence}, {format_count(len(report['findings']), 'finding')}", title="Council"
+    )
 
 
-def _finding(finding: Json, errors: bool) -> str:
-    kind = "error" if is_loud(finding, errors) else "notice" if finding["severity"] == "minor" else "warning"
-    found = place(finding)
+def _format_finding(finding: Json, errors: bool) -> str:
+    kind = "error" if is_error(finding, errors) else "notice" if finding["severity"] == "minor" else "warning"
+    found = parse_location(finding)
     where = {"file": found[0], "line": str(found[1])} if found else {}
-    title = f"Council: {finding['severity']} {finding['category']}, {found_by(finding)}"
+    title = f"Council: {finding['severity']} {finding['category']}, {format_found_by(finding)}"
     stated = (
         []
         if found or not finding["location"]
         else [f"Location as stated, not found in the packet: {finding['location']}"]
     )
     said = [finding["description"], f"Fix: {finding['fix']}", *stated, *(["Disputed."] if finding["disputed"] else [])]
-    return _command(kind, "\n".join(said), **where, title=title)
+    return _format_command(kind, "\n".join(said), **where, title=title)
 
 
-def _command(kind: str, message: str, **properties: str) -> str:
-    told = ",".join(f"{name}={_inert(_escaped(clean(value), IN_PROPERTY))}" for name, value in properties.items())
-    return f"::{kind} {told}::{_inert(_escaped(clean(message).strip(), IN_DATA))}"
+def _format_command(kind: str, message: str, **properties: str) -> str:
+    formatted = ",".join(
+        f"{name}={_break_markers(_escape(clean(value), PROPERTY_ESCAPES))}" for name, value in properties.items()
+    )
+    return f"::{kind} {formatted}::{_break_markers(_escape(clean(message).strip(), DATA_ESCAPES))}"
 
 
-def _escaped(text: str, table: dict[str, str]) -> str:
+def _escape(text: str, table: dict[str, str]) -> str:
     return "".join(table.get(sign, sign) for sign in text)
 
 
-def _inert(text: str) -> str:
-    """The marks of a command, new and old, pulled apart: nothing that reads the log line by line finds one inside."""
+def _break_markers(text: str) -> str:
+    """Split both command markers (`::` and `##[`) so that no line of text is read as a command."""
     while "::" in text:
         text = text.replace("::", ": :")
     return text.replace("##[", "## [")

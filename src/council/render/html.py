@@ -1,4 +1,4 @@
-"""A run as one HTML file: the page's own views over its events, with nothing to fetch. It opens from a disk, offline."""
+"""A run as one self-contained HTML file that works offline, with the views of the web page."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
-from council.events import PASSING, Entry
-from council.minutes import Minutes
-from council.render.clean import clean_json, one_line
-from council.render.degraded import degraded_lines
-from council.render.markdown import document
-from council.render.report import report
+from council.engine.degraded import format_degraded_lines
+from council.engine.minutes import Minutes
+from council.events import TRANSIENT_EVENTS, Entry
+from council.render.markdown import render_document
+from council.render.report import build_report
+from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
-PAGE = files("council") / "doors" / "web" / "page"
-ENTRANCE = "exported.js"
-IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?function\*? (\w+)|const (\w+))", re.MULTILINE)
-FRAME = """<!doctype html>
+PAGE_DIR = files("council") / "doors" / "web" / "page"
+ENTRY_MODULE = "exported.js"
+IMPORT_LINE = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
+EXPORT_KEYWORD = re.compile(r"^export (?=(?:async )?function\*? (\w+)|const (\w+))", re.MULTILINE)
+PAGE_TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -43,66 +43,70 @@ FRAME = """<!doctype html>
 """
 
 
-def html(minutes: Minutes, entries: Sequence[Entry]) -> str:
-    """The whole run as a page. Only the script and the style that stand in it may run, and nothing may be asked for."""
-    style, script = _text("style.css"), bundle(ENTRANCE)
+def render_html(minutes: Minutes, entries: Sequence[Entry]) -> str:
+    """Render the run as a page. Its policy allows only the inline script and style, and no requests."""
+    style, script = _read_page_file("style.css"), bundle(ENTRY_MODULE)
     policy = (
-        f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
+        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
-    title = f"{one_line(str(minutes.plan.get('question') or minutes.name), 80)} · council"
-    return FRAME.format(
-        policy=policy, title=escape(title), style=style, run=_data(_run(minutes, entries)), script=script
+    title = f"{single_line(str(minutes.plan.get('question') or minutes.name), 80)} · council"
+    return PAGE_TEMPLATE.format(
+        policy=policy,
+        title=escape(title),
+        style=style,
+        run=_dump_json(_build_run_data(minutes, entries)),
+        script=script,
     )
 
 
-def _run(minutes: Minutes, entries: Sequence[Entry]) -> Json:
-    kept = [entry.as_json() for entry in entries if not isinstance(entry.event, PASSING)]
-    detail = {"report": report(minutes), "above": degraded_lines(minutes)}
-    return {"events": clean_json(kept), "detail": clean_json(detail), "markdown": document(minutes)}
+def _build_run_data(minutes: Minutes, entries: Sequence[Entry]) -> Json:
+    stored = [entry.as_json() for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS)]
+    detail = {"report": build_report(minutes), "above": format_degraded_lines(minutes)}
+    return {"events": clean_json(stored), "detail": clean_json(detail), "markdown": render_document(minutes)}
 
 
-def _data(value: Json) -> str:
-    """JSON in which nothing can be read as a tag, whatever a model wrote."""
-    said = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return said.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def _dump_json(value: Json) -> str:
+    """Dump JSON so that model text in it cannot be read as an HTML tag."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _allowed(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-# The page's modules as one script
+# Bundle the modules of the page
 
 
 @cache
-def bundle(entrance: str) -> str:
-    """Every module in a function of its own, those that are imported first; a browser gives a file no modules of its own."""
+def bundle(entry: str) -> str:
+    """Wrap each module in a function, in import order, because browsers load no modules from `file:` pages."""
     order: dict[str, str] = {}
-    _add(entrance, order)
-    parts = "\n".join(f"const {_name(name)} = (() => {{\n{text}}})();" for name, text in order.items())
+    _add_module(entry, order)
+    parts = "\n".join(f"const {_module_name(name)} = (() => {{\n{text}}})();" for name, text in order.items())
     return f'"use strict";\n{parts}\n'
 
 
-def _add(module: str, order: dict[str, str]) -> None:
-    text = _text(module)
-    for _, needed in IMPORT.findall(text):
+def _add_module(module: str, order: dict[str, str]) -> None:
+    text = _read_page_file(module)
+    for _, needed in IMPORT_LINE.findall(text):
         if needed not in order:
-            _add(needed, order)
-    names = [function or const for function, const in EXPORT.findall(text)]
-    inside = EXPORT.sub("", IMPORT.sub(_taken, text))
+            _add_module(needed, order)
+    names = [function or const for function, const in EXPORT_KEYWORD.findall(text)]
+    inside = EXPORT_KEYWORD.sub("", IMPORT_LINE.sub(_rewrite_import, text))
     order[module] = f"{inside}return {{ {', '.join(names)} }};\n"
 
 
-def _taken(found: re.Match[str]) -> str:
+def _rewrite_import(found: re.Match[str]) -> str:
     names = ", ".join(name.strip().replace(" as ", ": ") for name in found[1].split(",") if name.strip())
-    return f"const {{ {names} }} = {_name(found[2])};\n"
+    return f"const {{ {names} }} = {_module_name(found[2])};\n"
 
 
-def _name(module: str) -> str:
+def _module_name(module: str) -> str:
     return "module_" + re.sub(r"\W", "_", module.removesuffix(".js"))
 
 
 @cache
-def _text(name: str) -> str:
-    return (PAGE / name).read_text(encoding="utf-8")
+def _read_page_file(name: str) -> str:
+    return (PAGE_DIR / name).read_text(encoding="utf-8")

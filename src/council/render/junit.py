@@ -1,21 +1,25 @@
-"""The run as JUnit XML: a seat that failed is an error, a finding a failure, a PASS a passing case."""
+"""A run as JUnit XML: an absent seat is an error, a finding a failure, a PASS a passing case."""
 
 from __future__ import annotations
 
 import re
 from xml.etree import ElementTree as Xml
 
-from council.render.clean import clean, one_line
-from council.render.places import absent, found_by
+from council.engine.layout import format_found_by, list_absent_seats
+from council.text_cleanup import clean, single_line
 from council.types import Json
 
-ILLEGAL = re.compile("[\ufffe\uffff]")  # all that cleaning leaves and XML cannot hold
+ILLEGAL_XML_CHARS = re.compile("[\ufffe\uffff]")  # characters that `clean` keeps and XML forbids
 
 
 def render(report: Json) -> str:
-    """One suite: a case for the verdict, one for each seat, one for each finding."""
-    cases = [_verdict(report), *_seats(report), *(_finding(finding) for finding in report["findings"])]
-    suite = Xml.Element("testsuite", name=_line(f"council {report['task']} {report['target'] or ''}"))
+    """Render one suite with a case for the verdict, for each seat and for each finding."""
+    cases = [
+        _build_verdict_case(report),
+        *_build_seat_cases(report),
+        *(_build_finding_case(finding) for finding in report["findings"]),
+    ]
+    suite = Xml.Element("testsuite", name=_format_line(f"council {report['task']} {report['target'] or ''}"))
     suite.extend(cases)
     counts = {"tests": len(cases)} | {
         kind + "s": len(suite.findall(f"testcase/{kind}")) for kind in ("failure", "error")
@@ -28,51 +32,51 @@ def render(report: Json) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
-def _verdict(report: Json) -> Xml.Element:
-    """FAIL and DISAGREE fail by themselves; a WARN does so through its findings."""
-    case = _case("verdict", "council")
+def _build_verdict_case(report: Json) -> Xml.Element:
+    """Build the verdict case: FAIL and DISAGREE fail, a WARN fails only through its findings."""
+    case = _build_case("verdict", "council")
     verdict = report["verdict"]
     if report["status"] != "complete":
-        _add(case, "error", f"the run is {report['status']}", report["status"], "")
+        _add_result(case, "error", f"the run is {report['status']}", report["status"], "")
     elif verdict is None:
-        _add(case, "skipped", "no verdict was given", "", "")
+        _add_result(case, "skipped", "no verdict", "", "")
     elif verdict in ("FAIL", "DISAGREE"):
-        _add(case, "failure", f"{verdict}, confidence {report['confidence']}", verdict, report["answer"])
+        _add_result(case, "failure", f"{verdict}, confidence {report['confidence']}", verdict, report["answer"])
     return case
 
 
-def _seats(report: Json) -> list[Xml.Element]:
-    lost = {seat["name"]: seat for seat in absent(report)}
+def _build_seat_cases(report: Json) -> list[Xml.Element]:
+    lost = {seat["name"]: seat for seat in list_absent_seats(report)}
     cases = []
     for seat in report["seats"]:
-        case = _case(seat["name"], "council.seats", seat["seconds"])
-        if gone := lost.get(seat["name"]):
-            _add(case, "error", gone["reason"] or gone["state"], gone["state"], gone["reason"])
+        case = _build_case(seat["name"], "council.seats", seat["seconds"])
+        if failed := lost.get(seat["name"]):
+            _add_result(case, "error", failed["reason"] or failed["state"], failed["state"], failed["reason"])
         cases.append(case)
     return cases
 
 
-def _finding(finding: Json) -> Xml.Element:
-    case = _case(f"{finding['location']} {finding['description']}", f"council.findings.{finding['category']}")
-    message = f"{finding['severity']}: {finding['description']} ({found_by(finding)})"
-    unsure = [] if finding["verified"] else ["The location was not found in the packet."]
-    said = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
-    _add(case, "failure", message, finding["severity"], "\n".join([finding["description"], *said, *unsure]))
+def _build_finding_case(finding: Json) -> Xml.Element:
+    case = _build_case(f"{finding['location']} {finding['description']}", f"council.findings.{finding['category']}")
+    message = f"{finding['severity']}: {finding['description']} ({format_found_by(finding)})"
+    caveat = [] if finding["verified"] else ["The location was not found in the packet."]
+    fields = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
+    _add_result(case, "failure", message, finding["severity"], "\n".join([finding["description"], *fields, *caveat]))
     return case
 
 
-def _case(name: str, kind: str, seconds: float = 0) -> Xml.Element:
-    return Xml.Element("testcase", name=_line(name), classname=_line(kind), time=str(seconds))
+def _build_case(name: str, kind: str, seconds: float = 0) -> Xml.Element:
+    return Xml.Element("testcase", name=_format_line(name), classname=_format_line(kind), time=str(seconds))
 
 
-def _add(case: Xml.Element, kind: str, message: str, type_: str, text: str) -> None:
-    typed = {"type": _line(type_)} if type_ else {}
-    Xml.SubElement(case, kind, {"message": _line(message), **typed}).text = _legal(text) or None
+def _add_result(case: Xml.Element, kind: str, message: str, type_: str, text: str) -> None:
+    typed = {"type": _format_line(type_)} if type_ else {}
+    Xml.SubElement(case, kind, {"message": _format_line(message), **typed}).text = _replace_illegal(text) or None
 
 
-def _line(text: str) -> str:
-    return one_line(_legal(text))
+def _format_line(text: str) -> str:
+    return single_line(_replace_illegal(text))
 
 
-def _legal(text: str) -> str:
-    return ILLEGAL.sub("\ufffd", clean(text))
+def _replace_illegal(text: str) -> str:
+    return ILLEGAL_XML_CHARS.sub("\ufffd", clean(text))

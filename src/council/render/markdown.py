@@ -1,156 +1,169 @@
-"""A run as Markdown: the answer alone, the verbose layouts, the report file. The layouts are files."""
+"""A run as Markdown: the answer, the verbose layouts and the report file."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
 
-from council.minutes import Minutes, PhaseMinutes
-from council.render import bench, judged
-from council.render.ballots import ranked
-from council.render.clean import clean, one_line
-from council.render.degraded import degraded_lines
-from council.render.labels import label, spoken_as, unblind
-from council.render.layouts import fenced, fill, whole
-from council.render.mermaid import mermaid
-from council.render.report import answer_text, report
-from council.render.states import why
-from council.render.terminal import cost_words, forked
-from council.render.verdict import verdict_text
+from council.engine.degraded import format_degraded_lines
+from council.engine.layout import (
+    close_code_fence,
+    fence_code,
+    format_absence,
+    format_cost,
+    format_fork,
+    format_label,
+    render_layout,
+    speaker_label,
+    unblind,
+)
+from council.engine.minutes import Minutes, PhaseMinutes
+from council.protocols.judges import report, summary
+from council.protocols.judges.summary import render_verdict
+from council.protocols.ranking.report import build_ranking
+from council.render.mermaid import render_mermaid
+from council.render.report import answer_text, build_report
+from council.text_cleanup import clean, single_line
 from council.types import Json
 
-__all__ = ["answer", "document", "mermaid", "verbose"]
+__all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose"]
 
-OWN_LAYOUT = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking")
-CONSENSUS = "Consensus detected — no adversarial round needed"
+PROTOCOLS_WITH_LAYOUT = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking")
+CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 
 
-def answer(minutes: Minutes) -> str:
-    """What goes to standard output: what is missing, then the answer or the verdict alone."""
-    if bench.nothing_asked(minutes):
+def render_answer(minutes: Minutes) -> str:
+    """Render the text for standard output: the degradation lines, then the answer or the verdict."""
+    if summary.is_empty_run(minutes):
         return f"{clean(answer_text(minutes)).strip()}\n"
-    if bench.kind(minutes) in ("validate", "quick"):
-        return verdict_text(minutes)
-    above = "".join(f"! {line}\n" for line in degraded_lines(minutes))
-    text = clean(_weighed(minutes) or answer_text(minutes)).strip()
+    if summary.report_kind(minutes) in ("validate", "quick"):
+        return render_verdict(minutes)
+    above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
+    text = clean(_consolidation_text(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
 
 
-def _weighed(minutes: Minutes) -> str:
-    """A brainstorm or research answers with all that the chair made of it, not with its last sentence."""
+def _consolidation_text(minutes: Minutes) -> str:
+    """Return the full consolidation of the chair for a brainstorm or research run; empty for others."""
     phase = minutes.phases.get("consolidate")
-    said = phase.said.get("chair") if phase and bench.kind(minutes) and minutes.status == "complete" else None
+    said = phase.said.get("chair") if phase and summary.report_kind(minutes) and minutes.status == "complete" else None
     return said.said if said else ""
 
 
-def verbose(minutes: Minutes, show: str = "") -> str:
-    """The whole deliberation in the protocol's layout; `show="transcript"` adds prompts, retries and absences."""
-    if bench.nothing_asked(minutes):
-        return answer(minutes)
+def render_verbose(minutes: Minutes, show: str = "") -> str:
+    """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
+    if summary.is_empty_run(minutes):
+        return render_answer(minutes)
     protocol = minutes.plan.get("protocol", "")
-    text = fill(protocol if protocol in OWN_LAYOUT else "any", _context(minutes))
-    return text + ("\n" + fill("transcript", _context(minutes)) if show == "transcript" else "")
+    text = render_layout(protocol if protocol in PROTOCOLS_WITH_LAYOUT else "any", _build_context(minutes))
+    return text + ("\n" + render_layout("transcript", _build_context(minutes)) if show == "transcript" else "")
 
 
-def document(minutes: Minutes) -> str:
-    """The report file: judges have their own; else question, facts, what is missing, the answer, every statement in full."""
-    return judged.document(minutes) if bench.kind(minutes) else fill("document", _context(minutes))
+def render_document(minutes: Minutes) -> str:
+    """Render the report file: question, facts, degradation, the answer and every statement; judges have their own layouts."""
+    return (
+        report.render_judges_report(minutes)
+        if summary.report_kind(minutes)
+        else render_layout("document", _build_context(minutes))
+    )
 
 
-def _context(minutes: Minutes) -> Json:
-    triage = _triage(minutes)
+def _build_context(minutes: Minutes) -> Json:
+    triage = _triage_reply(minutes)
     return {
         "minutes": minutes,
         "plan": minutes.plan,
-        "seats": minutes.planned,
-        "helpers": list(minutes.seats.values())[len(minutes.planned) :],
-        "degraded": degraded_lines(minutes),
-        "spoken": partial(_spoken, minutes),
-        "spoken_as": partial(spoken_as, minutes),
-        "others": partial(_others, minutes),
-        "polled": partial(_polled, minutes),
-        "explored": partial(_explored, minutes),
+        "seats": minutes.planned_seats,
+        "helpers": list(minutes.seats.values())[len(minutes.planned_seats) :],
+        "degraded": format_degraded_lines(minutes),
+        "statement": partial(_format_statement, minutes),
+        "speaker": partial(speaker_label, minutes),
+        "other_seats": partial(_format_other_seats, minutes),
+        "asked_seats": partial(_sort_asked_seats, minutes),
+        "explorer_reports": partial(_explorer_reports, minutes),
         "leader": triage.get("leader"),
         "reason": triage.get("reason") or "none given",
-        "skipped": _skipped_attack(minutes),
+        "skipped": _describe_skipped_attack(minutes),
         "outcome": minutes.verdict.get("outcome"),
         "confidence": minutes.verdict.get("confidence"),
-        "final": _final(minutes),
-        "rounds": _rounds(minutes),
-        "ranked": ranked(minutes),
-        "facts": _facts(minutes),
+        "final": _format_answer(minutes),
+        "rounds": _list_rounds(minutes),
+        "ranking": build_ranking(minutes),
+        "facts": _list_facts(minutes),
     }
 
 
-def _triage(minutes: Minutes) -> Json:
+def _triage_reply(minutes: Minutes) -> Json:
     phase = minutes.phases.get("triage")
     said = phase.said.get("chair") if phase else None
     return (said.reply if said else None) or {}
 
 
-def _skipped_attack(minutes: Minutes) -> str:
-    """Why no attack was held, if none was."""
+def _describe_skipped_attack(minutes: Minutes) -> str:
+    """Return why there was no attack phase; empty if there was one."""
     if "attack" in minutes.phases:
         return ""
     note = next((note for note in minutes.notes if note.what == "attack skipped"), None)
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
     if note and len(drafts) > 1:
-        return CONSENSUS
-    return f"_No attack was held: {one_line(note.why if note else 'the run did not get that far')}._"
+        return CONSENSUS_TEXT
+    return f"_No attack was held: {single_line(note.why if note else 'the run did not get that far')}._"
 
 
-def _final(minutes: Minutes) -> str:
-    if bench.kind(minutes) in ("validate", "quick") and minutes.status == "complete":
-        return fenced(verdict_text(minutes))
-    text = whole(clean(_weighed(minutes) or answer_text(minutes))).strip()
+def _format_answer(minutes: Minutes) -> str:
+    if summary.report_kind(minutes) in ("validate", "quick") and minutes.status == "complete":
+        return fence_code(render_verdict(minutes))
+    text = close_code_fence(clean(_consolidation_text(minutes) or answer_text(minutes))).strip()
     return text or "_There is no answer._"
 
 
-def _spoken(minutes: Minutes, phase: str, name: str) -> str:
-    """What the seat said in the phase, or in its place why it did not."""
-    held = minutes.phases.get(phase)
-    if held and name in held.said:
-        return whole(clean(unblind(held.said[name].said, held.labels.get(name, {})))).strip()
-    if held and name in held.absent:
-        return f"_Absent: {why(held.absent[name])}._"
-    if held and name in held.asked:
+def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
+    """Return the statement of a seat in a phase, or why there is none."""
+    record = minutes.phases.get(phase)
+    if record and name in record.said:
+        return close_code_fence(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
+    if record and name in record.absent:
+        return f"_Absent: {format_absence(record.absent[name])}._"
+    if record and name in record.asked:
         return "_No answer: the run stopped first._"
-    return _silence(minutes, name, bool(held))
+    return _describe_silence(minutes, name, bool(record))
 
 
-def _silence(minutes: Minutes, name: str, held: bool) -> str:
+def _describe_silence(minutes: Minutes, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return f"_Absent since {earlier[-1].phase}: {why(earlier[-1])}._"
-    return "_Not asked._" if held else "_Not held._"
+        return f"_Absent since {earlier[-1].phase}: {format_absence(earlier[-1])}._"
+    return "_Not asked._" if was_held else "_Not held._"
 
 
-def _others(minutes: Minutes, name: str) -> str:
-    """Whose drafts the seat had read when it improved its own."""
+def _format_other_seats(minutes: Minutes, name: str) -> str:
+    """Format the seats whose drafts this seat read before it improved its own."""
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
-    return " & ".join(label(seat.name) for seat in minutes.planned if seat.name in drafts and seat.name != name)
+    return " & ".join(
+        format_label(seat.name) for seat in minutes.planned_seats if seat.name in drafts and seat.name != name
+    )
 
 
-def _polled(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
-    """Who was asked, in the order of speaking; judges, who are asked at once, in seating order."""
-    place = {seat.name: n for n, seat in enumerate(minutes.everyone)}
-    return sorted(phase.asked, key=lambda name: place[name]) if bench.kind(minutes) else phase.asked
+def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
+    """Return the asked seats in speaking order; judges, who are asked at once, in seating order."""
+    place = {seat.name: n for n, seat in enumerate(minutes.all_seats)}
+    return sorted(phase.asked, key=lambda name: place[name]) if summary.report_kind(minutes) else phase.asked
 
 
-def _explored(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
-    """What a judge's explorers wrote up for it before its first statement."""
-    first = bench.first_round(minutes)
-    if not bench.kind(minutes) or first is None or first.name != phase:
+def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
+    """Return the reports of a judge's explorers, for its first round."""
+    first = summary.first_round(minutes)
+    if not summary.report_kind(minutes) or first is None or first.name != phase:
         return []
     last = {said.seat: said.said for said in minutes.statements}
     return [
-        (seat.name, whole(clean(last.get(seat.name) or "_It wrote nothing up._")).strip())
+        (seat.name, close_code_fence(clean(last.get(seat.name) or "_No report._")).strip())
         for seat in minutes.helpers(name)
     ]
 
 
-def _rounds(minutes: Minutes) -> list[PhaseMinutes]:
-    """The phases to show one by one; the last one is not, where it is the chair's and its words are the answer."""
+def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
+    """Return the phases to show; without the last phase if it is the chair's, because its statement is the answer."""
     phases = minutes.rounds
     chair = minutes.chair.name if minutes.chair else None
     if phases and minutes.status == "complete" and phases[-1].asked == [chair]:
@@ -158,14 +171,14 @@ def _rounds(minutes: Minutes) -> list[PhaseMinutes]:
     return phases
 
 
-def _facts(minutes: Minutes) -> list[tuple[str, str]]:
-    """The table at the head of the report file."""
-    value = report(minutes)
+def _list_facts(minutes: Minutes) -> list[tuple[str, str]]:
+    """Return the rows of the table at the top of the report file."""
+    value = build_report(minutes)
     calls, tokens = value["calls"], value["tokens"]
     convened = datetime.fromtimestamp(minutes.started, UTC)
     facts = [
         ("Protocol", f"{value['protocol']}: {minutes.plan.get('why') or 'as asked'}"),
-        ("Fork", forked(minutes)),
+        ("Fork", format_fork(minutes)),
         ("Status", value["status"]),
         ("Verdict", value["verdict"]),
         ("Outcome", value["outcome"]),
@@ -174,7 +187,7 @@ def _facts(minutes: Minutes) -> list[tuple[str, str]]:
         ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),
         ("Calls", f"{calls['made']} made, {calls['replayed']} replayed, {calls['in_doubt']} in doubt"),
         ("Tokens", f"{tokens['in']:,} in ({tokens['cached']:,} cached), {tokens['out']:,} out"),
-        ("Cost", cost_words(value["cost"])),
+        ("Cost", format_cost(value["cost"])),
         ("Seconds", f"{value['seconds']:.1f}"),
         ("Convened", f"{convened:%Y-%m-%d %H:%M} UTC"),
         ("Run", minutes.run),

@@ -1,206 +1,227 @@
-"""Progress off a terminal: one plain line per event, no colour, a sign of life every 30 seconds."""
+"""Progress without a terminal: one plain line per event, and a heartbeat every 30 seconds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, TextIO
 
 from council import events as ev
+from council.engine.layout import format_count, format_ruling
+from council.engine.minutes import Minutes, SeatMinutes
 from council.events import Entry
-from council.minutes import Minutes, SeatMinutes
-from council.render.clean import one_line
-from council.render.terminal import count, megabytes, ruling
+from council.render.terminal import format_megabytes
+from council.text_cleanup import single_line
 
-QUIET = 30.0  # seconds without a line until a heartbeat is due
+HEARTBEAT_S = 30.0  # write a heartbeat after this many seconds without output
 
 
 class PlainView:
-    """Writes a line for each event it hears. `now` in `tick` runs on the clock of the entries."""
+    """Write one line per event. `now` in `tick` uses the clock of the entries."""
 
     def __init__(self, stream: TextIO) -> None:
         self.minutes = Minutes()
         self._stream = stream
         self._quiet_since: float | None = None
-        self._fetched = -1  # tenths of the fetch that were already told
-        self._told: set[str] = set()  # what is said once only
-        self._held: list[str] | None = None  # lines that wait until somebody else has spoken
+        self._fetch_tenths = -1  # tenths of the download already reported
+        self._written_once: set[str] = set()  # messages that are written only once
+        self._suspended_lines: list[str] | None = None  # lines held back during a prompt to the user
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
-        """Fold what happened before this process took the run up, and say so in one line."""
+        """Apply earlier entries of a resumed run and write a one-line summary."""
         for entry in entries:
-            self.minutes.hear(entry)
+            self.minutes.on_event(entry)
         absent = len(self.minutes.absences)
-        missing = f" and {count(absent, 'absence')}" if absent else ""
-        self._line(f"taken up again: {count(len(self.minutes.statements), 'statement')}{missing} stand in the ledger")
+        missing = f" and {format_count(absent, 'absence')}" if absent else ""
+        self._write_line(f"resuming: {format_count(len(self.minutes.statements), 'statement')}{missing} in the ledger")
 
-    def hear(self, entry: Entry) -> None:
-        self.minutes.hear(entry)
-        if line := SAY.get(type(entry.event), _nothing)(self, entry.event):
-            self._line(line)
+    def on_event(self, entry: Entry) -> None:
+        self.minutes.on_event(entry)
+        if line := FORMATTERS.get(type(entry.event), _format_nothing)(self, entry.event):
+            self._write_line(line)
 
     def tick(self, now: float) -> None:
         self.heartbeat(now)
 
     def heartbeat(self, now: float) -> None:
-        """A line, if none was written for 30 seconds."""
+        """Write a line if none was written for 30 seconds."""
         if self._quiet_since is None:
             self._quiet_since = now
-        elif now - self._quiet_since >= QUIET:
-            self._line(_still(self.minutes, now))
+        elif now - self._quiet_since >= HEARTBEAT_S:
+            self._write_line(_format_heartbeat(self.minutes, now))
             self._quiet_since = now
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Say nothing, while somebody is spoken to; then all of it."""
-        self._held = []
+    def suspend(self) -> Iterator[None]:
+        """Hold back the lines during a prompt to the user, then write them."""
+        self._suspended_lines = []
         try:
             yield
         finally:
-            lines, self._held = self._held, None
+            lines, self._suspended_lines = self._suspended_lines, None
             self._write("".join(lines))
 
     def close(self) -> None:
         self._stream.flush()
 
-    def tenth(self, done: int, total: int) -> bool:
-        """Whether a fetch has come another tenth of its way."""
+    def is_new_tenth(self, done: int, total: int) -> bool:
+        """Return whether a download has reached another tenth."""
         tenths = done * 10 // total if total else 0
-        news, self._fetched = tenths != self._fetched, tenths
-        return news
+        changed, self._fetch_tenths = tenths != self._fetch_tenths, tenths
+        return changed
 
-    def news(self, what: str) -> bool:
-        """Whether this was not told before."""
-        told, self._told = what in self._told, {*self._told, what}
-        return not told
+    def is_first_time(self, message: str) -> bool:
+        """Return whether this message was not written before."""
+        seen, self._written_once = message in self._written_once, {*self._written_once, message}
+        return not seen
 
-    def place(self, key: str, seat: str) -> str:
-        """`draft alpha`: where an event that carries only a key belongs."""
+    def format_step(self, key: str, seat: str) -> str:
+        """Format phase and seat of an event that has only a key: `draft alpha`."""
         asked = self.minutes.prompts.get(key)
-        return self.spot(asked.phase, seat) if asked else seat
+        return self.format_phase_seat(asked.phase, seat) if asked else seat
 
-    def spot(self, phase: str, seat: str) -> str:
-        """`draft alpha`; what a seat or its helper does apart stands behind it: `judge judge-1 > explorer-2 look-1`."""
-        if not self.minutes.is_apart(phase):
+    def format_phase_seat(self, phase: str, seat: str) -> str:
+        """Format phase and seat: `draft alpha`, or `judge judge-1 > explorer-2 look-1` for a private phase."""
+        if not self.minutes.is_private_phase(phase):
             return f"{phase} {seat}"
         host = self.minutes.host(seat) or seat
         helper = seat.removeprefix(f"{host}-") + " " if seat != host else ""
         return f"{phase.partition('/')[0]} {host} > {helper}{phase.rpartition('/')[2]}"
 
-    def _line(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         self._quiet_since = None
         name = f"council {self.minutes.run}" if self.minutes.run else "council"
-        self._write(f"{name} {one_line(text, 400)}\n")
+        self._write(f"{name} {single_line(text, 400)}\n")
 
     def _write(self, text: str) -> None:
-        if self._held is not None:
-            self._held.append(text)
+        if self._suspended_lines is not None:
+            self._suspended_lines.append(text)
         else:
             self._stream.write(text)
             self._stream.flush()
 
 
-def _still(minutes: Minutes, now: float) -> str:
-    busy = [_busy(seat, now) for seat in minutes.everyone if seat.state in ("asked", "writing")]
-    return f"still at work: {', '.join(busy)}" if busy else "still at work"
+def _format_heartbeat(minutes: Minutes, now: float) -> str:
+    busy = [_format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
+    return f"still working: {', '.join(busy)}" if busy else "still working"
 
 
-def _busy(seat: SeatMinutes, now: float) -> str:
-    written = f", {count(seat.words, 'word')}" if seat.words else ""
+def _format_busy_seat(seat: SeatMinutes, now: float) -> str:
+    written = f", {format_count(seat.words, 'word')}" if seat.words else ""
     return f"{seat.name} in {seat.phase} for {max(0.0, now - seat.since):.0f}s{written}"
 
 
-def _nothing(view: PlainView, event: Any) -> str:
+def _format_nothing(view: PlainView, event: Any) -> str:
     return ""
 
 
-def _convened(view: PlainView, event: ev.Convened) -> str:
-    return f"convened: {event.plan.get('protocol')}, {count(len(event.plan.get('seats', [])), 'seat')}"
+def _format_convened(view: PlainView, event: ev.Convened) -> str:
+    return f"convened: {event.plan.get('protocol')}, {format_count(len(event.plan.get('seats', [])), 'seat')}"
 
 
-def _resumed(view: PlainView, event: ev.Resumed) -> str:
+def _format_resumed(view: PlainView, event: ev.Resumed) -> str:
     return "resumed"
 
 
-def _phase(view: PlainView, event: ev.PhaseStarted) -> str:
-    return "" if view.minutes.is_apart(event.phase) else f"{event.phase} begins"
+def _format_phase_started(view: PlainView, event: ev.PhaseStarted) -> str:
+    return "" if view.minutes.is_private_phase(event.phase) else f"{event.phase} begins"
 
 
-def _phase_ended(view: PlainView, event: ev.PhaseEnded) -> str:
+def _format_phase_ended(view: PlainView, event: ev.PhaseEnded) -> str:
     phase = view.minutes.phases[event.phase]
-    if view.minutes.is_apart(event.phase):
+    if view.minutes.is_private_phase(event.phase):
         return ""
     return f"{event.phase} done: {len(phase.said)} of {len(phase.asked)} answered"
 
 
-def _asked(view: PlainView, event: ev.Asked) -> str:
-    return f"{view.spot(event.phase, event.seat)} asked {event.member}"
+def _format_asked(view: PlainView, event: ev.Asked) -> str:
+    return f"{view.format_phase_seat(event.phase, event.seat)} asked {event.member}"
 
 
-def _attempted(view: PlainView, event: ev.Attempted) -> str:
-    if not event.why:  # the first one: the line before said so
+def _format_attempted(view: PlainView, event: ev.Attempted) -> str:
+    if not event.why:  # first attempt: the line before reported it
         return ""
-    return f"{view.place(event.key, event.seat)} attempt {event.n} on {event.member}: {event.why}"
+    return f"{view.format_step(event.key, event.seat)} attempt {event.n} on {event.member}: {event.why}"
 
 
-def _faulted(view: PlainView, event: ev.Faulted) -> str:
-    if event.kind == "auth" and not view.news(f"auth {event.member.partition(':')[0]}"):
-        return ""  # one key, one message
-    told = f"{view.place(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
-    return told if event.wait is None else f"{told}; next try in {event.wait:.1f}s"
+def _format_faulted(view: PlainView, event: ev.Faulted) -> str:
+    if event.kind == "auth" and not view.is_first_time(f"auth {event.member.partition(':')[0]}"):
+        return ""  # several seats may share the key
+    line = f"{view.format_step(event.key, event.seat)} fault on {event.member}: {event.kind}: {event.detail}"
+    return line if event.wait is None else f"{line}; next try in {event.wait:.1f}s"
 
 
-def _stated(view: PlainView, event: ev.Stated) -> str:
+def _format_stated(view: PlainView, event: ev.Stated) -> str:
     requested = view.minutes.seat(event.seat).model
     served = f" served by {event.served_by}" if requested and event.served_by not in ("", requested) else ""
-    if view.minutes.is_taken_over(view.minutes.phases[event.phase].said[event.seat]):
+    if view.minutes.is_from_fork(view.minutes.phases[event.phase].said[event.seat]):
         served = f" taken from {view.minutes.plan['fork']['run']}"
-    measure = ruling(event.reply) or count(len(event.said.split()), "word")
-    return f"{view.spot(event.phase, event.seat)} {event.state} {measure} {event.seconds:.1f}s{served}"
+    measure = format_ruling(event.reply) or format_count(len(event.said.split()), "word")
+    return f"{view.format_phase_seat(event.phase, event.seat)} {event.state} {measure} {event.seconds:.1f}s{served}"
 
 
-def _absent(view: PlainView, event: ev.WasAbsent) -> str:
-    tries = f" after {count(event.attempts, 'attempt')}" if event.attempts else ""
-    return f"{view.spot(event.phase, event.seat)} absent{tries}: {event.state}: {event.reason}"
+def _format_absent(view: PlainView, event: ev.WasAbsent) -> str:
+    tries = f" after {format_count(event.attempts, 'attempt')}" if event.attempts else ""
+    return f"{view.format_phase_seat(event.phase, event.seat)} absent{tries}: {event.state}: {event.reason}"
 
 
-def _looked_up(view: PlainView, event: ev.LookedUp) -> str:
+def _format_looked_up(view: PlainView, event: ev.LookedUp) -> str:
     seat = event.key.split("/")[-2] if event.key.endswith("/look") else ""
-    return (
-        f"{view.spot(event.phase, seat) if seat else event.phase} looked up {_wanted(event.what)}: {event.found} found"
-    )
+    return f"{view.format_phase_seat(event.phase, seat) if seat else event.phase} looked up {_format_lookup(event.what)}: {event.found} found"
 
 
-def _wanted(what: str) -> str:
-    """What an explorer asked for, as a person would say it; anything else as it stands."""
+def _format_lookup(what: str) -> str:
+    """Format the look-up of an explorer; return any other text unchanged."""
     try:
         wanted = json.loads(what)
         files = [f"{one['path']}:{one['from']}-{one['to']}" if one["to"] else one["path"] for one in wanted["files"]]
-        said = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
+        parts = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
     except (ValueError, TypeError, LookupError):
-        return one_line(what, 160)
-    return one_line(", ".join(map(str, said)), 160)
+        return single_line(what, 160)
+    return single_line(", ".join(map(str, parts)), 160)
 
 
-def _noted(view: PlainView, event: ev.Noted) -> str:
+def _format_noted(view: PlainView, event: ev.Noted) -> str:
     return f"note: {event.what}" + (f": {event.why}" if event.why else "")
 
 
-def _fetching(view: PlainView, event: ev.Fetching) -> str:
-    if not view.tenth(event.done, event.total):
+def _format_fetching(view: PlainView, event: ev.Fetching) -> str:
+    if not view.is_new_tenth(event.done, event.total):
         return ""
     percent = event.done * 100 // event.total if event.total else 0
-    return f"fetching {event.what} {percent} % ({megabytes(event.done, event.total)})"
+    return f"fetching {event.what} {percent} % ({format_megabytes(event.done, event.total)})"
 
 
-def _closed(view: PlainView, event: ev.Closed) -> str:
+def _format_closed(view: PlainView, event: ev.Closed) -> str:
     stopped = f" ({event.stopped})" if event.stopped else ""
-    return f"{event.status}{stopped} {count(event.calls.get('made', 0), 'call')} {view.minutes.seconds:.1f}s"
+    return f"{event.status}{stopped} {format_count(event.calls.get('made', 0), 'call')} {view.minutes.seconds:.1f}s"
 
 
-SAY: dict[type, Callable[[PlainView, Any], str]] = {
-    ev.Convened: _convened, ev.Resumed: _resumed, ev.PhaseStarted: _phase, ev.PhaseEnded: _phase_ended,
-    ev.Asked: _asked, ev.Attempted: _attempted, ev.Faulted: _faulted, ev.Stated: _stated,
-    ev.WasAbsent: _absent, ev.LookedUp: _looked_up, ev.Noted: _noted, ev.Fetching: _fetching, ev.Closed: _closed,
+FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
+    ev.Convened: _format_convened, ev.Resumed: _format_resumed, ev.PhaseStarted: _format_phase_started, ev.PhaseEnded: _format_phase_ended,
+    ev.Asked: _format_asked, ev.Attempted: _format_attempted, ev.Faulted: _format_faulted, ev.Stated: _format_stated,
+    ev.WasAbsent: _format_absent, ev.LookedUp: _format_looked_up, ev.Noted: _format_noted, ev.Fetching: _format_fetching, ev.Closed: _format_closed,
 }  # fmt: skip
+
+
+MAX_PIECES = 40  # per statement
+
+
+def build_replay(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries in time order, with rebuilt deltas before each statement."""
+    pieces = [
+        piece for entry in entries if isinstance(entry.event, ev.Stated) for piece in _build_deltas(entry, entry.event)
+    ]
+    return sorted([*entries, *pieces], key=attrgetter("at"))
+
+
+def _build_deltas(entry: Entry, stated: ev.Stated) -> Iterator[Entry]:
+    words = stated.said.split(" ")
+    size = max(1, len(words) // MAX_PIECES)
+    starts = range(0, len(words), size)
+    began = entry.at - stated.seconds
+    for n, start in enumerate(starts, 1):
+        at = began + stated.seconds * n / (len(starts) + 1)
+        yield Entry(0, at, ev.Delta(stated.key, stated.seat, " ".join(words[start : start + size]) + " "))

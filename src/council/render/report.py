@@ -1,4 +1,4 @@
-"""The report object `council.report/1`: a pure function of the minutes, the same bytes each time."""
+"""The report object `council.report/1`, a pure function of the minutes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
+from council.engine.layout import final_state, last_speaker_label
+from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import Faulted
-from council.minutes import Minutes, Said, SeatMinutes
-from council.money import UNPAID
-from council.render.clean import clean_json
-from council.render.degraded import asked, degraded, degraded_lines
-from council.render.labels import last_label
-from council.render.states import at_rest
+from council.money import UNBILLED_FAULTS
+from council.text_cleanup import clean_json
 from council.types import Json
 
-__all__ = ["answer_text", "degraded_lines", "dump", "report"]
+__all__ = ["answer_text", "build_report", "dump_report", "format_degraded_lines"]
 
-FREE = ("local", "scripted", "human")
-IN_FLIGHT = ("asked", "writing", "timed_out", "in_doubt")
-LISTS = (
+FREE_VENDORS = ("local", "scripted", "human")
+IN_FLIGHT_STATES = ("asked", "writing", "timed_out", "in_doubt")
+VERDICT_LISTS = (
     "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
 )  # fmt: skip
 
 
-def report(minutes: Minutes) -> Json:
-    """What a run with `--json` prints when it ends, whatever its status."""
+def build_report(minutes: Minutes) -> Json:
+    """Build the report object that `--json` prints, for any status."""
     plan, verdict = minutes.plan, minutes.verdict
     value = {
         "schema": "council.report/1",
@@ -35,15 +34,15 @@ def report(minutes: Minutes) -> Json:
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
         "answer": answer_text(minutes),
-        "seats": [_seat(minutes, seat) for seat in minutes.planned],
-        "chair": _seat(minutes, minutes.chair) if minutes.chair else None,
-        **{key: list(verdict.get(key) or []) for key in LISTS},
-        **_ranking(minutes),
-        "degraded": degraded(minutes),
-        "quorum": _quorum(minutes),
+        "seats": [_build_seat(minutes, seat) for seat in minutes.planned_seats],
+        "chair": _build_seat(minutes, minutes.chair) if minutes.chair else None,
+        **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
+        **_build_ranking(minutes),
+        "degraded": build_degraded_rows(minutes),
+        "quorum": _build_quorum(minutes),
         "calls": dict(minutes.calls),
         "tokens": minutes.usage.as_json(),
-        "cost": _cost(minutes),
+        "cost": _build_cost(minutes),
         "seconds": round(minutes.seconds, 3),
         "report_path": minutes.report_path or None,
         **{key: plan[key] for key in ("fork", "continues") if plan.get(key)},
@@ -52,100 +51,100 @@ def report(minutes: Minutes) -> Json:
     return cleaned
 
 
-def dump(value: Json) -> bytes:
-    """The bytes of a report: stable, readable, one object and a newline."""
+def dump_report(value: Json) -> bytes:
+    """Return the bytes of a report: one indented JSON object and a newline."""
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def answer_text(minutes: Minutes) -> str:
-    """The answer; of a run that was killed before it had one, how far it came."""
-    if minutes.status == "running" and minutes.heard:
+    """Return the answer; for a run that was killed before it had one, how far it got."""
+    if minutes.status == "running" and minutes.answered_count:
         where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
-        return f"No answer yet: the run stopped in {where}, with {minutes.heard} of {asked(minutes)} seats heard."
+        return f"No answer yet: the run stopped in {where}, after {minutes.answered_count} of {count_asked_seats(minutes)} seats answered."
     return str(minutes.verdict.get("answer") or "")
 
 
-def _seat(minutes: Minutes, seat: SeatMinutes) -> Json:
+def _build_seat(minutes: Minutes, seat: SeatMinutes) -> Json:
     reply = _last_reply(minutes, seat.name)
     return {
         "name": seat.name,
-        "label": last_label(minutes, seat.name),
+        "label": last_speaker_label(minutes, seat.name),
         "role": seat.role or None,
         "perspective": seat.perspective or None,
         "model": seat.model,
         "served_by": seat.served_by or None,
         "vendor": seat.vendor,
-        "state": at_rest(seat.state, minutes.stopped) if minutes.status != "running" else seat.state,
+        "state": final_state(seat.state, minutes.stopped) if minutes.status != "running" else seat.state,
         "verdict": reply.get("verdict"),
-        "confidence": _in_a_word(reply.get("confidence")),
-        "file": _file(minutes, seat.name),
+        "confidence": _confidence_label(reply.get("confidence")),
+        "file": _analysis_path(minutes, seat.name),
         "tokens": seat.usage.as_json(),
-        "cost": None if _unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt(seat.name), 9),
+        "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt_usd(seat.name), 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
     }
 
 
-def _in_a_word(confidence: Any) -> Any:
-    """Seats that give a number from 0 to 1 are reported in the words of all others."""
+def _confidence_label(confidence: Any) -> Any:
+    """Convert a numeric confidence (0 to 1) to HIGH, MEDIUM or LOW."""
     if not isinstance(confidence, int | float):
         return confidence
     return "HIGH" if confidence >= 0.75 else "MEDIUM" if confidence >= 0.4 else "LOW"
 
 
 def _last_reply(minutes: Minutes, name: str) -> Json:
-    return next((said.reply for said in reversed(_said_by(minutes, name)) if said.reply), {})
+    return next((said.reply for said in reversed(_list_statements(minutes, name)) if said.reply), {})
 
 
-def _file(minutes: Minutes, name: str) -> str | None:
-    """Where the seat's analysis stands: that of its last round."""
+def _analysis_path(minutes: Minutes, name: str) -> str | None:
+    """Return the path of the seat's analysis of its last round."""
     return next((path for key, path in reversed(minutes.files.items()) if key.rpartition("/")[2] == name), None)
 
 
-def _said_by(minutes: Minutes, name: str) -> list[Said]:
+def _list_statements(minutes: Minutes, name: str) -> list[StatementMinutes]:
     return [said for said in minutes.statements if said.seat == name]
 
 
-def _ranking(minutes: Minutes) -> Json:
-    """The table, the agreement and the ballots of a ranking, by seat; who was shown what as which stands in the ledger."""
+def _build_ranking(minutes: Minutes) -> Json:
+    """Return table, agreement and ballots of a ranking, by seat; empty for other protocols."""
     details = minutes.verdict.get("details") or {}
     if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
         return {}
     return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
 
 
-def _quorum(minutes: Minutes) -> Json:
+def _build_quorum(minutes: Minutes) -> Json:
     needed = 2 if minutes.plan.get("protocol") == "ranking" else 1
-    return {"needed": needed, "ok": minutes.heard, "asked": asked(minutes)}
+    return {"needed": needed, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)}
 
 
-def _cost(minutes: Minutes) -> Json:
-    """What the provider counted, and what it may have counted: the sum is an estimate where any of it is."""
-    unpriced = _unpriced(minutes, minutes.everyone)
-    usd = None if unpriced else round(minutes.usd + minutes.in_doubt(), 9)
-    estimated = any(seat.estimated for seat in minutes.everyone) or minutes.in_doubt() > 0
+def _build_cost(minutes: Minutes) -> Json:
+    """Return the billed cost plus the maximum of open requests; `estimated` if any part of it is."""
+    unpriced = _list_unpriced(minutes, minutes.all_seats)
+    usd = None if unpriced else round(minutes.usd + minutes.in_doubt_usd(), 9)
+    estimated = any(seat.estimated for seat in minutes.all_seats) or minutes.in_doubt_usd() > 0
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
     return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
 
 
-def _unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
-    """The members that may have sent a bill we cannot read: what is unknown is never 0."""
-    used = {member for seat in seats for member in _may_bill(minutes, seat)} - minutes.priced
-    return sorted(member for member in used if _family(minutes, member) not in FREE)
+def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
+    """Return the members that may have billed at an unknown price; an unknown cost is never 0."""
+    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced
+    return sorted(member for member in used if _member_vendor(minutes, member) not in FREE_VENDORS)
 
 
-def _may_bill(minutes: Minutes, seat: SeatMinutes) -> set[str]:
-    own = [said for said in _said_by(minutes, seat.name) if not minutes.is_taken_over(said)]
-    served = {said.served_by for said in own if said.served_by}
+def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
+    new = [said for said in _list_statements(minutes, seat.name) if not minutes.is_from_fork(said)]
+    served = {said.served_by for said in new if said.served_by}
     faulted = {
         trouble.member
         for trouble in minutes.troubles
-        if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNPAID
+        if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNBILLED_FAULTS
     }
-    in_flight = {seat.model} if seat.state in IN_FLIGHT and seat.model else set()
+    in_flight = {seat.model} if seat.state in IN_FLIGHT_STATES and seat.model else set()
     return served | faulted | in_flight
 
 
-def _family(minutes: Minutes, member: str) -> str:
-    requested = {seat.model: seat.vendor for seat in minutes.everyone}
+def _member_vendor(minutes: Minutes, member: str) -> str:
+    requested = {seat.model: seat.vendor for seat in minutes.all_seats}
     return requested.get(member) or member.partition(":")[0]

@@ -1,4 +1,4 @@
-"""The findings as SARIF 2.1.0, for code scanning."""
+"""Findings as SARIF 2.1.0, for code scanning."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ import json
 import re
 from urllib.parse import quote
 
-from council.render.clean import clean
-from council.render.places import absent, found_by, is_loud, place
+from council.engine.layout import format_found_by, is_error, list_absent_seats, parse_location
+from council.text_cleanup import clean
 from council.types import Json
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-FINGERPRINT = "councilFinding/v1"
-WHOLE = "."  # code scanning refuses a result without a location; this one names the tree and no line
+FINGERPRINT_KEY = "councilFinding/v1"
+REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
 def render(report: Json, *, errors: bool = False) -> str:
-    """One run with a rule per category; a level above warning only with `errors`."""
-    rules = sorted({_rule(finding) for finding in report["findings"]})
+    """Render one run with a rule per category; `errors` allows levels above warning."""
+    rules = sorted({_rule_id(finding) for finding in report["findings"]})
     run = {
-        "tool": {"driver": {"name": "Council", "rules": [_described(rule) for rule in rules]}},
+        "tool": {"driver": {"name": "Council", "rules": [_describe_rule(rule) for rule in rules]}},
         "automationDetails": {"id": f"council/{clean(report['task'])}/"},
-        "invocations": [_invocation(report)],
-        "results": [_result(finding, rules, errors) for finding in report["findings"]],
+        "invocations": [_build_invocation(report)],
+        "results": [_build_result(finding, rules, errors) for finding in report["findings"]],
         "properties": {"verdict": report["verdict"], "confidence": report["confidence"], "run": report["run"]},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _rule(finding: Json) -> str:
+def _rule_id(finding: Json) -> str:
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
     return f"council/{words or 'other'}"
 
 
-def _described(rule: str) -> Json:
+def _describe_rule(rule: str) -> Json:
     return {"id": rule, "shortDescription": {"text": f"{rule.removeprefix('council/')}, found by a council of models"}}
 
 
-def _invocation(report: Json) -> Json:
-    told = [
+def _build_invocation(report: Json) -> Json:
+    notifications = [
         {
             "level": "warning",
-            "message": {"text": _text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
+            "message": {"text": _escape_text(f"{seat['name']} gave no verdict: {seat['state']}. {seat['reason']}")},
         }
-        for seat in absent(report)
+        for seat in list_absent_seats(report)
     ]
-    return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": told}
+    return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
-def _result(finding: Json, rules: list[str], errors: bool) -> Json:
-    rule = _rule(finding)
+def _build_result(finding: Json, rules: list[str], errors: bool) -> Json:
+    rule = _rule_id(finding)
     return {
         "ruleId": rule,
         "ruleIndex": rules.index(rule),
-        "level": _level(finding, errors),
-        "message": {"text": _message(finding)},
-        "locations": [{"physicalLocation": _where(finding)}],
-        "partialFingerprints": {FINGERPRINT: finding["fingerprint"]},
+        "level": _choose_level(finding, errors),
+        "message": {"text": _format_message(finding)},
+        "locations": [{"physicalLocation": _build_location(finding)}],
+        "partialFingerprints": {FINGERPRINT_KEY: finding["fingerprint"]},
         "properties": {
             "severity": finding["severity"],
             "foundBy": [clean(seat) for seat in finding["found_by"]],
@@ -67,30 +67,30 @@ def _result(finding: Json, rules: list[str], errors: bool) -> Json:
     }
 
 
-def _level(finding: Json, errors: bool) -> str:
-    if is_loud(finding, errors):
+def _choose_level(finding: Json, errors: bool) -> str:
+    if is_error(finding, errors):
         return "error"
     return "note" if finding["severity"] == "minor" else "warning"
 
 
-def _message(finding: Json) -> str:
+def _format_message(finding: Json) -> str:
     disputed = ", disputed" if finding["disputed"] else ""
     lines = [finding["description"], f"Fix: {finding['fix']}", f"Why: {finding['why']}"]
-    if not place(finding) and finding["location"]:
+    if not parse_location(finding) and finding["location"]:
         lines.append(f"Location as stated, not found in the packet: {finding['location']}")
-    return _text("\n".join([*lines, f"({finding['severity']}, {found_by(finding)}{disputed})"]))
+    return _escape_text("\n".join([*lines, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
 
 
-def _text(text: str) -> str:
-    """Plain: no link and no placeholder of SARIF's own can be written by a model."""
+def _escape_text(text: str) -> str:
+    """Escape SARIF links and placeholders in model text."""
     unlinked = re.sub(r"(?<!\\)\[(?=[^\]\n]*\]\()", r"\\[", clean(text))
-    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no words"
+    return re.sub(r"\{(\d+)\}", r"{{\1}}", unlinked).strip() or "no text"
 
 
-def _where(finding: Json) -> Json:
-    found = place(finding)
+def _build_location(finding: Json) -> Json:
+    found = parse_location(finding)
     if not found:
-        return {"artifactLocation": {"uri": WHOLE}}
+        return {"artifactLocation": {"uri": REPOSITORY_URI}}
     path, line = found
     location = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
     return {"artifactLocation": location, "region": {"startLine": max(1, line)}}

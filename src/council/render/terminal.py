@@ -1,35 +1,38 @@
-"""What the terminal says before a run is paid for and after it ended, and the words both views share."""
+"""Lines printed before and after a run, and formatting helpers shared by both progress views."""
 
 from __future__ import annotations
 
-from council.minutes import Minutes
-from council.money import shown
-from council.render.clean import clean_json, one_line
+from council.engine.layout import format_cost, format_count, format_packet_line
+from council.money import format_usd
+from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
-COMPACT_FROM = 5  # from this many seats on, they share lines
+COMPACT_MIN_SEATS = 5  # from this many seats on, seats with the same member share a line
 
 
-def before(plan: Json) -> list[str]:
-    """The lines printed before anything is spent."""
+def format_plan(plan: Json) -> list[str]:
+    """Return the lines printed before anything is spent."""
     plan = clean_json(plan)
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
-        *_seats(plan),
+        *_format_seats(plan),
         *(
             [f"continues {plan['continues']}: its question and answer are in the packet"]
             if plan.get("continues")
             else []
         ),
-        *_packet(plan.get("packet") or {}),
-        *_price(plan),
-        _calls(plan.get("calls") or {}),
-        *(f"! {one_line(line, 400)}" for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])),
+        *_packet_lines(plan.get("packet") or {}),
+        *_format_price(plan),
+        _format_calls(plan.get("calls") or {}),
+        *(
+            f"! {single_line(line, 400)}"
+            for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
+        ),
     ]
 
 
-def after(report: Json) -> list[str]:
-    """The lines printed when a run has ended: where the report is, what it took, how to go on."""
+def format_summary(report: Json) -> list[str]:
+    """Return the lines printed after a run: report path, calls and cost, next command."""
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
@@ -37,111 +40,63 @@ def after(report: Json) -> list[str]:
     verb = "replay" if report["status"] == "complete" else "resume"
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
-        f"{count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {cost_words(report['cost'])} · {report['seconds']:.1f} s",
+        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",
         f"{verb}: council {verb} {report['run']}",
     ]
 
 
-def cost_words(cost: Json) -> str:
-    """What a run cost, in words; a price nobody knows is never shown as nothing."""
-    if cost["usd"] is None:
-        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
-    said = [
-        *([f"of {shown(cost['cap'])}"] if cost.get("cap") is not None else []),
-        *(["partly estimated"] if cost["estimated"] else []),
-    ]
-    more = f" ({', '.join(said)})" if said else ""
-    return f"cost {shown(cost['usd'])}{more}" if cost["usd"] else "no cost"
-
-
-def forked(minutes: Minutes) -> str:
-    """Of which run it is a fork, and how much was taken from there; nothing for a run of its own."""
-    fork = minutes.plan.get("fork")
-    if not fork:
-        return ""
-    taken = sum(map(minutes.is_taken_over, minutes.statements))
-    return f"of {fork['run']} from {fork['from']} on, {count(taken, 'statement')} taken from it"
-
-
-def count(n: int, word: str) -> str:
-    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
-
-
-def ruling(reply: Json | None) -> str:
-    """`WARN MEDIUM 2 findings`: what a judge found, instead of how long it spoke; nothing for any other reply."""
-    if not reply or not {"verdict", "findings"} <= reply.keys():
-        return ""
-    return " ".join(
-        filter(None, [reply["verdict"], reply.get("confidence") or "", count(len(reply["findings"]), "finding")])
-    )
-
-
-def clock(seconds: float) -> str:
-    """`0:41`, as on a stopwatch."""
+def format_clock(seconds: float) -> str:
+    """Format seconds as `0:41`."""
     return f"{int(max(0.0, seconds)) // 60}:{int(max(0.0, seconds)) % 60:02d}"
 
 
-def megabytes(done: int, total: int) -> str:
+def format_megabytes(done: int, total: int) -> str:
     return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
 
 
-def _seats(plan: Json) -> list[str]:
+def _format_seats(plan: Json) -> list[str]:
     seats, chair = plan["seats"], plan.get("chair")
-    if len(seats) >= COMPACT_FROM:
-        lines = _together(seats)
+    if len(seats) >= COMPACT_MIN_SEATS:
+        lines = _group_seats(seats)
     else:
         width = max((len(seat["name"]) for seat in [*seats, *([chair] if chair else [])]), default=0)
-        lines = [_seated(seat, width) for seat in seats]
-        return lines + ([_seated(chair, width)] if chair else [])
-    return lines + ([f"  {chair['name']}: {_chain(chair)}"] if chair else [])
+        lines = [_format_seat(seat, width) for seat in seats]
+        return lines + ([_format_seat(chair, width)] if chair else [])
+    return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
 
 
-def _seated(seat: Json, width: int) -> str:
+def _format_seat(seat: Json, width: int) -> str:
     role = f"  ({seat['role']})" if seat.get("role") else ""
-    return f"  {seat['name']:<{width}}  {_chain(seat)}{role}"
+    return f"  {seat['name']:<{width}}  {_format_members(seat)}{role}"
 
 
-def _together(seats: list[Json]) -> list[str]:
+def _group_seats(seats: list[Json]) -> list[str]:
     members: dict[str, list[str]] = {}
     for seat in seats:
-        members.setdefault(_chain(seat), []).append(seat["name"])
+        members.setdefault(_format_members(seat), []).append(seat["name"])
     return [f"  {', '.join(names)}: {member}" for member, names in members.items()]
 
 
-def _chain(seat: Json) -> str:
+def _format_members(seat: Json) -> str:
     return ", then ".join([seat["model"], *(seat.get("fallbacks") or [])])
 
 
-def _calls(calls: Json) -> str:
+def _format_calls(calls: Json) -> str:
     low, high = calls.get("min", 0), calls.get("max", 0)
-    return count(high, "call") if low == high else f"{low} to {high} calls"
+    return format_count(high, "call") if low == high else f"{low} to {high} calls"
 
 
-def _packet(packet: Json) -> list[str]:
-    line = packet_line(packet)
+def _packet_lines(packet: Json) -> list[str]:
+    line = format_packet_line(packet)
     return [f"packet {line}"] if line else []
 
 
-def packet_line(packet: Json) -> str:
-    """The receipt of what leaves the machine, in one line; empty where there is nothing to speak of."""
-    skipped = packet.get("skipped") or []
-    if not packet.get("files") and not skipped and not packet.get("bytes"):
-        return ""
-    reasons = ", ".join(dict.fromkeys(item["why"] for item in skipped))
-    left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
-    masked = f" · {count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
-    files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
-    return f"{count(files, 'file')}, {_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
-
-
-def _size(size: int) -> str:
-    return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
-
-
-def _price(plan: Json) -> list[str]:
-    """`cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; nothing where nobody sends a bill."""
+def _format_price(plan: Json) -> list[str]:
+    """Format `cost low $0.14 · expected $0.31 · worst $0.52 · cap $0.60`; no line if the run is free."""
     cost, cap, unpriced = plan.get("cost") or {}, plan.get("cap"), plan.get("unpriced") or []
     amounts = {name: cost[name] for name in ("low", "expected", "worst")} if cost.get("worst") else {}
-    said = [f"{name} {shown(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()]
+    known = [
+        f"{name} {format_usd(amount)}" for name, amount in (amounts | ({} if cap is None else {"cap": cap})).items()
+    ]
     unknown = [f"unknown ({', '.join(unpriced)} unpriced)"] if unpriced else []
-    return [f"cost {' · '.join([*unknown, *said])}"] if unknown or said else []
+    return [f"cost {' · '.join([*unknown, *known])}"] if unknown or known else []

@@ -1,34 +1,39 @@
-"""Brave: GET /res/v1/web/search, the key in a header. An answer without a web section has found nothing."""
+"""Brave search: GET /res/v1/web/search, key in a header. A response without a web section has no results."""
 
 from __future__ import annotations
 
-from council.search.hits import Hit, Trouble
-from council.search.web import Site, within
+from council.search.provider import Hit, SearchClient, SearchError, truncate_query
 
-ADDRESS = "https://api.search.brave.com"
-LONGEST, MOST_WORDS = 400, 50  # of a query; more is refused there
-LOCKED = (401, 403, 422)  # an unknown key is a 422 there
-AGES = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
+BASE_URL = "https://api.search.brave.com"
+MAX_QUERY_CHARS, MAX_QUERY_WORDS = 400, 50  # limits of the API for a query
+AUTH_STATUSES = (401, 403, 422)  # an unknown key returns 422
+FRESHNESS_CODES = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 
 class Brave:
     name = "brave"
     remarks: tuple[str, ...] = ()
 
-    def __init__(self, key: str, address: str = "") -> None:
+    def __init__(self, key: str, base_url: str = "") -> None:
         headers = {"X-Subscription-Token": key}
         todo = "check BRAVE_SEARCH_API_KEY"
-        self._site = Site(self.name, address or ADDRESS, headers, refused=todo, secret=key, locked=LOCKED)
+        self._client = SearchClient(
+            self.name, base_url or BASE_URL, headers, auth_hint=todo, secret=key, auth_statuses=AUTH_STATUSES
+        )
 
-    async def find(self, query: str, most: int, freshness: str) -> list[Hit]:
-        asked = {"q": within(query, LONGEST, MOST_WORDS), "count": str(most), "result_filter": "web"}
-        if freshness in AGES:
-            asked["freshness"] = AGES[freshness]
-        answer = await self._site.ask("GET", "/res/v1/web/search", params=asked)
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
+        asked = {
+            "q": truncate_query(query, MAX_QUERY_CHARS, MAX_QUERY_WORDS),
+            "count": str(max_results),
+            "result_filter": "web",
+        }
+        if freshness in FRESHNESS_CODES:
+            asked["freshness"] = FRESHNESS_CODES[freshness]
+        answer = await self._client.request_json("GET", "/res/v1/web/search", params=asked)
         web = answer.get("web", {}) if isinstance(answer, dict) else None
         if not isinstance(web, dict):
-            raise Trouble(f"{self.name} answered, but not with results")
-        return self._site.hits(web.get("results", []), "description")
+            raise SearchError(f"{self.name} returned an unexpected response")
+        return self._client.parse_hits(web.get("results", []), "description")
 
     async def close(self) -> None:
-        await self._site.close()
+        await self._client.close()

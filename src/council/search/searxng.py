@@ -1,26 +1,27 @@
-"""SearXNG: one's own search engine over others. GET /search with format=json, which its settings must allow."""
+"""SearXNG, a self-hosted metasearch engine: GET /search with format=json, which its settings must allow."""
 
 from __future__ import annotations
 
-from council.search.hits import Hit, Trouble
-from council.search.web import Site
+from council.search.provider import Hit, SearchClient, SearchError
 
 
 class Searxng:
     name = "searxng"
     remarks: tuple[str, ...] = ()
 
-    def __init__(self, address: str) -> None:
-        self._site = Site(self.name, address, {}, refused="allow the format json under search.formats in its settings")
+    def __init__(self, base_url: str) -> None:
+        self._client = SearchClient(
+            self.name, base_url, {}, auth_hint="allow the format json under search.formats in its settings"
+        )
 
-    async def find(self, query: str, most: int, freshness: str) -> list[Hit]:
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         asked = {"q": query, "format": "json"}
         if freshness != "none":
             asked["time_range"] = freshness
-        answer = await self._site.ask("GET", "/search", params=asked)
+        answer = await self._client.request_json("GET", "/search", params=asked)
         if not isinstance(answer, dict):
-            raise Trouble(f"{self.name} answered, but not with results")
-        return self._site.hits(answer.get("results"), "content")[:most]
+            raise SearchError(f"{self.name} returned an unexpected response")
+        return self._client.parse_hits(answer.get("results"), "content")[:max_results]
 
     async def close(self) -> None:
-        await self._site.close()
+        await self._client.close()

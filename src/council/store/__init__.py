@@ -1,1 +1,1 @@
-"""Where the ledger is kept."""
+"""The run store."""

@@ -1,4 +1,4 @@
-"""The database's history: one function per version, applied in order. Never edit one that has shipped."""
+"""Schema migrations: one function per version, applied in order. Never edit a released one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 
 
-def first(db: sqlite3.Connection) -> None:
+def create_tables(db: sqlite3.Connection) -> None:
     for statement in (
         """CREATE TABLE runs (id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, created REAL NOT NULL,
            seed TEXT NOT NULL, setup TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'running', report TEXT NOT NULL DEFAULT '',
@@ -25,8 +25,8 @@ def first(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def second(db: sqlite3.Connection) -> None:
-    """Money, in billionths of a dollar. reserved is null where nobody knows the price, charged while nothing came back."""
+def add_spending(db: sqlite3.Connection) -> None:
+    """Add spending in billionths of a dollar. `reserved` is null if the price is unknown, `charged` until there is an answer."""
     db.execute(
         """CREATE TABLE spending (run TEXT, key TEXT, n INTEGER, member TEXT NOT NULL, at REAL NOT NULL, day TEXT NOT NULL,
            price TEXT NOT NULL, reserved INTEGER, charged INTEGER, estimated INTEGER NOT NULL DEFAULT 0,
@@ -35,8 +35,8 @@ def second(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX spending_by_day ON spending (day)")
 
 
-def third(db: sqlite3.Connection) -> None:
-    """Runs that a worker owns, and what people are asked in them."""
+def add_asks(db: sqlite3.Connection) -> None:
+    """Add detached runs and questions to human seats."""
     db.execute("ALTER TABLE runs ADD COLUMN detached INTEGER NOT NULL DEFAULT 0")
     db.execute(
         """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,
@@ -44,4 +44,4 @@ def third(db: sqlite3.Connection) -> None:
     )
 
 
-VERSIONS: list[Callable[[sqlite3.Connection], None]] = [first, second, third]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [create_tables, add_spending, add_asks]

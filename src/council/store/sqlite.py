@@ -1,12 +1,15 @@
-"""The run store on SQLite: one writer thread that commits whatever is queued as soon as it is free."""
+"""File locks for runs. The kernel releases a lock when its process dies, also after kill -9."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,17 +17,53 @@ from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.record import Attempt, Hold, Record, Refused, Row
-from council.store import archive, asks, history, spending
-from council.store.migrations import VERSIONS
-from council.store.owning import is_owned, owning
+from council.store import sqlite_queries
+from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row
+from council.store.migrations import MIGRATIONS
 from council.types import Json, Outcome
+
+LOCK_ATTEMPTS = 5  # attempts: `is_owned` in another process holds the lock for a moment
+LOCK_RETRY_S = 0.01  # seconds between attempts
+
+
+@contextmanager
+def hold_lock(path: Path) -> Iterator[bool]:
+    """Hold the lock inside the block; yield whether it was acquired."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        yield _try_lock(handle, LOCK_ATTEMPTS)
+    finally:
+        os.close(handle)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int, tries: int = 1) -> bool:
+    for left in range(tries - 1, -1, -1):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if left:
+                time.sleep(LOCK_RETRY_S)
+    return False
+
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 Job = tuple[Work, Callable[[Any, BaseException | None], None]]
 
-WRITE = {
+WRITE_STATEMENTS = {
     "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
     "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
     "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
@@ -36,64 +75,64 @@ WRITE = {
     "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
     "hush": "DELETE FROM live WHERE run = ? AND key = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # whoever cancelled it meanwhile is heard
+    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
-    **spending.WRITE,
-    **asks.WRITE,
+    **sqlite_queries.SPENDING_STATEMENTS,
+    **sqlite_queries.ASK_STATEMENTS,
 }
 
 
 class SqliteStore:
-    """Opened lazily by its own thread; everything else talks to that thread."""
+    """Run store in one SQLite file; a single thread runs all queries."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._broken: BaseException | None = None
+        self._write_error: BaseException | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            self._db = _open(self.path)
+            self._db = _open_database(self.path)
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain(error, self.path)) from error
-        self._thread = threading.Thread(target=self._work, name="council-store", daemon=True)
+            raise StoreError(_explain_error(error, self.path)) from error
+        self._thread = threading.Thread(target=self._run_writer, name="council-store", daemon=True)
         self._thread.start()
 
     # Writing
 
     def post(self, run: str, rows: Sequence[Row]) -> None:
-        """Queue rows; a failure is raised by the next `write`, which always comes before the next paid call."""
-        self._jobs.put((_inserting(run, rows), self._note_failure))
+        """Queue rows. The next `write` raises a failure; there is always one before the next paid call."""
+        self._jobs.put((_insert_rows(run, rows), self._note_failure))
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
-        if self._broken:
-            raise StoreError(_explain(self._broken, self.path)) from self._broken
-        await self._do(_inserting(run, rows))
+        if self._write_error:
+            raise StoreError(_explain_error(self._write_error, self.path)) from self._write_error
+        await self._submit(_insert_rows(run, rows))
 
-    async def reserve(self, run: str, hold: Hold) -> Refused | None:
-        """Money for one request: held from now on, or what stands in its way."""
-        return await self._do(lambda db: spending.reserve(db, run, hold))
+    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
+        """Reserve money for one request, or return the cap that refuses it."""
+        return await self._submit(lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     def _note_failure(self, result: Any, error: BaseException | None) -> None:
-        self._broken = self._broken or error
+        self._write_error = self._write_error or error
 
-    async def _do(self, work: Callable[[sqlite3.Connection], R]) -> R:
+    async def _submit(self, work: Callable[[sqlite3.Connection], R]) -> R:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[R] = loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
-            with suppress(RuntimeError):  # the loop may be gone by now; the row is safe all the same
-                loop.call_soon_threadsafe(_resolve, future, result, error)
+            with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
+                loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
         self._jobs.put((work, done))
         try:
             return await future
         except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain(error, self.path)) from error
+            raise StoreError(_explain_error(error, self.path)) from error
 
-    def _work(self) -> None:
+    def _run_writer(self) -> None:
         open_ = True
         while open_:
             jobs = [self._jobs.get()]
@@ -103,12 +142,12 @@ class SqliteStore:
             self._commit([job for job in jobs if job is not None])
 
     def _commit(self, jobs: list[Job]) -> None:
-        """All that is queued in one transaction; a job that fails takes only itself back."""
+        """Run all queued jobs in one transaction; a failing job rolls back only itself."""
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for work, _ in jobs:
-                outcomes.append(_attempt(self._db, work))
+                outcomes.append(_run_job(self._db, work))
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
@@ -120,98 +159,100 @@ class SqliteStore:
     # Reading
 
     async def load(self, run: str) -> Record:
-        return await self._do(lambda db: _load(db, run))
+        return await self._submit(lambda db: _load_record(db, run))
 
-    async def runs(self) -> list[dict[str, Any]]:
-        """Every run, newest first: id, name, folder, created, status, whether it is detached, setup."""
-        return await self._do(_runs)
+    async def list_runs(self) -> list[dict[str, Any]]:
+        """Return all runs, newest first: id, name, folder, created, status, detached, setup."""
+        return await self._submit(_select_runs)
 
-    async def names(self, run: str) -> list[str]:
-        """The run of that name, or all whose names begin so; an empty name is none, where it would begin every one."""
+    async def match_runs(self, run: str) -> list[str]:
+        """Return the ids that start with `run`, an exact match first; none for an empty string."""
         query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
-        return [row[0] for row in await self._do(lambda db: db.execute(query, (run,)).fetchall())]
+        return [row[0] for row in await self._submit(lambda db: db.execute(query, (run,)).fetchall())]
 
-    async def standing(self, run: str) -> tuple[str, bool]:
-        """A run's status, and whether it is detached."""
-        row = await self._do(lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone())
+    async def get_status(self, run: str) -> tuple[str, bool]:
+        """Return the status of a run and whether it is detached."""
+        row = await self._submit(
+            lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone()
+        )
         if row is None:
-            raise _unknown(run)
+            raise _unknown_run(run)
         return row[0], bool(row[1])
 
-    async def history(self, wanted: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-        """Runs that fit, in few words, the unfinished first; `before` is the last one of the page before."""
-        return await self._do(lambda db: history.page(db, wanted, before, limit))
+    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
+        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
+        return await self._submit(lambda db: sqlite_queries.select_history_page(db, filters, before, limit))
 
     async def is_cancelled(self, run: str) -> bool:
-        row = await self._do(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
+        row = await self._submit(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
         return bool(row and row[0])
 
-    async def waiting(self) -> list[str]:
-        """Detached runs that are not over, oldest first: queued, or left behind by a worker that died."""
+    async def list_detached(self) -> list[str]:
+        """Return detached runs that are queued, or still running after their worker died, oldest first."""
         query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
-        rows = await self._do(lambda db: db.execute(query).fetchall())
+        rows = await self._submit(lambda db: db.execute(query).fetchall())
         return [row[0] for row in rows]
 
-    async def since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
-        """Events after `seq`, what streams now by key, and the run's status."""
-        return await self._do(lambda db: _since(db, run, seq))
+    async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+        """Return the events after `seq`, the text streaming now by key, and the run's status."""
+        return await self._submit(lambda db: _load_since(db, run, seq))
 
-    async def open_asks(self, run: str | None = None) -> list[Json]:
-        """What people are asked and have not answered, of one run or of all, oldest first."""
-        return await self._do(lambda db: asks.still_open(db, run))
+    async def list_open_asks(self, run: str | None = None) -> list[Json]:
+        """Return the unanswered questions of one run or of all, oldest first."""
+        return await self._submit(lambda db: sqlite_queries.select_open_asks(db, run))
 
-    async def answer(self, run: str, key: str, text: str) -> bool:
-        """Whether the question was still open: the first answer counts."""
-        return await self._do(lambda db: asks.answer(db, run, key, text))
+    async def save_answer(self, run: str, key: str, text: str) -> bool:
+        """Save an answer and return whether the question was still open; the first answer counts."""
+        return await self._submit(lambda db: sqlite_queries.save_answer(db, run, key, text))
 
-    async def answered(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._do(lambda db: asks.answered(db, run, key, prompt))
+    async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
+        return await self._submit(lambda db: sqlite_queries.select_answer(db, run, key, prompt))
 
-    async def search(self, words: Sequence[str]) -> list[str]:
-        """The runs in which all of these words were said."""
-        return await self._do(lambda db: archive.search(db, words))
+    async def search_runs(self, words: Sequence[str]) -> list[str]:
+        """Return the runs that contain all of these words."""
+        return await self._submit(lambda db: sqlite_queries.search_runs(db, words))
 
-    async def forks_of(self, run: str) -> list[str]:
-        """The unfinished runs that still take answers from this one."""
-        return await self._do(lambda db: archive.forks_of(db, run))
+    async def list_unfinished_forks(self, run: str) -> list[str]:
+        """Return the unfinished forks of this run, which still reuse its answers."""
+        return await self._submit(lambda db: sqlite_queries.select_unfinished_forks(db, run))
 
-    async def remove(self, run: str) -> None:
-        """Take a run out, and its lock; whoever calls owns it. What it cost stays in the books."""
-        await self._do(lambda db: archive.remove(db, run))
-        self._lock(run).unlink(missing_ok=True)
+    async def delete_run(self, run: str) -> None:
+        """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
+        await self._submit(lambda db: sqlite_queries.delete_run(db, run))
+        self._lock_path(run).unlink(missing_ok=True)
 
-    async def newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [run for run in await self.runs() if run["folder"] == folder and run["status"] != "complete"]
+    async def find_newest_unfinished(self, folder: str) -> str | None:
+        unfinished = [run for run in await self.list_runs() if run["folder"] == folder and run["status"] != "complete"]
         return unfinished[0]["id"] if unfinished else None
 
-    async def spending(self, day: str) -> list[Json]:
-        """What could cost something from that day on, oldest first."""
-        return await self._do(lambda db: spending.since(db, day))
+    async def list_spending(self, day: str) -> list[Json]:
+        """Return every request since that day that may cost money, oldest first."""
+        return await self._submit(lambda db: sqlite_queries.select_spending_since(db, day))
 
-    async def check(self) -> list[str]:
-        """SQLite's own opinion of its file."""
-        rows = await self._do(lambda db: db.execute("PRAGMA integrity_check").fetchall())
+    async def check_integrity(self) -> list[str]:
+        """Return the problems that SQLite's integrity check finds."""
+        rows = await self._submit(lambda db: db.execute("PRAGMA integrity_check").fetchall())
         return [row[0] for row in rows if row[0] != "ok"]
 
-    def litter(self) -> list[str]:
+    def list_temp_files(self) -> list[str]:
         return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
 
-    # Owning
+    # Locking
 
     @contextmanager
-    def own(self, run: str) -> Iterator[None]:
-        """One process at a time works on a run. kill -9 frees the lock at once."""
-        with owning(self._lock(run)) as mine:
+    def lock_run(self, run: str) -> Iterator[None]:
+        """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
+        with hold_lock(self._lock_path(run)) as mine:
             if not mine:
                 raise RunOwned(
-                    f"run {run} is at work in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
+                    f"run {run} is running in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
                 )
             yield
 
-    def owned(self, run: str) -> bool:
-        return is_owned(self._lock(run))
+    def is_locked(self, run: str) -> bool:
+        return is_locked(self._lock_path(run))
 
-    def _lock(self, run: str) -> Path:
+    def _lock_path(self, run: str) -> Path:
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
@@ -220,7 +261,7 @@ class SqliteStore:
         self._db.close()
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     try:
         path.chmod(0o600)
@@ -228,24 +269,24 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         _migrate(db, path)
     except BaseException:
-        db.close()  # or its lock would outlive it
+        db.close()  # release its file lock
         raise
     return db
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if _version(db) == len(VERSIONS):
+    if _version(db) == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")
     version = _version(db)
-    if version > len(VERSIONS):
+    if version > len(MIGRATIONS):
         raise StoreError(
-            f'the run store "{path}" was written by a newer council (version {version}; this one knows {len(VERSIONS)}): '
+            f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(MIGRATIONS)}): '
             "upgrade council, or set COUNCIL_DATA to another folder"
         )
-    for migrate in VERSIONS[version:]:
+    for migrate in MIGRATIONS[version:]:
         migrate(db)
-    db.execute(f"PRAGMA user_version = {len(VERSIONS)}")
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute("COMMIT")
 
 
@@ -253,7 +294,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _explain(error: BaseException, path: Path) -> str:
+def _explain_error(error: BaseException, path: Path) -> str:
     if isinstance(error, PermissionError) or "readonly" in str(error) or "unable to open" in str(error):
         return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
     if "not a database" in str(error) or "malformed" in str(error):
@@ -261,20 +302,20 @@ def _explain(error: BaseException, path: Path) -> str:
     return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
 
 
-def _inserting(run: str, rows: Sequence[Row]) -> Work:
+def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
     def work(db: sqlite3.Connection) -> None:
         for table, values in rows:
-            db.execute(WRITE[table], (run, *values))
+            db.execute(WRITE_STATEMENTS[table], (run, *values))
 
     return work
 
 
-def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
+def _run_job(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
     db.execute("SAVEPOINT job")
     try:
         result = work(db)
     except Exception as error:
-        if not db.in_transaction:  # a full disk has taken everything back already
+        if not db.in_transaction:  # a full disk has already rolled back everything
             raise
         db.execute("ROLLBACK TO job")
         db.execute("RELEASE job")
@@ -283,7 +324,7 @@ def _attempt(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | N
     return result, None
 
 
-def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
     if error:
@@ -292,7 +333,7 @@ def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | No
         future.set_result(result)
 
 
-def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def _select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     rows = db.execute(
         "SELECT id, name, folder, created, status, detached, setup FROM runs ORDER BY created DESC, rowid DESC"
     ).fetchall()
@@ -300,36 +341,36 @@ def _runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     return [dict(zip(names, (*row[:5], bool(row[5]), json.loads(row[6])), strict=True)) for row in rows]
 
 
-def _load(db: sqlite3.Connection, run: str) -> Record:
+def _load_record(db: sqlite3.Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
     if row is None:
-        raise _unknown(run)
+        raise _unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
     record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
-        record.entries.append(ev.Entry(seq, at, ev.from_payload(tag, json.loads(body))))
+        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, json.loads(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
     for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
         record.results[key] = Outcome.from_json(json.loads(body))
     record.attempts = _load_attempts(db, run)
-    record.spending = spending.load(db, run)
+    record.spending = sqlite_queries.load_spending(db, run)
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
         record.phases[phase] = json.loads(absences)
     return record
 
 
-def _unknown(run: str) -> UnknownRun:
+def _unknown_run(run: str) -> UnknownRun:
     return UnknownRun(f'there is no run "{run}": `council runs` lists them')
 
 
-def _since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
     status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
     if status is None:
-        raise _unknown(run)
+        raise _unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
-    entries = [ev.Entry(n, at, ev.from_payload(tag, json.loads(body))) for n, at, tag, body in rows]
+    entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
     return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
 
 

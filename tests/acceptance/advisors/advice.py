@@ -1,4 +1,4 @@
-"""Advisors to try councils with: each says the same in every run, and the endpoint knows who spoke in which round."""
+"""Fake advisors: deterministic statements, marked by seat and round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUND = re.compile(r"This is round (\d) of \d")
 SEATED = "\n".join(f'[seats.{name}]\nmodel = "sim:{name}"\nfallback = []' for name in ADVISORS)
 
 
-def stand(stance: str = "for", choice: str = "move it", confidence: str = "HIGH", evidence: str = "") -> Json:
+def stance_fields(stance: str = "for", choice: str = "move it", confidence: str = "HIGH", evidence: str = "") -> Json:
     return {"stance": stance, "choice": choice, "confidence": confidence, "evidence": evidence}
 
 
@@ -28,7 +28,7 @@ def moved(advisor: str, *, moved: bool = False, evidence: str = "") -> Json:
 
 @dataclass
 class Advice(Cast):
-    """Statements by `r1/skeptic`: words, or a stand where one is asked for. `ruling` changes what the referee says."""
+    """Fake endpoint: statements by key such as `r1/skeptic`; `ruling` overrides the referee's reply."""
 
     said: dict[str, Any] = field(default_factory=dict)
     ruling: Json = field(default_factory=dict)
@@ -43,14 +43,14 @@ class Advice(Cast):
 
     def words(self, seat: str, phase: str, seen: Seen) -> str:
         if seat == "referee":
-            return json.dumps(self.ruled(seen))
+            return json.dumps(self.ruling_reply(seen))
         said = self.said.get(f"{phase}/{seat}", {})
         text = said if isinstance(said, str) else f"The {phase} of {seat}: {mark(seat, phase)}."
         if seen.schema is None:
             return text
-        return json.dumps({"statement": text, **stand(), **(said if isinstance(said, dict) else {})})
+        return json.dumps({"statement": text, **stance_fields(), **(said if isinstance(said, dict) else {})})
 
-    def ruled(self, seen: Seen) -> Json:
+    def ruling_reply(self, seen: Seen) -> Json:
         assert seen.schema is not None
         parts = seen.schema["properties"]
         names = parts["perspectives"]["items"]["properties"]["advisor"]["enum"]
@@ -66,7 +66,7 @@ class Advice(Cast):
 
 
 def take_seats(table: Table, more: str = SEATED) -> Advice:
-    """Advisors at the endpoint, each on a model of its own name; the referee is the [chair]."""
+    """Configure the advisors, each on a model named like its seat; the referee is the [chair]."""
     cast = Advice()
     table.cast = cast
     table.provider.answer = cast
@@ -75,7 +75,7 @@ def take_seats(table: Table, more: str = SEATED) -> Advice:
 
 
 def words_in(prompt: str) -> set[str]:
-    """Whose statements stand in a prompt, as `r1/skeptic`."""
+    """Return the keys of the statements in a prompt, such as `r1/skeptic`."""
     return {f"{phase}/{seat}" for seat, phase in MARK.findall(prompt)}
 
 

@@ -1,4 +1,4 @@
-"""The advisors' table."""
+"""Fixtures of the advisors tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes of it: the referee's answer, shifts, labels, flags, and what becomes of the referee's slips."""
+"""The referee's answer: sections, shifts, labels, flags, and handling of invalid replies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
 from tests.acceptance.test_machine_readable import fits
 from tests.fake_provider import Reply
 
-# What comes of it
+# The answer
 
 
 @pytest.mark.usefixtures("cast")
@@ -29,7 +29,7 @@ def test_the_answer_is_perspectives_tensions_verdict_and_next_steps(table: Table
 @pytest.mark.behaviour(
     "001-referee-evolution", "10-advisors-moved-table", "10-shifts-recorded", "004-referee-transcript"
 )
-def test_after_several_rounds_it_tells_how_positions_moved_and_the_shifts_come_from_that(
+def test_after_several_rounds_the_answer_and_shifts_show_how_positions_moved(
     table: Table, council: Terminal, cast: Advice
 ) -> None:
     cast.ruling = {
@@ -53,14 +53,14 @@ def test_after_several_rounds_it_tells_how_positions_moved_and_the_shifts_come_f
     assert weak in answer and weak in text_of(table, report)
     assert answer.count("Weak flip") == 1
     assert "How positions moved: for each advisor" in table.prompt("referee/referee")
-    assert len(table.provider.log) == 10  # no extra call for it
+    assert len(table.provider.log) == 10  # no extra call
     fits(report, "report")
-    assert (report["verdict"], report["chair"]["verdict"]) == (None, None)  # those words are kept for judges
+    assert (report["verdict"], report["chair"]["verdict"]) == (None, None)  # only judges have these
 
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-advisors-moved-table")
-def test_after_one_round_nothing_has_moved(table: Table, council: Terminal) -> None:
+def test_after_one_round_there_are_no_shifts(table: Table, council: Terminal) -> None:
     report = council("--json", "--flow", "parallel", QUESTION).json
     assert report["shifts"] == []
     assert "How Positions Moved" not in report["answer"] + table.prompt("referee/referee")
@@ -75,7 +75,7 @@ def test_after_one_round_nothing_has_moved(table: Table, council: Terminal) -> N
         (("--rounds", "2"), [f"council-r{n}-{name}" for n in (1, 2) for name in ADVISORS], "council-r2-skeptic"),
     ],
 )
-def test_labels_name_the_round_where_there_are_several(
+def test_labels_name_the_round_if_there_are_several(
     table: Table, council: Terminal, flags: tuple[str, ...], labels: list[str], last: str
 ) -> None:
     verbose = council("--verbose", *flags, QUESTION).out
@@ -93,19 +93,19 @@ def speech(words: int) -> str:
 
 
 @pytest.mark.behaviour("10-advisors-over-budget", "004-words-cost")
-def test_a_statement_over_twice_its_budget_is_flagged_in_the_report(
+def test_a_statement_over_twice_its_limit_is_flagged_in_the_report(
     table: Table, council: Terminal, cast: Advice
 ) -> None:
     cast.said = {"r1/visionary": speech(801), "r1/skeptic": speech(800), "r2/skeptic": speech(501)}
     report = council("--json", "--rounds", "2", QUESTION).json
-    flagged = [line for line in text_of(table, report).splitlines() if "it was asked for" in line]
+    flagged = [line for line in text_of(table, report).splitlines() if "over twice its limit" in line]
     assert flagged == [
-        "- visionary spoke 801 words in round 1: over twice the 400 it was asked for",
-        "- skeptic spoke 501 words in round 2: over twice the 250 it was asked for",
+        "- visionary wrote 801 words in round 1: over twice its limit of 400",
+        "- skeptic wrote 501 words in round 2: over twice its limit of 250",
     ]
 
 
-# The referee's slips
+# Invalid replies of the referee
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat", "10-advisors-referee-slips")
@@ -116,11 +116,11 @@ def test_a_referee_that_names_an_absent_or_unknown_advisor_gets_the_repair_turn(
     cast.instead["skeptic"] = Reply(status=401)
     slips = [{"perspectives": [{"advisor": stranger, "view": "x"}]}]
 
-    def slip(seen: Any) -> Reply | None:
+    def invalid_reply(seen: Any) -> Reply | None:
         cast.ruling = slips.pop() if slips else {}
         return None
 
-    cast.instead["chair/referee"] = slip
+    cast.instead["chair/referee"] = invalid_reply
     done = council("--json", "--flow", "parallel", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     asked = [seen for seen in table.provider.log if cast.who(seen)[0] == "referee"]
@@ -130,9 +130,7 @@ def test_a_referee_that_names_an_absent_or_unknown_advisor_gets_the_repair_turn(
 
 
 @pytest.mark.behaviour("10-advisors-referee-slips")
-def test_an_advisor_that_the_referee_leaves_out_is_not_lost_in_silence(
-    table: Table, council: Terminal, cast: Advice
-) -> None:
+def test_an_advisor_the_referee_leaves_out_is_listed(table: Table, council: Terminal, cast: Advice) -> None:
     cast.ruling = {
         "perspectives": [{"advisor": "pragmatist", "view": "Do it.\n\n## Tensions\n\nnone"}],
         "positions": [moved("visionary"), moved("visionary", moved=True)],
@@ -142,22 +140,20 @@ def test_an_advisor_that_the_referee_leaves_out_is_not_lost_in_silence(
     assert "- **Pragmatist:** Do it. ## Tensions none\n- **Visionary:** left out by the referee" in answer
     assert "- **Skeptic:** left out by the referee" in answer
     assert [line for line in answer.splitlines() if line.startswith("| Skeptic")] == [
-        "| Skeptic |  |  | left out by the referee; its words stand in the minutes. |"
+        "| Skeptic |  |  | left out by the referee; see the minutes for its statement. |"
     ]
     assert answer.count("| Visionary |") == 1  # named twice, the first counts
     assert [(row["seat"], row["changed"]) for row in report["shifts"]] == [("visionary", False)]
 
 
-def test_numbers_that_the_referee_wrote_into_its_lists_are_not_doubled(
-    table: Table, council: Terminal, cast: Advice
-) -> None:
+def test_list_numbers_written_by_the_referee_are_not_duplicated(table: Table, council: Terminal, cast: Advice) -> None:
     cast.ruling = {"next_steps": ["1. Measure.", "2) Move."], "tensions": ["- a | b"]}
     out = council("--flow", "parallel", QUESTION).out
     assert "1. Measure.\n2. Move." in out and "\n- a | b\n" in out
 
 
 @pytest.mark.behaviour("10-advisors-referee-sections", "10-no-chair-digest")
-def test_a_referee_that_decides_nothing_gets_the_repair_turn_and_then_there_is_a_digest(
+def test_a_referee_without_a_decision_gets_the_repair_turn_and_then_a_digest(
     table: Table, council: Terminal, cast: Advice
 ) -> None:
     cast.ruling["decision"] = " \n"
@@ -168,9 +164,7 @@ def test_a_referee_that_decides_nothing_gets_the_repair_turn_and_then_there_is_a
 
 
 @pytest.mark.behaviour("10-advisors-referee-sections")
-def test_empty_items_and_a_heading_that_was_written_twice_are_left_out(
-    table: Table, council: Terminal, cast: Advice
-) -> None:
+def test_empty_items_and_duplicate_headings_are_left_out(table: Table, council: Terminal, cast: Advice) -> None:
     cast.ruling |= {"tensions": ["", "- speed"], "next_steps": ["1) try", " "], "decision": "## Verdict\n\nMove it."}
     answer = council("--json", "--flow", "parallel", QUESTION).json["answer"]
     assert answer.endswith("## Tensions\n\n- speed\n\n## Verdict\n\nMove it.\n\n## Next Steps\n\n1. try")

@@ -1,4 +1,4 @@
-"""Bad input: one clear line, exit 2, nothing asked, nothing recorded."""
+"""Bad input: a one-line error, exit 2, no calls and no recorded run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--rounds", "0"), 'council: --rounds "0" cannot be used, nothing was spent: give a whole number from 1 to 5\n'),
-        (("--rounds", "6"), 'council: --rounds "6" cannot be used, nothing was spent: give a whole number from 1 to 5\n'),
+        (("--rounds", "0"), 'council: --rounds "0" cannot be used: give a whole number from 1 to 5\n'),
+        (("--rounds", "6"), 'council: --rounds "6" cannot be used: give a whole number from 1 to 5\n'),
         (("--rounds", "two"), 'council: --rounds "two" cannot be used, nothing was spent: give a whole number, as in --rounds 2\n'),
-        (("--flow", "debate", "--rounds", "1"), "council: --flow debate needs at least 2 rounds, since the first only opens: set --rounds 2 to 5\n"),
+        (("--flow", "debate", "--rounds", "1"), "council: --flow debate needs at least 2 rounds: set --rounds 2 to 5\n"),
         (("--flow", "debat"), 'council: unknown flow "debat": did you mean "debate"? known are parallel, sequential, debate\n'),
         (("--flow", "zigzag"), 'council: unknown flow "zigzag": known are parallel, sequential, debate\n'),
         (("--tier", "heavier"), 'council: unknown tier "heavier": did you mean "heavy"? known are light, medium, heavy\n'),
-        (("--early-stop",), "council: --early-stop has nothing to stop in a single round: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
-        (("--early-stop", "--flow", "sequential"), "council: --early-stop has nothing to stop in a single round: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
-        (("--early-stop", "--deep"), "council: --early-stop has nothing to stop without --debate: add it, or drop --early-stop\n"),
+        (("--early-stop",), "council: --early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
+        (("--early-stop", "--flow", "sequential"), "council: --early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
+        (("--early-stop", "--deep"), "council: --early-stop needs --debate: add it, or drop --early-stop\n"),
         (("--early-stop", "--protocol", "triad"), "council: --early-stop belongs to advisors, but --protocol chose triad: drop one of the two\n"),
     ],
 )  # fmt: skip
-def test_wrong_flags_are_one_line_and_nothing_happens(
+def test_wrong_flags_give_a_one_line_error(
     table: Table, council: Terminal, flags: tuple[str, ...], sentence: str
 ) -> None:
     done = council(*flags, QUESTION)
@@ -44,11 +44,11 @@ def seats(*rows: str) -> str:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (seats('name = "solo"'), "has 1 seat, and a council needs at least 2: add 1"),
-        (seats(*(f'name = "voice {chr(97 + n)}"' for n in range(10))), "has 10 seats, and at most 9 can sit: leave 1 out"),
+        (seats('name = "solo"'), "has 1 seat, but at least 2 are needed: add 1"),
+        (seats(*(f'name = "voice {chr(97 + n)}"' for n in range(10))), "has 10 seats, but at most 9 are allowed: remove 1"),
         (seats('name = "CFO"', 'name = "cfo"'), 'names "cfo" twice'),
-        (seats('name = "cfo"', 'lens = "people"'), "has no name with a letter for seat 2"),
-        (seats('name = "cfo"', 'name = "42"'), "has no name with a letter for seat 2"),
+        (seats('name = "cfo"', 'lens = "people"'), "seat 2 has no name with a letter"),
+        (seats('name = "cfo"', 'name = "42"'), "seat 2 has no name with a letter"),
         (seats('name = "cfo"', 'name = "referee"'), 'calls a seat "referee"'),
         (seats('name = "cfo"', 'name = "coo", lense = "people"'), '"seats.lens"'),
         (seats('name = "cfo"', 'name = "coo", model = "nowhere:m"'), '"nowhere"'),
@@ -57,11 +57,11 @@ def seats(*rows: str) -> str:
         ("", "has 0 seats"),
         ("seats = [", "is not valid TOML"),
         (b"\xff\xfe\x00", "cannot be read"),
-        ("folder", "is no file"),
+        ("folder", "is not a file"),
         (None, "does not exist"),
     ],
 )  # fmt: skip
-def test_a_roster_that_cannot_sit_is_refused_in_one_line(
+def test_an_invalid_roster_gives_a_one_line_error(
     table: Table, council: Terminal, content: str | bytes | None, said: str
 ) -> None:
     path = Path("mine.toml")
@@ -78,9 +78,7 @@ def test_a_roster_that_cannot_sit_is_refused_in_one_line(
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-advisors-roster-refused")
 @pytest.mark.parametrize(("name", "said"), [("executive", 'did you mean "executives"?'), ("", 'unknown roster ""')])
-def test_an_unknown_roster_is_refused_with_the_known_ones(
-    table: Table, council: Terminal, name: str, said: str
-) -> None:
+def test_an_unknown_roster_error_lists_the_known_ones(table: Table, council: Terminal, name: str, said: str) -> None:
     done = council("--roster", name, QUESTION)
     assert (done.code, done.err.count("\n"), table.provider.log) == (2, 1, [])
     assert said in done.err and "known are advisors, executives, generals" in done.err

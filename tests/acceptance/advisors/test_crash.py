@@ -1,4 +1,4 @@
-"""kill -9 in every round of advisors and at every event, then `council resume`: the same report, nothing bought twice."""
+"""kill -9 in every round and at every event, then `council resume`: the same report, no call repeated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.advisors.advice import ADVISORS, Advice, stand
+from tests.acceptance.advisors.advice import ADVISORS, Advice, stance_fields
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 from tests.fake_provider import Reply
@@ -18,8 +18,8 @@ IN_TURN = ("--flow", "sequential", "--rounds", "2")
 EVERY_ROUND = [f"r{n}" for n in (1, 2, 3)]
 
 
-def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
-    """Resume, and see that of what was asked before only `again` is, with the same bytes."""
+def resume_and_check(table: Table, council: Terminal, again: list[str]) -> Json:
+    """Resume, and check that only the requests in `again` are repeated, byte for byte."""
     first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
     since = len(table.provider.log)
     done = council("resume", "--json")
@@ -39,8 +39,8 @@ def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
     return settled(done.json)
 
 
-def undisturbed(table: Table, council: Terminal, flags: tuple[str, ...]) -> Json:
-    """The report of a run that nobody killed, filed under the same name."""
+def uninterrupted_report(table: Table, council: Terminal, flags: tuple[str, ...]) -> Json:
+    """Return the report of an uninterrupted run, saved under the same name."""
     shutil.rmtree(table.folder / ".agents" / "council")
     return settled(council("--json", *flags, QUESTION).json)
 
@@ -48,40 +48,38 @@ def undisturbed(table: Table, council: Terminal, flags: tuple[str, ...]) -> Json
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("issue-4-advisors-kill-resume")
 @pytest.mark.parametrize("phase", [*EVERY_ROUND, "referee"])
-def test_killed_while_a_round_is_asked_a_debate_ends_as_if_nothing_had_happened(
-    table: Table, council: Terminal, phase: str
-) -> None:
+def test_a_debate_killed_during_a_round_resumes_to_the_same_report(table: Table, council: Terminal, phase: str) -> None:
     keys = ["referee/referee"] if phase == "referee" else [f"{phase}/{name}" for name in ADVISORS]
     gate = table.hold(phase)
     process = table.process("--json", *DEBATE, QUESTION)
     gate.wait(count=len(keys))
     kill(process)
     gate.release()
-    assert resumed(table, council, keys) == undisturbed(table, council, DEBATE)
+    assert resume_and_check(table, council, keys) == uninterrupted_report(table, council, DEBATE)
 
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-committed-never-bought-again")
 @pytest.mark.parametrize("late", ["r1/visionary", "r1/skeptic", "r2/pragmatist", "r2/skeptic", "referee/referee"])
-def test_killed_while_one_has_its_turn_only_that_one_is_asked_again(table: Table, council: Terminal, late: str) -> None:
+def test_a_sequence_killed_during_a_turn_repeats_only_that_turn(table: Table, council: Terminal, late: str) -> None:
     order = [f"r{n}/{name}" for n in (1, 2) for name in ADVISORS] + ["referee/referee"]
     gate = table.hold(*late.split("/"))
     process = table.process("--json", *IN_TURN, QUESTION)
     gate.wait()
-    until(lambda: len(table.rows("SELECT key FROM results")) == order.index(late), "what was said before is kept")
+    until(lambda: len(table.rows("SELECT key FROM results")) == order.index(late), "earlier results are stored")
     kill(process)
     gate.release()
-    assert resumed(table, council, [late]) == undisturbed(table, council, IN_TURN)
+    assert resume_and_check(table, council, [late]) == uninterrupted_report(table, council, IN_TURN)
 
 
 @pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-kill-resume-every-boundary")
 @pytest.mark.parametrize("every", GRAINS)
 @pytest.mark.parametrize("flow", ["debate", "sequential"])
-def test_killed_at_any_boundary_and_again_while_resumed(
+def test_killed_at_any_boundary_and_again_during_resume(
     processes: ForkServerContext, table: Table, cast: Advice, flow: str, every: bool
 ) -> None:
-    """Of the debate, with one absent from a round, stands that change and are noted, and nobody of one mind till the end."""
-    cast.said = {"r1/visionary": stand("against", "stay"), "r3/visionary": stand(evidence="the audit")}
+    """A debate with an absence, recorded changes of stance, and no unanimity."""
+    cast.said = {"r1/visionary": stance_fields("against", "stay"), "r3/visionary": stance_fields(evidence="the audit")}
     cast.said["r2/visionary"] = cast.said["r1/visionary"]
     if flow == "debate":
         cast.instead["skeptic/r1"] = Reply(status=500)

@@ -1,4 +1,4 @@
-"""With nothing configured: the embedded model debates with itself to the end, and says that it does."""
+"""Without configuration: the embedded model runs a full debate, and the report says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("issue-4-advisors-embedded")
-def test_a_debate_runs_to_its_end_on_the_embedded_model(council: Terminal) -> None:
+def test_a_debate_completes_on_the_embedded_model(council: Terminal) -> None:
     Path("pair.toml").write_text(
         '[[seats]]\nname = "pragmatist"\nlens = "cost"\n[[seats]]\nname = "skeptic"\nlens = "risk"\n'
     )

@@ -1,4 +1,4 @@
-"""Who sits where: tiers and rosters, and what decides over what."""
+"""Tiers and rosters, and their precedence."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def models(table: Table) -> dict[str, str]:
     ("tier", "advisors", "referee"),
     [("light", "plain", "plain"), ("medium", "plain", "strong"), ("heavy", "strong", "strong"), ("HEAVY", "strong", "strong")],
 )  # fmt: skip
-def test_a_tier_sends_whom_it_says_to_the_strong_model(
+def test_a_tier_assigns_the_strong_model(
     table: Table, council: Terminal, tier: str, advisors: str, referee: str
 ) -> None:
-    take_seats(table, TIERS)  # with a [chair], over which the tier decides
+    take_seats(table, TIERS)  # with a [chair], which the tier overrides
     assert council("--tier", tier, QUESTION).code == 0
     assert models(table) == {f"r1/{name}": advisors for name in ADVISORS} | {"referee/referee": referee}
 
@@ -44,7 +44,7 @@ def test_without_a_tier_the_configured_chair_is_the_referee(table: Table, counci
 
 
 @pytest.mark.behaviour("10-advisors-tier-precedence")
-def test_what_was_said_of_single_seats_decides_over_a_tier(table: Table, council: Terminal) -> None:
+def test_settings_of_single_seats_override_a_tier(table: Table, council: Terminal) -> None:
     take_seats(table, TIERS + '[seats.skeptic]\nmodel = "sim:own"\n')
     done = council("--tier", "heavy", "--seat", "chair=sim:hand", "--seat", "visionary=sim:flag", QUESTION)
     assert done.code == 0
@@ -54,7 +54,7 @@ def test_what_was_said_of_single_seats_decides_over_a_tier(table: Table, council
 
 
 @pytest.mark.behaviour("10-advisors-tier-precedence")
-def test_the_members_of_a_roster_decide_over_a_tier(table: Table, council: Terminal) -> None:
+def test_the_members_of_a_roster_override_a_tier(table: Table, council: Terminal) -> None:
     take_seats(table, TIERS + BOARD)
     assert council("--tier", "heavy", "--roster", "board", QUESTION).code == 0
     assert models(table) == {"r1/cfo": "cfo", "r1/coo": "coo", "referee/referee": "strong"}
@@ -64,7 +64,7 @@ def test_the_members_of_a_roster_decide_over_a_tier(table: Table, council: Termi
 
 
 @pytest.mark.behaviour("001-roster-override", "10-advisors-roster")
-def test_a_roster_of_the_configuration_sits_in_place_of_the_usual_three(table: Table, council: Terminal) -> None:
+def test_a_configured_roster_replaces_the_default_three(table: Table, council: Terminal) -> None:
     take_seats(table, BOARD)
     report = council("--json", "--roster", "board", QUESTION).json
     assert [(seat["name"], seat["role"], seat["perspective"]) for seat in report["seats"]] == [
@@ -89,7 +89,7 @@ def test_a_file_with_two_to_nine_seats_is_a_roster(table: Table, council: Termin
 
 
 @pytest.mark.behaviour("10-advisors-by-role", "10-advisors-roster")
-def test_advisors_are_called_by_their_roles_in_prompts_and_answer(table: Table, council: Terminal) -> None:
+def test_prompts_and_answer_use_the_advisors_roles(table: Table, council: Terminal) -> None:
     take_seats(table, TIERS)
     seats = [
         'name = "cfo"\nrole = "Head of Finance"\nlens = "cash."\nstance = "Who pays"\nstyle = "dry."',
@@ -108,7 +108,7 @@ def test_advisors_are_called_by_their_roles_in_prompts_and_answer(table: Table, 
 
 
 @pytest.mark.behaviour("10-advisors-by-role")
-def test_two_seats_of_one_role_are_told_apart_by_their_names(table: Table, council: Terminal) -> None:
+def test_two_seats_with_one_role_are_distinguished_by_name(table: Table, council: Terminal) -> None:
     take_seats(table, TIERS)
     Path("mine.toml").write_text("\n".join(f'[[seats]]\nname = "{name}"\nrole = "Engineer"' for name in ("ann", "bob")))
     report = council("--json", "--roster", "mine.toml", QUESTION).json

@@ -1,4 +1,4 @@
-"""Advisors as the endpoint sees them: who is asked in which wave, with whose words, for what."""
+"""Requests of the advisors protocol: waves, contents of prompts, and instructions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def wave(n: int) -> list[str]:
 
 
 def in_waves(table: Table, waves: list[list[str]], *flags: str) -> Done:
-    """The real command; each wave is held until all of it has arrived, and nothing else has."""
+    """Run the real command; hold each wave until exactly its requests have arrived."""
     gates = {key: table.hold(*key.split("/")) for wave in waves for key in wave}
     process = table.process("--json", *flags, QUESTION)
     expected: list[str] = []
@@ -49,7 +49,7 @@ def in_waves(table: Table, waves: list[list[str]], *flags: str) -> Done:
         ("--flow debate --rounds 2", [wave(1), wave(2), REFEREE]),
     ],
 )
-def test_each_round_is_one_wave_and_a_relay_goes_one_by_one(table: Table, flags: str, waves: list[list[str]]) -> None:
+def test_each_round_is_one_wave_and_a_sequence_is_one_by_one(table: Table, flags: str, waves: list[list[str]]) -> None:
     done = in_waves(table, waves, *flags.split())
     assert (done.code, done.json["status"], done.json["protocol"]) == (0, "complete", "advisors"), done.err
     assert done.json["calls"] == {"made": sum(map(len, waves)), "replayed": 0, "in_doubt": 0}
@@ -67,7 +67,7 @@ def test_each_round_is_one_wave_and_a_relay_goes_one_by_one(table: Table, flags:
         ("--rounds 5", "parallel", 5, 16),
     ],
 )
-def test_flow_rounds_and_tier_have_the_seeds_defaults(
+def test_defaults_of_flow_rounds_and_tier(
     table: Table, council: Terminal, flags: str, flow: str, rounds: int, calls: int
 ) -> None:
     plan = council("--dry-run", "--json", *flags.split(), QUESTION).json
@@ -76,12 +76,12 @@ def test_flow_rounds_and_tier_have_the_seeds_defaults(
     assert table.provider.log == []
 
 
-# Who reads whose words
+# Statements in prompts
 
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-independent-first-statements", "001-opening-prompt")
-def test_openings_are_given_apart_each_with_its_own_lens(table: Table, council: Terminal) -> None:
+def test_openings_are_independent_and_have_their_own_lens(table: Table, council: Terminal) -> None:
     council("--flow", "debate", QUESTION)
     lenses = {"pragmatist": "feasibility, cost", "visionary": "cost of inaction", "skeptic": "unintended consequences"}
     for name in ADVISORS:
@@ -94,7 +94,7 @@ def test_openings_are_given_apart_each_with_its_own_lens(table: Table, council: 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("001-rebuttal-inputs", "004-parallel-multi", "issue-4-advisors-prompts", "10-advisors-rebuttal")
 @pytest.mark.parametrize("flow", ["parallel", "debate"])
-def test_a_rebuttal_holds_all_own_positions_and_the_others_last_round_only(
+def test_a_rebuttal_has_all_own_positions_and_only_the_others_last_round(
     table: Table, council: Terminal, flow: str
 ) -> None:
     council("--flow", flow, "--rounds", "4", QUESTION)
@@ -111,7 +111,7 @@ def test_a_rebuttal_holds_all_own_positions_and_the_others_last_round_only(
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("004-final-transcript", "001-round-instructions", "issue-4-advisors-prompts")
 @pytest.mark.parametrize("flow", ["parallel", "debate", "sequential"])
-def test_the_final_prompt_holds_the_whole_transcript(table: Table, council: Terminal, flow: str) -> None:
+def test_the_final_prompt_has_the_whole_transcript(table: Table, council: Terminal, flow: str) -> None:
     council("--flow", flow, "--rounds", "4", QUESTION)
     for n, name in enumerate(ADVISORS):
         before = keys("r4", seats=ADVISORS[:n]) if flow == "sequential" else set()
@@ -123,7 +123,7 @@ def test_the_final_prompt_holds_the_whole_transcript(table: Table, council: Term
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("001-sequential-single", "004-sequential-single", "issue-4-advisors-prompts")
-def test_in_turn_each_prompt_holds_exactly_the_earlier_outputs(table: Table, council: Terminal) -> None:
+def test_in_a_sequence_each_prompt_has_exactly_the_earlier_outputs(table: Table, council: Terminal) -> None:
     council("--flow", "sequential", QUESTION)
     for n, name in enumerate(ADVISORS):
         assert words_in(table.prompt(f"r1/{name}")) == keys("r1", seats=ADVISORS[:n])
@@ -132,9 +132,7 @@ def test_in_turn_each_prompt_holds_exactly_the_earlier_outputs(table: Table, cou
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("001-sequential-multi", "004-sequential-multi", "10-advisors-sequential-earlier-rounds")
-def test_in_turn_over_rounds_each_sees_all_earlier_rounds_and_those_before_it_in_this_one(
-    table: Table, council: Terminal
-) -> None:
+def test_in_a_sequence_of_rounds_each_prompt_has_all_earlier_statements(table: Table, council: Terminal) -> None:
     council("--flow", "sequential", "--rounds", "3", QUESTION)
     for n, name in enumerate(ADVISORS):
         assert words_in(table.prompt(f"r2/{name}")) == keys("r1") | keys("r2", seats=ADVISORS[:n])
@@ -154,7 +152,7 @@ def test_the_referee_gets_everything_by_round(table: Table, council: Terminal, f
         assert words_in(prompt[start : end if end > 0 else None]) == keys(f"r{n}")
 
 
-# What each round asks for
+# Instructions of each round
 
 
 @pytest.mark.usefixtures("cast")
@@ -175,16 +173,16 @@ def test_each_round_asks_its_own_questions_in_fewer_words(table: Table, council:
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-advisors-one-round-opens", "001-round-templates")
-def test_a_single_round_is_an_opening_and_knows_that_it_is_alone(table: Table, council: Terminal) -> None:
+def test_a_single_round_is_an_opening_and_says_that_it_is_the_only_one(table: Table, council: Terminal) -> None:
     council("--flow", "parallel", QUESTION)
     for name in ADVISORS:
-        assert "your only word" in table.prompt(f"r1/{name}")
+        assert "your only statement" in table.prompt(f"r1/{name}")
         assert "Write 200 to 400 words." in table.prompt(f"r1/{name}")
 
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("001-debate-cross", "10-advisors-debate-by-role")
-def test_only_in_a_debate_the_others_are_to_be_addressed_by_role(table: Table, council: Terminal) -> None:
+def test_only_a_debate_asks_to_address_the_others_by_role(table: Table, council: Terminal) -> None:
     council("--flow", "debate", QUESTION)
     prompt = table.prompt("r2/skeptic")
     assert "Address each of the other advisors in turn, by role" in prompt

@@ -1,4 +1,4 @@
-"""The General Council's own table."""
+"""Fixtures of the general protocol tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A General Council to try: an endpoint whose members say what the test wants, and a folder of documents to search."""
+"""A fake general council: scripted replies at an endpoint, and a folder of documents to search."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def told(name: str = "D1", *sides: str) -> Json:
     return {"disagreement": name, "because": "they weigh restores apart", "sides": cases}
 
 
-def synthesis(text: str = "Move what is never read.", *disagreements: Json, **more: Any) -> Json:
+def synthesis(text: str = "Move unread files.", *disagreements: Json, **more: Any) -> Json:
     return {"answer": text, "disagreements": list(disagreements), **more}
 
 
 @dataclass
 class Parley:
-    """Who says what: by phase ("clerk") or phase and seat ("r1/skeptic"); a list is said in turn."""
+    """Replies by phase ("clerk") or phase and seat ("r1/skeptic"); a list is used in order."""
 
     table: Table
     council: Terminal
@@ -96,7 +96,7 @@ class Parley:
             path.write_text(text, encoding="utf-8")
 
     def ask(self, *flags: str, search: str = "--no-search", question: str = QUESTION) -> Done:
-        """`council …` to its end, its report as JSON."""
+        """Run `council …` and return its JSON report."""
         return self.council("--protocol", "general", *([search] if search else []), *flags, "--json", question)
 
     @property
@@ -104,5 +104,5 @@ class Parley:
         return ["/".join(self.who(seen)) for seen in self.table.provider.log]
 
     def prompts(self, phase: str) -> dict[str, str]:
-        """The whole of what each seat was sent in a phase."""
+        """Return each seat's complete prompt in a phase."""
         return {seat: seen.prompt for seen in self.table.provider.log for at, seat in [self.who(seen)] if at == phase}

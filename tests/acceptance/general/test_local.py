@@ -1,4 +1,4 @@
-"""With nothing configured: the embedded model researches its own documents and answers, offline."""
+"""Without configuration: the embedded model searches local documents and answers, offline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("30-embedded")
-def test_general_runs_to_its_end_on_the_embedded_model_over_files(council: Terminal) -> None:
+def test_general_completes_on_the_embedded_model_with_local_files(council: Terminal) -> None:
     for name, text in DOCUMENTS.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")

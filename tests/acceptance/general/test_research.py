@@ -1,4 +1,4 @@
-"""Before anybody answers: what must be set up, what is searched, what goes wrong, and what leaves the machine."""
+"""Research: setup, queries, failures, and data that leaves the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_ENABLED = "General Council is not enabled."
 
 @pytest.mark.behaviour("003-not-enabled", "30-pre-flight")
 @pytest.mark.parametrize("flags", [[], ["--search", "tavily"], ["--search", "brave"], ["--search", "searxng"]])
-def test_without_a_search_the_run_stops_at_once_with_what_to_set(parley: Parley, flags: list[str]) -> None:
+def test_without_a_search_provider_the_run_fails_and_names_the_setting(parley: Parley, flags: list[str]) -> None:
     done = parley.council("--protocol", "general", *flags, "Move the archive?")
     assert done.code == 4
     assert len(done.err.strip().splitlines()) == 1
@@ -27,7 +27,7 @@ def test_without_a_search_the_run_stops_at_once_with_what_to_set(parley: Parley,
 
 
 @pytest.mark.behaviour("30-pre-flight")
-def test_a_plan_can_be_looked_at_without_a_search_and_says_what_is_missing(parley: Parley) -> None:
+def test_a_plan_without_a_search_provider_says_what_is_missing(parley: Parley) -> None:
     done = parley.council("--protocol", "general", "--dry-run", "--json", "Move the archive?")
     assert done.code == 0
     assert any(NOT_ENABLED in line for line in done.json["warnings"])
@@ -36,7 +36,7 @@ def test_a_plan_can_be_looked_at_without_a_search_and_says_what_is_missing(parle
 
 @pytest.mark.behaviour("30-bad-search")
 @pytest.mark.parametrize("said", ["files:nowhere", "altavista", "files:council.toml", "http://"])
-def test_a_search_that_cannot_be_is_one_clear_line(parley: Parley, said: str) -> None:
+def test_an_invalid_search_provider_gives_a_one_line_error(parley: Parley, said: str) -> None:
     done = parley.council("--protocol", "general", "--search", said, "Move the archive?")
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
@@ -44,7 +44,7 @@ def test_a_search_that_cannot_be_is_one_clear_line(parley: Parley, said: str) ->
 
 
 @pytest.mark.behaviour("30-no-search-noted")
-def test_going_on_without_research_is_noted_and_told_to_each_seat(parley: Parley) -> None:
+def test_no_search_is_noted_and_stated_in_each_prompt(parley: Parley) -> None:
     report = parley.ask().json
     assert "research/chair" not in parley.asked
     assert any("no research was made" in row["reason"] for row in report["degraded"])
@@ -52,19 +52,19 @@ def test_going_on_without_research_is_noted_and_told_to_each_seat(parley: Parley
 
 
 @pytest.mark.behaviour("003-no-results-proceed", "30-nothing-found-goes-on")
-def test_a_search_that_finds_nothing_is_told_to_the_seats_and_the_council_goes_on(parley: Parley) -> None:
+def test_an_empty_search_is_stated_in_the_prompts_and_the_run_continues(parley: Parley) -> None:
     parley.documents({"docs/other.md": "Nothing about that."})
     parley.says["research"] = {"queries": ["zyzzyva"]}
     done = parley.ask("--search", "files:docs", search="")
     assert done.code == 0
-    assert all("There is no research context: nothing was found." in text for text in parley.prompts("r1").values())
-    assert any("No source stands behind this answer" in row["reason"] for row in done.json["degraded"])
+    assert all("There is no research context: no results." in text for text in parley.prompts("r1").values())
+    assert any("No source supports this answer" in row["reason"] for row in done.json["degraded"])
 
 
 @pytest.mark.behaviour("30-timely-and-nothing-found")
-def test_a_timely_question_without_a_source_says_so_above_the_answer(parley: Parley) -> None:
+def test_a_timely_question_without_a_source_gets_a_caveat(parley: Parley) -> None:
     report = parley.ask(question="What is the latest price of cold storage?").json
-    assert any("asks for what is current" in row["reason"] for row in report["degraded"])
+    assert any("asks for current information" in row["reason"] for row in report["degraded"])
 
 
 @pytest.mark.behaviour("30-keywords-without-a-chair")
@@ -99,7 +99,7 @@ def test_instructions_inside_a_source_are_marked_fenced_and_noted(parley: Parley
 
 
 @pytest.mark.behaviour("40-one-gate-files-search")
-def test_what_is_found_went_through_the_packet_gate(parley: Parley) -> None:
+def test_search_results_go_through_the_packet_gate(parley: Parley) -> None:
     key = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8I9j0" * 4
     parley.documents(
         {"docs/cost.md": f"Cold storage archive cost. The key is {key} here.", "docs/.env": "ARCHIVE_STORAGE=cold"}
@@ -142,16 +142,14 @@ def test_a_preset_names_a_roster_of_general_seats(parley: Parley) -> None:
     report = parley.ask("--preset", "pair").json
     assert [seat["name"] for seat in report["seats"]] == ["buyer", "keeper"]
     assert {"r1/buyer", "r1/keeper"} <= set(parley.asked)
-    part = (
-        "You are the CTO of a council. What you bring: price. The question you always ask: Who pays. Your manner: dry."
-    )
+    part = "You are the CTO of a council. Your perspective: price. The question you always ask: Who pays. Your manner: dry."
     assert part in parley.prompts("r1")["buyer"]
     assert report["answer"].startswith("Participating models: sim:buyer as CTO, sim:keeper as keeper.")
 
 
 @pytest.mark.behaviour("30-nothing-found-goes-on")
-def test_that_there_is_no_context_is_told_outside_every_fence_and_nothing_asks_to_cite_it(parley: Parley) -> None:
-    """What stands inside a fence is nobody's instruction, so an instruction cannot stand there."""
+def test_a_missing_context_is_stated_outside_every_fence_and_no_prompt_asks_to_cite_it(parley: Parley) -> None:
+    """Text inside a fence is quoted material, so an instruction must be outside."""
     parley.ask()
     for prompt in (*parley.prompts("r1").values(), *parley.prompts("synthesise").values()):
         assert "<<<Research" not in prompt
@@ -160,11 +158,11 @@ def test_that_there_is_no_context_is_told_outside_every_fence_and_nothing_asks_t
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-def test_a_file_that_was_left_out_is_named_and_is_no_search_that_failed(parley: Parley) -> None:
+def test_a_skipped_file_is_named_and_is_not_a_failed_search(parley: Parley) -> None:
     parley.documents()
     parley.documents({"docs/manual.txt": "cold storage " * 40_000})
     report = parley.ask("--search", "files:docs", search="").json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- not everything was searched: 1 file was left out (manual.txt): " in text
-    assert "came to nothing" not in text
+    assert "- not everything was searched: 1 file was skipped (manual.txt): " in text
+    assert "a search failed" not in text
     assert len(report["sources"]) == 2

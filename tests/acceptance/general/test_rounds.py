@@ -1,4 +1,4 @@
-"""The General Council's rounds at a real endpoint: who is asked what, when, and who is not."""
+"""Rounds of the general protocol at a real endpoint: seats, order and prompts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sorted_r1(parley: Parley) -> list[str]:
 
 
 @pytest.mark.behaviour("003-same-context", "30-round-one-apart")
-def test_round_one_has_the_same_numbered_context_and_nobodys_words(parley: Parley) -> None:
+def test_round_one_has_the_same_numbered_context_and_no_other_answers(parley: Parley) -> None:
     parley.documents()
     for seat in MEMBERS:
         parley.says[f"r1/{seat}"] = position(claim("moving"), response=f"words-of-{seat}")
@@ -52,7 +52,7 @@ def test_round_one_has_the_same_numbered_context_and_nobodys_words(parley: Parle
 
 
 @pytest.mark.behaviour("003-parallel-independent")
-def test_round_one_is_asked_at_once_and_nothing_else_is(parley: Parley) -> None:
+def test_round_one_is_one_parallel_wave(parley: Parley) -> None:
     gate = parley.table.provider.hold(lambda seen: parley.who(seen)[0] == "r1")
     process = parley.table.process("--protocol", "general", "--no-search", "--json", "Move the archive?")
     held = {seen.model for seen in gate.wait(count=3)}
@@ -87,7 +87,7 @@ def test_a_disputant_gets_its_own_first_answer_the_topic_the_opposing_position_a
 
 
 @pytest.mark.behaviour("003-persisting-told", "30-both-sides-in-the-answer")
-def test_a_persisting_disagreement_stands_in_the_answer_with_both_sides(parley: Parley) -> None:
+def test_an_open_disagreement_is_in_the_answer_with_both_sides(parley: Parley) -> None:
     opposed(parley)
     done = parley.ask()
     text = done.json["answer"]
@@ -116,14 +116,17 @@ def test_a_typed_concession_resolves_the_disagreement(parley: Parley) -> None:
 @pytest.mark.behaviour("30-will-not-concede")
 def test_the_words_i_will_not_concede_resolve_nothing(parley: Parley) -> None:
     opposed(parley)
-    parley.says["r2/skeptic"] = answer("MAINTAIN", "MAINTAIN: I will not concede, and nobody should concede.")
+    parley.says["r2/skeptic"] = answer("MAINTAIN", "MAINTAIN: I will not concede, and others should not concede.")
     assert [one["topic"] for one in parley.ask().json["disagreements"]] == [TOPIC]
 
 
 @pytest.mark.behaviour("30-word-and-paragraph-are-one")
 def test_a_paragraph_that_begins_with_another_word_than_the_typed_one_gets_the_repair_turn(parley: Parley) -> None:
     opposed(parley)
-    parley.says["r2/skeptic"] = [answer("CONCEDE", "MAINTAIN: it stands."), answer("MAINTAIN", "MAINTAIN: it stands.")]
+    parley.says["r2/skeptic"] = [
+        answer("CONCEDE", "MAINTAIN: it is true."),
+        answer("MAINTAIN", "MAINTAIN: it is true."),
+    ]
     report = parley.ask().json
     assert parley.asked.count("r2/skeptic") == 2
     assert len(report["disagreements"]) == 1
@@ -131,7 +134,7 @@ def test_a_paragraph_that_begins_with_another_word_than_the_typed_one_gets_the_r
 
 @pytest.mark.behaviour("30-no-deliberate")
 @pytest.mark.parametrize("by", ["flag", "config"])
-def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stands(parley: Parley, by: str) -> None:
+def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stays_open(parley: Parley, by: str) -> None:
     opposed(parley)
     if by == "config":
         parley.configure("[general]\ndeliberate = false\n")
@@ -141,7 +144,7 @@ def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stan
 
 
 @pytest.mark.behaviour("30-clerk-groups-only")
-def test_the_clerk_may_make_two_topics_one_and_can_add_none(parley: Parley) -> None:
+def test_the_clerk_can_merge_topics_but_not_add_any(parley: Parley) -> None:
     opposed(parley)
     parley.says["r1/skeptic"] = position(claim("cold tier migration", "opposes", text="Migration loses hours."))
     parley.says["clerk"] = {"same": [{"topic": "T2", "same_as": "T1"}]}
@@ -153,7 +156,7 @@ def test_the_clerk_may_make_two_topics_one_and_can_add_none(parley: Parley) -> N
 
 
 @pytest.mark.behaviour("30-no-claims-no-drop")
-def test_members_that_list_no_claims_are_heard_all_the_same(parley: Parley) -> None:
+def test_members_without_claims_still_count(parley: Parley) -> None:
     parley.says["r1"] = position(response="I recommend moving the archive next year.")
     report = parley.ask().json
     assert report["status"] == "complete"
@@ -162,7 +165,7 @@ def test_members_that_list_no_claims_are_heard_all_the_same(parley: Parley) -> N
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")
-def test_a_disputant_that_falls_silent_keeps_its_position(parley: Parley) -> None:
+def test_an_absent_disputant_keeps_its_position(parley: Parley) -> None:
     opposed(parley)
     parley.says["r2/skeptic"] = "not json"
     done = parley.ask()
@@ -171,7 +174,7 @@ def test_a_disputant_that_falls_silent_keeps_its_position(parley: Parley) -> Non
 
 
 @pytest.mark.behaviour("003-member-ids", "30-stamped-by-the-engine")
-def test_member_ids_and_rounds_are_stamped_by_the_engine_and_not_asked_of_a_model(parley: Parley) -> None:
+def test_member_ids_and_rounds_are_set_by_the_code_and_not_requested_from_a_model(parley: Parley) -> None:
     opposed(parley)
     parley.ask()
     schema = next(seen.schema for seen in parley.table.provider.log if parley.who(seen)[0] == "r1")
@@ -182,7 +185,7 @@ def test_member_ids_and_rounds_are_stamped_by_the_engine_and_not_asked_of_a_mode
 
 
 @pytest.mark.behaviour("30-allies-are-no-opponents")
-def test_who_stands_on_the_same_side_is_not_held_against_a_disputant(parley: Parley) -> None:
+def test_a_disputant_is_not_confronted_with_its_own_side(parley: Parley) -> None:
     opposed(parley)
     parley.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", text="The contract forbids moving."))
     parley.ask()
@@ -196,7 +199,7 @@ def test_who_stands_on_the_same_side_is_not_held_against_a_disputant(parley: Par
 
 @pytest.mark.behaviour("30-one-name-for-a-dispute")
 def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley: Parley) -> None:
-    """What one member conceded as D1 must not be what the chair is asked to tell as D1."""
+    """The chair's D1 must be the members' D1."""
     opposed(parley)
     for seat, stance in (("generalist", "supports"), ("skeptic", "opposes")):
         parley.says[f"r1/{seat}"]["claims"].append(claim("a price rise", stance, text=f"It {stance} a price rise."))
@@ -206,7 +209,7 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley:
     report = parley.ask().json
     assert parley.asked.count("synthesise/chair") == 1
     prompt = parley.prompts("synthesise")["chair"]
-    disputed, settled = prompt.split("# What stays disputed")[1].split("# What was disputed and is settled")
+    disputed, settled = prompt.split("# Open disputes")[1].split("# Resolved disputes")
     assert "D2: <<<Topic" in disputed
     assert "D1: <<<Topic" in settled
     (left,) = report["disagreements"]
@@ -216,7 +219,7 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley:
 
 
 @pytest.mark.behaviour("30-one-name-for-a-dispute")
-def test_the_report_says_what_a_disputes_name_stands_for_and_who_gave_way(parley: Parley) -> None:
+def test_the_report_explains_dispute_names_and_who_changed_position(parley: Parley) -> None:
     opposed(parley)
     parley.says |= {"r2/skeptic": answer("CONCEDE", "CONCEDE: yes."), "synthesise": synthesis()}
     report = parley.ask().json
@@ -226,10 +229,10 @@ def test_the_report_says_what_a_disputes_name_stands_for_and_who_gave_way(parley
 
 
 @pytest.mark.behaviour("30-six-calls-without-disagreement")
-def test_that_no_second_round_was_needed_is_said(parley: Parley) -> None:
+def test_the_report_says_why_there_was_no_second_round(parley: Parley) -> None:
     report = parley.ask().json
     text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- r2 skipped: nobody contradicts anybody" in text
+    assert "- r2 skipped: no claims contradict each other" in text
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")

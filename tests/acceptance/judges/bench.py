@@ -1,4 +1,4 @@
-"""A bench to try judges at: a repository, an endpoint with two families, and judges whose words are the same in every run."""
+"""Test bench for judges: a repository, a fake endpoint with two families, and scripted replies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PHASE = {
 }  # fmt: skip
 
 
-# What judges say
+# Replies
 
 
 def opinion(verdict: str = "PASS", *findings: Json, confidence: str = "HIGH", **more: Any) -> Json:
@@ -35,15 +35,15 @@ def finding(severity: str, location: str, description: str, **more: str) -> Json
     told = {
         "category": "security",
         "recommendation": f"Look at {location}.",
-        "fix": f"Mend {location}.",
-        "why": "Nobody looked.",
+        "fix": f"Fix {location}.",
+        "why": "It was not checked.",
         "ref": location,
     }
     return {"severity": severity, "location": location, "description": description} | told | more  # fmt: skip
 
 
 def second(verdict: str = "PASS", *findings: Json, reason: str = "I am not persuaded.", **notes: Any) -> Json:
-    """The reply of a second round; `notes` go into its debate notes."""
+    """Return a second-round reply; `notes` are added to its debate notes."""
     told = {
         "revised_from": None,
         "steel_man": "It may be worse than it looks.",
@@ -73,7 +73,7 @@ def name_of(seen: Seen) -> str:
 
 @dataclass
 class Bench:
-    """Replies by `phase/seat`: judge, r2, questions, look, consolidate. Explorers are called after their question."""
+    """Replies by `phase/seat`: judge, r2, questions, look, consolidate. Explorers are named after their question."""
 
     said: dict[str, Json] = field(default_factory=dict)
     instead: dict[str, Instead] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Bench:
         return self.fitted(other or Reply(text=json.dumps(self.said.get(key) or self.usual(key, seen))), key, seen)
 
     def fitted(self, reply: Reply, key: str, seen: Seen) -> Reply:
-        """After its last look-up an explorer is only asked for the write-up."""
+        """Unwrap the report: after its last look-up an explorer is asked only for the report."""
         if name_of(seen) != "Exploration" or not reply.text:
             return reply
         said = json.loads(reply.text)
@@ -101,7 +101,7 @@ class Bench:
         return f"{phase}/{self.subject(seen)}" if phase == "look" else f"{phase}/{seen.model}"
 
     def subject(self, seen: Seen) -> str:
-        """`judge-1-2`: the second question of judge-1, which its explorer was given."""
+        """Return the explorer's question: `judge-1-2` is the second question of judge-1."""
         prompt = seen.body["messages"][1]["content"]
         asked = [f"{seat}-{n}" for seat in (*JUDGES, *MIXED) for n in range(1, 6)]
         return next(name for name in asked if f"[{name}]" in prompt)
@@ -131,7 +131,7 @@ class Bench:
 
 
 class Court(Table):
-    """A folder to convene judges in. Every judge sits on a model of its own name, with nobody in its place."""
+    """A folder to run judges in. Every judge uses a model of the same name, without fallbacks."""
 
     bench: Bench
 
@@ -142,7 +142,7 @@ class Court(Table):
         provider.answer = self.bench
 
     def configure(self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any) -> None:
-        """The configuration stands outside the folder, so that it is nobody's change."""
+        """Write the configuration outside the folder, so that it does not count as a change."""
         url = base_url or self.provider.base_url
         families = {"sim": "anthropic", **({"simb": "openai"} if second else {})}
         lines = []
@@ -164,7 +164,7 @@ class Court(Table):
         os.environ["COUNCIL_CONFIG"] = str(self.config)
 
     def hold_key(self, *keys: str) -> Gate:
-        """Keep the requests with these keys open; a bare phase stands for all of it."""
+        """Hold the requests with these keys; a bare phase means all its requests."""
         return self.provider.hold(
             lambda seen: self.bench.key(seen) in keys or self.bench.key(seen).partition("/")[0] in keys
         )
@@ -187,7 +187,7 @@ class Court(Table):
 
 
 def settled(report: Json) -> Json:
-    """What must be equal in two runs of one question: all but ids, times, attempts and calls. Validate has no chair."""
+    """Return the parts that must be equal in two runs of one question: all but ids, times, attempts and calls."""
     kept = {key: value for key, value in report.items() if key not in VARIES}
     for many in ("seats",):
         kept[many] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report[many]]

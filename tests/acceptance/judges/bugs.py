@@ -1,4 +1,4 @@
-"""Twelve planted bugs: the files they stand in, the line of each, and what a judge says of it."""
+"""Twelve planted bugs: files, lines and the finding for each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def drop_all(users):
 """
 FILES = {"src/shop/orders.py": ORDERS, "src/shop/sessions.py": SESSIONS}
 
-# name → (file, the text of its line, severity, category, what is wrong)
+# name → (file, the text of its line, severity, category, description)
 BUGS: dict[str, tuple[str, str, str, str, str]] = {
     "sql": ("src/shop/orders.py", "return db.execute(", "critical", "security", "The name is pasted into the SQL statement."),
     "shell": ("src/shop/orders.py", "subprocess.run(", "critical", "security", "The archive name reaches a shell unquoted."),
@@ -91,7 +91,7 @@ BUGS: dict[str, tuple[str, str, str, str, str]] = {
 
 
 def line_of(root: Path, bug: str) -> int:
-    """Where the bug stands now."""
+    """Return the current line of the bug."""
     path, text = BUGS[bug][:2]
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     return next(n for n, line in enumerate(lines, 1) if text in line)

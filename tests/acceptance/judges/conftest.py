@@ -1,4 +1,4 @@
-"""The repository and the bench of the judges' acceptance tests."""
+"""Fixtures of the judges' acceptance tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.packet.conftest import commit, git
 
 @pytest.fixture
 def project() -> Path:
-    """A repository in the folder of the test, with what the seed's example lines name."""
+    """A repository in the test folder, with the files named in the example lines."""
     root = Path.cwd()
     git(root, "init", "-q", "-b", "main")
     commit(root, FILES, "begin")
@@ -23,5 +23,5 @@ def project() -> Path:
 
 @pytest.fixture
 def court(project: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Court:
-    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # put back after the test
+    monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # restored after the test
     return Court(project, provider, tmp_path / "council.toml")

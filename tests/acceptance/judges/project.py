@@ -1,4 +1,4 @@
-"""What the fixture repository holds."""
+"""Content of the fixture repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input before judges: one clear line, exit 2, nothing sent, nothing recorded."""
+"""Bad input: one clear line, exit 2, nothing sent, nothing recorded."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ from tests.packet.conftest import commit, git, write
 HERE = ("validate", "src/app.py")
 KNOWN = "security-audit, architecture, research, ops, code-review, plan-review, doc-review, retrospective, product, developer-experience"
 
-# What is typed → what the one line has to say.
+# Arguments → expected text of the error line.
 WRONG: dict[tuple[str, ...], str] = {
     ("validate", "src/nope.py"): 'there is no "src/nope.py" here',
-    ("validate", "../outside.txt"): '"../outside.txt" lies outside the folder council was started in',
-    ("validate", "/etc/passwd"): '"/etc/passwd" lies outside the folder council was started in',
-    ("validate", "out"): '"out" is a link out of the folder council was started in, and is not followed',
-    ("validate", "outdir"): '"outdir" is a link out of the folder council was started in, and is not followed',
-    ("validate", "outdir/passwd"): '"outdir/passwd" is behind a link out of the root',
-    ("validate", "loop"): '"loop" is a link that leads back to itself',
+    ("validate", "../outside.txt"): '"../outside.txt" is outside the folder council was started in',
+    ("validate", "/etc/passwd"): '"/etc/passwd" is outside the folder council was started in',
+    ("validate", "out"): '"out" is a link that points outside the folder council was started in',
+    ("validate", "outdir"): '"outdir" is a link that points outside the folder council was started in',
+    ("validate", "outdir/passwd"): '"outdir/passwd" is behind a link that points outside the root',
+    ("validate", "loop"): '"loop" is a link that points to itself',
     ("validate", "pipe"): '"pipe" is a named pipe and cannot be shown',
     ("validate", "big.txt"): '"big.txt" cannot be shown (binary, 10 GB)',
     ("validate", "picture.png"): '"picture.png" cannot be shown (binary)',
-    ("validate", "nobranch..HEAD"): 'git knows no revision "nobranch"',
+    ("validate", "nobranch..HEAD"): 'unknown revision "nobranch"',
     ("validate", "--", "--output=canary..HEAD"): '"--output=canary" is not a revision',
     ("validate", "--", "HEAD..--output=canary"): '"--output=canary" is not a revision',
     ("--base=--output=canary", "validate"): '"--output=canary" is not a revision',
-    ("--base=nobranch", "validate"): 'git knows no revision "nobranch"',
-    ("--spec=gone.md", *HERE): '--spec names "gone.md", and there is no such file',
-    ("--spec=../outside.txt", *HERE): '"../outside.txt" lies outside the folder',
-    ("--perspectives-file=bad.yaml", *HERE): 'bad.yaml" is not YAML (',
+    ("--base=nobranch", "validate"): 'unknown revision "nobranch"',
+    ("--spec=gone.md", *HERE): '--spec "gone.md" does not exist',
+    ("--spec=../outside.txt", *HERE): '"../outside.txt" is outside the folder',
+    ("--perspectives-file=bad.yaml", *HERE): 'bad.yaml" is not valid YAML (',
     ("--perspectives-file=bytes.yaml", *HERE): 'bytes.yaml" cannot be read (',
-    ("--perspectives-file=empty.yaml", *HERE): 'empty.yaml" names no perspectives',
-    ("--perspectives-file=prose.yaml", *HERE): 'prose.yaml" names no perspectives',
+    ("--perspectives-file=empty.yaml", *HERE): 'empty.yaml" contains no perspectives',
+    ("--perspectives-file=prose.yaml", *HERE): 'prose.yaml" contains no perspectives',
     ("--perspectives-file=nameless.yaml", *HERE): 'nameless.yaml" has no name for perspective 1',
     ("--perspectives-file=gone.yaml", *HERE): 'gone.yaml" does not exist',
-    ("--perspectives-file=pipe", *HERE): 'pipe" is no file',
+    ("--perspectives-file=pipe", *HERE): 'pipe" is not a file',
     ("--preset=securty-audit", *HERE): f'unknown preset "securty-audit": did you mean "security-audit"? known are {KNOWN}',
     ("--profile=slow", *HERE): 'unknown profile "slow": known are thorough, balanced, fast',
     ("--technique=sixhats", "brainstorm", "names"): 'unknown technique "sixhats": did you mean "six-hats"? known are scamper, six-hats, reverse',
-    ("--explorers=6", *HERE): '--explorers "6" cannot be used, nothing was spent: give a whole number from 0 to 5',
+    ("--explorers=6", *HERE): '--explorers "6" cannot be used: give a whole number from 0 to 5',
     ("--explorers=-1", *HERE): '--explorers "-1" cannot be used',
     ("--count=13", *HERE): "--count=13 makes 13 judges x (1 + 0 explorers) = 13 agents, over the cap of 12",
     ("--count=0", *HERE): '--count "0" cannot be used',
     ("--count=4", "--explorers=5", *HERE): "4 judges x (1 + 5 explorers) = 24 agents, over the cap of 12",
     ("--mixed", "--count=7", *HERE): "14 judges x (1 + 0 explorers) = 14 agents, over the cap of 12",
-    ("--quick", "--deep", *HERE): "--quick seats one judge, which --deep contradicts",
-    ("--quick", "--count=2", *HERE): "--quick seats one judge, which --count contradicts",
-    ("--perspectives=a,A", *HERE): "names one perspective twice",
-    ("--perspectives=a", "--perspectives-file=empty.yaml", *HERE): "--perspectives and --perspectives-file both name the perspectives",
+    ("--quick", "--deep", *HERE): "--quick seats one judge and cannot be combined with --deep",
+    ("--quick", "--count=2", *HERE): "--quick seats one judge and cannot be combined with --count",
+    ("--perspectives=a,A", *HERE): "contains the same name twice",
+    ("--perspectives=a", "--perspectives-file=empty.yaml", *HERE): "--perspectives and --perspectives-file cannot be combined",
     ("--redact", "--skip-secrets", *HERE): "choose one",
     ("--mixed", "--flow=debate", *HERE): "--flow belongs to advisors and --mixed to judges",
-    ("--explorers=1", "--explorer-model=nobody:x", *HERE): 'unknown provider "nobody"',
+    ("--explorers=1", "--explorer-model=nowhere:x", *HERE): 'unknown provider "nowhere"',
 }  # fmt: skip
 
 
 @pytest.fixture
 def odd(court: Court) -> Court:
-    """Every odd file that a target or a flag could name."""
+    """Odd files that a target or a flag could name."""
     root = court.folder
     os.mkfifo(root / "pipe")
     (root / "picture.png").write_bytes(b"\x89PNG\0\0\0")
@@ -94,9 +94,7 @@ def test_bad_input_is_one_clear_line_and_no_run(odd: Court, council: Terminal) -
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-odd-files")
-def test_odd_files_in_a_folder_are_left_out_with_their_reason_and_the_rest_is_judged(
-    odd: Court, council: Terminal
-) -> None:
+def test_odd_files_in_a_folder_are_skipped_with_a_reason_and_the_rest_is_judged(odd: Court, council: Terminal) -> None:
     for name in ("out", "loop", "picture.png", "pipe"):
         (odd.folder / name).rename(odd.folder / "src" / "api" / name)
     plan = council("validate", "src/api", "--dry-run", "--json").json
@@ -109,7 +107,7 @@ def test_odd_files_in_a_folder_are_left_out_with_their_reason_and_the_rest_is_ju
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-limits")
-def test_a_text_that_is_too_large_is_a_hole_that_is_named_and_exits_three(court: Court, council: Terminal) -> None:
+def test_a_file_that_is_too_large_is_reported_as_a_hole_and_exits_three(court: Court, council: Terminal) -> None:
     write(court.folder, {"src/api/large.py": "x = 1\n" * 60_000})
     done = council("validate", "src/api", "--json")
     assert (done.code, done.json["verdict"]) == (3, "WARN")
@@ -134,12 +132,12 @@ def test_without_a_repository_recent_staged_and_ranges_say_so(
         done = council("--json", *words)
         assert (done.code, done.json["error"].startswith(f'"{what}" needs a git repository')) == (2, True), words
     bare = council("--json")
-    assert (bare.code, "nothing has changed here" in bare.json["error"]) == (2, True)
+    assert (bare.code, "the work tree has no changes" in bare.json["error"]) == (2, True)
     assert council("validate", "notes.md", "--dry-run", "--json").json["packet"]["files"] == ["notes.md"]
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-recent")
-def test_a_shallow_repository_with_few_commits_shows_what_there_is(
+def test_recent_in_a_shallow_clone_uses_the_available_commits(
     court: Court, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(4):
@@ -195,7 +193,7 @@ def test_a_hostile_git_config_runs_nothing(court: Court, council: Terminal, tmp_
     sent = b"".join(seen.raw for seen in court.provider.log)
     assert b"x = 2" in sent and b"y = 1" in sent
     with suppress(subprocess.CalledProcessError):
-        git(court.folder, "diff", "HEAD")  # the trap is a real one
+        git(court.folder, "diff", "HEAD")  # proves that the config is hostile
     assert canary.exists()
 
 
@@ -217,9 +215,7 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(court: Court, 
 
 
 @pytest.mark.behaviour("issue-3-bad-reply")
-def test_a_judge_that_answers_in_no_known_form_is_asked_once_more_and_then_absent(
-    court: Court, council: Terminal
-) -> None:
+def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-1"] = Reply(wrong_schema=True)
     court.bench.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
     done = council("validate", "src/app.py", "--json")

@@ -43,7 +43,7 @@ def keys(kind: str, phase: str) -> list[str]:
 
 
 def undisturbed(court: Court, council: Terminal, words: list[str]) -> Json:
-    """The report of a run that nobody killed, filed under the same name."""
+    """Return the report of an uninterrupted run under the same name."""
     shutil.rmtree(court.folder / ".agents" / "council")
     done = council(*words, "--json")
     assert done.code == 0, done.err
@@ -51,7 +51,7 @@ def undisturbed(court: Court, council: Terminal, words: list[str]) -> Json:
 
 
 def resumed(court: Court, council: Terminal, kind: str, again: list[str]) -> Done:
-    """Resume, and see that of what was asked before only `again` is, with the same bytes."""
+    """Resume, and check that only `again` is requested again, with the same bytes."""
     first = {key: seen.raw for key, seen in zip(court.steps(), court.provider.log, strict=True)}
     since = len(court.provider.log)
     done = council("resume", "--json")
@@ -79,7 +79,7 @@ def looks_clean(court: Court, council: Terminal, report: Json) -> None:
 
 @pytest.mark.behaviour("issue-3-kill-resume")
 @pytest.mark.parametrize(("kind", "phase"), EVERY_PHASE)
-def test_killed_in_any_phase_it_ends_as_if_nothing_had_happened(
+def test_a_run_killed_in_any_phase_resumes_to_the_same_report(
     court: Court, council: Terminal, kind: str, phase: str
 ) -> None:
     script(court, kind)
@@ -99,7 +99,7 @@ def test_killed_in_any_phase_it_ends_as_if_nothing_had_happened(
     ("kind", "late", "kept"),
     [("plain", "judge/judge-2", 1), ("debate", "r2/judge-1", 3), ("explorers", "look/judge-2-1", 4)],
 )
-def test_what_was_answered_before_the_kill_is_not_bought_again(
+def test_answers_from_before_the_kill_are_not_requested_again(
     court: Court, council: Terminal, kind: str, late: str, kept: int
 ) -> None:
     script(court, kind)
@@ -115,7 +115,7 @@ def test_what_was_answered_before_the_kill_is_not_bought_again(
 
 
 @pytest.mark.behaviour("issue-3-first-packet")
-def test_the_packet_is_that_of_the_first_process_though_the_files_have_changed(court: Court, council: Terminal) -> None:
+def test_resume_uses_the_packet_of_the_first_process(court: Court, council: Terminal) -> None:
     court.bench.said["judge/judge-1"] = opinion("FAIL", BUG)
     gate = court.hold_key("judge/judge-2")
     process = court.process("--debate", "validate", "src/auth", "--json")
@@ -134,7 +134,7 @@ def test_the_packet_is_that_of_the_first_process_though_the_files_have_changed(c
 
 
 @pytest.mark.behaviour("issue-3-first-packet")
-def test_what_an_explorer_was_shown_is_not_looked_up_again(court: Court, council: Terminal) -> None:
+def test_resume_does_not_repeat_an_explorers_look_up(court: Court, council: Terminal) -> None:
     court.bench.explorers = 1
     court.bench.said["look/judge-1-1"] = look("README.md")
     gate = court.provider.hold(
@@ -177,7 +177,7 @@ def test_an_interrupt_leaves_an_incomplete_report_and_resume_completes_it(
     assert (stopped["status"], stopped["verdict"]) == ("incomplete", None)
     text = (court.folder / stopped["report_path"]).read_text(encoding="utf-8")
     assert "INCOMPLETE" in text.partition("\n")[0]
-    assert f"`council resume {run}` goes on from here" in text
+    assert f"`council resume {run}` continues from here" in text
     assert ("The signature is never checked." in text) == (kind != "brainstorm")
     assert council("gate", run).code == 3
     gate.release()
@@ -200,7 +200,7 @@ def test_ctrl_c_in_a_real_terminal_does_the_same(court: Court, council: Terminal
     while True:
         try:
             piece = os.read(terminal, 65536)
-        except OSError:  # how a terminal says that nobody is left
+        except OSError:  # end of file on a terminal
             break
         if not piece:
             break

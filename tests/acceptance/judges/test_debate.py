@@ -1,4 +1,4 @@
-"""A debate: the same judges in their own conversations, the others' verdicts before them, and no change without a reason."""
+"""Debate: second round, verdict shifts, weak flips and early stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked."
 
 
 def split(court: Court, after: Json) -> None:
-    """judge-1 fails the work, judge-2 passes it; `after` is what judge-2 says in the second round."""
+    """judge-1 says FAIL, judge-2 says PASS; `after` is the second-round reply of judge-2."""
     court.bench.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
     court.bench.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
     court.bench.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
@@ -29,7 +29,7 @@ def text_of(court: Court, report: Json) -> str:
 
 
 @pytest.mark.behaviour("issue-3-debate", "20-debate-reply")
-def test_the_second_round_goes_on_in_the_judges_own_conversation_with_the_others_before_it(
+def test_the_second_round_continues_the_judges_conversation_with_the_other_verdicts(
     court: Court, council: Terminal
 ) -> None:
     split(court, second("PASS"))
@@ -57,9 +57,7 @@ def test_the_second_round_goes_on_in_the_judges_own_conversation_with_the_others
 
 
 @pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip", "20-convergence", "20-report-debate")
-def test_an_unfounded_flip_is_flagged_weak_and_convergence_asks_to_check_for_anchoring(
-    court: Court, council: Terminal
-) -> None:
+def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(court: Court, council: Terminal) -> None:
     split(court, second("FAIL", reason=WEAK, revised_from="PASS"))
     report = council(*LINE).json
     assert report["verdict"] == "FAIL"
@@ -73,7 +71,7 @@ def test_an_unfounded_flip_is_flagged_weak_and_convergence_asks_to_check_for_anc
         "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
         in text
     )
-    assert "**Convergence:** the judges disagreed in R1 and are of one mind in R2." in text
+    assert "**Convergence:** the judges disagreed in R1 and agree in R2." in text
     heads = [
         "### Verdicts",
         "### Verdict Shifts (R1 -> R2)",
@@ -87,7 +85,7 @@ def test_an_unfounded_flip_is_flagged_weak_and_convergence_asks_to_check_for_anc
 
 
 @pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip")
-def test_a_flip_that_names_what_was_missed_is_no_weak_one(court: Court, council: Terminal) -> None:
+def test_a_flip_that_cites_a_location_is_not_weak(court: Court, council: Terminal) -> None:
     split(court, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
     report = council(*LINE).json
     assert [row["weak"] for row in report["shifts"]] == [False, False]
@@ -96,9 +94,7 @@ def test_a_flip_that_names_what_was_missed_is_no_weak_one(court: Court, council:
 
 
 @pytest.mark.behaviour("issue-3-r2-decides", "20-dropped-finding")
-def test_the_second_round_decides_and_what_it_drops_without_a_word_is_mentioned(
-    court: Court, council: Terminal
-) -> None:
+def test_the_second_round_decides_and_dropped_findings_are_listed(court: Court, council: Terminal) -> None:
     split(court, second("PASS"))
     court.bench.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
     report = council(*LINE).json
@@ -113,7 +109,7 @@ def test_the_second_round_decides_and_what_it_drops_without_a_word_is_mentioned(
 
 
 @pytest.mark.behaviour("issue-3-r2-timeout", "20-report-debate")
-def test_a_judge_that_is_silent_in_the_second_round_keeps_its_first_verdict(
+def test_a_judge_absent_in_the_second_round_keeps_its_first_verdict(
     court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
@@ -130,7 +126,7 @@ def test_a_judge_that_is_silent_in_the_second_round_keeps_its_first_verdict(
 
 
 @pytest.mark.behaviour("issue-3-r2-timeout")
-def test_when_nobody_answers_the_second_round_the_first_stands(
+def test_without_second_round_answers_the_first_round_decides(
     court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
@@ -144,7 +140,7 @@ def test_when_nobody_answers_the_second_round_the_first_stands(
 
 @pytest.mark.behaviour("issue-3-devils-advocate")
 @pytest.mark.parametrize("verdict", ["PASS", "WARN", "FAIL"])
-def test_a_unanimous_first_round_goes_through_devils_advocate(court: Court, council: Terminal, verdict: str) -> None:
+def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(court: Court, council: Terminal, verdict: str) -> None:
     for n in (1, 2, 3):
         court.bench.said[f"judge/judge-{n}"] = opinion(verdict)
         court.bench.said[f"r2/judge-{n}"] = second(verdict)
@@ -166,14 +162,14 @@ def test_a_unanimous_first_round_goes_through_devils_advocate(court: Court, coun
 
 
 @pytest.mark.behaviour("issue-3-debate-of-one")
-def test_with_one_judge_left_after_the_first_round_there_is_no_second_and_it_is_said(
+def test_with_one_judge_left_the_second_round_is_skipped_and_the_report_says_so(
     court: Court, council: Terminal
 ) -> None:
     court.bench.instead["judge/judge-2"] = Reply(status=401)
     done = council(*LINE)
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert not [key for key in court.steps() if key.startswith("r2/")]
-    assert "1 (no debate: only one judge answered the first, and nobody can answer it)" in text_of(court, done.json)
+    assert "1 (no debate: only one judge answered the first round)" in text_of(court, done.json)
 
 
 @pytest.mark.behaviour("issue-3-debate")
@@ -188,7 +184,7 @@ def test_only_judges_that_answered_the_first_round_take_part_in_the_second(court
 
 @pytest.mark.behaviour("10-early-stop-judges")
 @pytest.mark.parametrize("verdict", ["PASS", "FAIL"])
-def test_early_stop_spares_the_second_round_where_all_are_sure_of_one_verdict(
+def test_early_stop_skips_the_second_round_if_all_agree_with_high_confidence(
     court: Court, council: Terminal, verdict: str
 ) -> None:
     for n in (1, 2, 3):
@@ -201,14 +197,16 @@ def test_early_stop_spares_the_second_round_where_all_are_sure_of_one_verdict(
 
 @pytest.mark.behaviour("10-early-stop-judges")
 @pytest.mark.parametrize("doubt", [opinion("WARN"), opinion(confidence="MEDIUM"), opinion(confidence="LOW")])
-def test_a_single_doubt_keeps_the_second_round(court: Court, council: Terminal, doubt: Json) -> None:
+def test_any_disagreement_or_lower_confidence_keeps_the_second_round(
+    court: Court, council: Terminal, doubt: Json
+) -> None:
     court.bench.said["judge/judge-2"] = doubt
     report = council("--early-stop", *LINE).json
     assert (report["calls"]["made"], len(report["shifts"])) == (4, 2)
 
 
 @pytest.mark.behaviour("10-early-stop-judges")
-def test_the_plan_of_a_debate_that_may_stop_early_has_two_ends(court: Court, council: Terminal) -> None:
+def test_the_plan_of_an_early_stop_debate_has_two_call_counts(court: Court, council: Terminal) -> None:
     plan = council("--early-stop", "--dry-run", *LINE).json
     assert plan["calls"] == {"min": 2, "max": 4}
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]

@@ -1,4 +1,4 @@
-"""Judges that are missing: the others go on, and the report says who is gone."""
+"""Absent judges: the others finish, and the report names the absent ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def missing(report: Json) -> list[tuple[str, str]]:
 
 
 @pytest.mark.behaviour("issue-3-one-times-out")
-def test_when_one_of_three_times_out_the_others_go_on_and_it_is_noted(court: Court, council: Terminal) -> None:
+def test_when_one_of_three_times_out_the_others_finish_and_it_is_reported(court: Court, council: Terminal) -> None:
     court.bench.instead["judge/judge-3"] = HANGS
     court.bench.said["judge/judge-1"] = opinion("FAIL", BUG)
     court.bench.said["judge/judge-2"] = opinion("FAIL", BUG)
@@ -40,7 +40,7 @@ def test_when_one_of_three_times_out_the_others_go_on_and_it_is_noted(court: Cou
 
 @pytest.mark.behaviour("issue-3-eighty-percent", "00-banner-below-80-percent")
 @pytest.mark.parametrize(("lost", "banner"), [(1, False), (2, True)])
-def test_below_four_fifths_there_is_a_banner(court: Court, council: Terminal, lost: int, banner: bool) -> None:
+def test_below_80_percent_the_report_has_a_banner(court: Court, council: Terminal, lost: int, banner: bool) -> None:
     court.bench.instead |= {f"judge/judge-{n}": LOCKED for n in range(1, lost + 1)}
     done = council("--count=5", "--seat", "judge-5=sim:judge-5", "validate", "src/auth", "--json")
     assert (done.code, done.json["quorum"]["ok"]) == (0, 5 - lost)
@@ -48,7 +48,7 @@ def test_below_four_fifths_there_is_a_banner(court: Court, council: Terminal, lo
 
 
 @pytest.mark.behaviour("issue-3-second-family-lost", "40-one-message-per-vendor")
-def test_when_the_whole_second_family_fails_the_first_sits_alone_and_it_is_noted(
+def test_when_the_whole_second_family_fails_the_first_decides_and_it_is_reported(
     court: Court, council: Terminal
 ) -> None:
     court.bench.instead |= {f"judge/{seat}": LOCKED for seat in MIXED if seat.startswith("codex")}
@@ -115,17 +115,17 @@ def test_without_a_second_family_mixed_warns_and_strict_refuses(court: Court, co
     court.configure(second=False)
     done = council("--mixed", "validate", "src/auth", "--json")
     assert (done.code, [seat["name"] for seat in done.json["seats"]]) == (0, ["judge-1", "judge-2", "judge-3"])
-    assert "--mixed found no second family: the judges of the first sit alone" in text_of(court, done.json)
+    assert "--mixed found no second vendor family: all judges are of the first" in text_of(court, done.json)
     assert done.json["verdict"] == "PASS"
     spent = len(court.provider.log)
     refused = council("--mixed", "--strict", "validate", "src/auth", "--json")
     assert (refused.code, len(court.provider.log)) == (2, spent)
-    assert refused.json["error"].startswith("--mixed needs a second family, and none is available")
+    assert refused.json["error"].startswith("--mixed needs a second vendor family, but none is available")
     assert len(court.runs()) == 1
 
 
 @pytest.mark.behaviour("issue-3-nothing-changed", "packet-no-changes")
-def test_nothing_changed_is_no_verdict_no_call_and_no_fault(court: Court, council: Terminal) -> None:
+def test_without_changes_there_is_no_verdict_and_no_call(court: Court, council: Terminal) -> None:
     done = council("validate", "staged", "--json")
     report = done.json
     assert (done.code, report["verdict"], report["answer"], report["status"]) == (
@@ -139,7 +139,7 @@ def test_nothing_changed_is_no_verdict_no_call_and_no_fault(court: Court, counci
 
 
 @pytest.mark.behaviour("issue-3-empty-packet", "20-coverage-cap")
-def test_with_no_material_pass_is_not_possible_and_it_is_said(court: Court, council: Terminal) -> None:
+def test_without_material_the_verdict_is_at_best_warn_and_the_report_says_so(court: Court, council: Terminal) -> None:
     done = council("validate", "the whole idea of it", "--json")
     assert (done.code, done.json["verdict"], [seat["verdict"] for seat in done.json["seats"]]) == (
         0,
@@ -151,7 +151,7 @@ def test_with_no_material_pass_is_not_possible_and_it_is_said(court: Court, coun
 
 
 @pytest.mark.behaviour("issue-3-output-folder")
-def test_the_output_folder_is_made_and_keeps_its_findings_out_of_commits(court: Court, council: Terminal) -> None:
+def test_the_output_folder_is_created_and_ignored_by_git(court: Court, council: Terminal) -> None:
     assert not (court.folder / ".agents" / "council").exists()
     assert council("validate", "src/auth").code == 0
     assert (court.folder / ".agents" / "council" / ".gitignore").read_text() == "*\n"

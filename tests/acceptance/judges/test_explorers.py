@@ -1,4 +1,4 @@
-"""Explorers: each for its own judge, and no judge waits for another's."""
+"""Explorers: each works for one judge, and no judge waits for another judge's explorers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLAGS = ("--explorers=2", "--explorer-model=sim:explorer", "validate", "src/app.
 
 
 @pytest.mark.behaviour("issue-3-explorers-own-pace")
-def test_a_judge_starts_when_its_own_explorers_are_done_while_another_judges_explorer_still_hangs(court: Court) -> None:
+def test_a_judge_does_not_wait_for_another_judges_explorers(court: Court) -> None:
     gate = court.hold_key("look/judge-2-2")
     process = court.process(*FLAGS, "--json")
     gate.wait()
@@ -31,7 +31,7 @@ def test_a_judge_starts_when_its_own_explorers_are_done_while_another_judges_exp
 
 
 @pytest.mark.behaviour("issue-3-explorers-own-judge", "20-explorer-replies")
-def test_an_explorer_looks_through_the_gate_and_writes_for_its_judge_alone(court: Court, council: Terminal) -> None:
+def test_an_explorer_looks_up_through_the_gate_and_reports_only_to_its_judge(court: Court, council: Terminal) -> None:
     hops = iter(
         [look("src/auth/jwt.py", "../../etc/passwd"), look(names=("*.md",), patterns=("print",)), look("README.md"), written_up("judge-1-1")]
     )  # fmt: skip
@@ -44,7 +44,7 @@ def test_an_explorer_looks_through_the_gate_and_writes_for_its_judge_alone(court
     ]
     turns = [seen for seen in court.provider.log if court.bench.key(seen) == "look/judge-1-1"]
     assert [len(seen.body["messages"]) for seen in turns] == [2, 4, 6, 8]
-    assert "base64.b64decode" in turns[1].prompt and "lies outside the folder" in turns[1].prompt
+    assert "base64.b64decode" in turns[1].prompt and "is outside the folder" in turns[1].prompt
     assert "PLAN.md" in turns[2].prompt and "print(sys.argv)" in turns[2].prompt
     assert "Now write up your Findings, Evidence and Assessment." in turns[3].prompt
     assert all(turns[n].body["messages"] == turns[3].body["messages"][: 2 * n + 2] for n in range(4))
@@ -57,7 +57,7 @@ def test_an_explorer_looks_through_the_gate_and_writes_for_its_judge_alone(court
 
 
 @pytest.mark.behaviour("issue-3-explorers-own-judge")
-def test_an_explorer_that_never_stops_looking_is_cut_off_and_its_judge_goes_on(court: Court, council: Terminal) -> None:
+def test_an_explorer_is_stopped_after_its_last_look_up_and_its_judge_continues(court: Court, council: Terminal) -> None:
     court.bench.said["look/judge-1-1"] = look("README.md")
     done = council(*FLAGS, "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
@@ -66,7 +66,7 @@ def test_an_explorer_that_never_stops_looking_is_cut_off_and_its_judge_goes_on(c
 
 
 @pytest.mark.behaviour("issue-3-explorer-timeout")
-def test_an_explorer_that_hangs_is_left_behind_after_its_own_time(
+def test_an_explorer_that_hangs_is_dropped_after_its_timeout(
     court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_EXPLORER_TIMEOUT", "0.4")
@@ -76,11 +76,11 @@ def test_an_explorer_that_hangs_is_left_behind_after_its_own_time(
     assert (done.code, report["verdict"], report["quorum"]["ok"]) == (0, "PASS", 2)
     assert [(row["seat"], row["state"]) for row in report["degraded"]] == [("judge-2-explorer-1", "timed_out")]
     assert "assessed judge-2-2" in court.request("judge/judge-2").prompt
-    assert "judge-2 goes on without it" in (court.folder / report["report_path"]).read_text()
+    assert "judge-2 continues without it" in (court.folder / report["report_path"]).read_text()
 
 
 @pytest.mark.behaviour("002-environment-variables")
-def test_the_explorers_model_is_that_of_the_flag_then_of_the_variable_then_the_first_familys(
+def test_the_explorer_model_comes_from_the_flag_then_the_variable_then_the_first_family(
     court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*flags: str) -> set[str]:
@@ -96,7 +96,7 @@ def test_the_explorers_model_is_that_of_the_flag_then_of_the_variable_then_the_f
 
 
 @pytest.mark.behaviour("issue-3-explorers-own-judge", "002-bench-cap")
-def test_the_seeds_mixed_research_with_explorers_sends_what_its_plan_says(court: Court, council: Terminal) -> None:
+def test_mixed_research_with_explorers_sends_the_planned_calls(court: Court, council: Terminal) -> None:
     done = council(
         "--mixed",
         "--explorers=2",

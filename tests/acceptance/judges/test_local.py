@@ -1,4 +1,4 @@
-"""With nothing configured: the embedded model judges what was changed, as much of it as its window holds."""
+"""Without configuration: the embedded model judges the changes that fit its window."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from tests.acceptance.helpers import Terminal
 from tests.packet.conftest import commit
 
 pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
-LONG = (
-    "TABLE = [" + ", ".join(map(str, range(3000))) + "]\n"
-)  # a line that no small window holds, so that little is read
+LONG = "TABLE = [" + ", ".join(map(str, range(3000))) + "]\n"  # one line that does not fit a small window
 
 
 @pytest.mark.behaviour("issue-3-embedded-model", "packet-fit")
-def test_validate_recent_runs_on_the_embedded_model_with_the_cut_named_as_a_hole(
+def test_validate_recent_runs_on_the_embedded_model_and_reports_the_cut_as_a_hole(
     project: Path, council: Terminal
 ) -> None:
     for n in range(3):
@@ -35,5 +33,5 @@ def test_validate_recent_runs_on_the_embedded_model_with_the_cut_named_as_a_hole
     text = (project / report["report_path"]).read_text(encoding="utf-8")
     assert text.startswith(f"## Council Consensus: {report['verdict']}")
     assert "Not shown to the judges: diff: does not fit the member's window" in text
-    assert "The council sits on the embedded model local:smollm2" in text
+    assert "All seats use the embedded model local:smollm2" in text
     assert council("runs", "fsck").code == 0

@@ -1,4 +1,4 @@
-"""Every example line of seed 002, word for word: who would sit, for what, and what it would ask."""
+"""Plans of the documented example lines: seats, task and calls."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ AUDIT = ("judge-attacker", "judge-defender", "judge-compliance")
 SIX = (*(f"claude-judge-{n}" for n in (1, 2, 3)), *(f"codex-judge-{n}" for n in (1, 2, 3)))
 FOUR = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in (1, 2))
 AUTH, PLAN, API = (
-    "taken as a target: auth → src/auth/",
-    "taken as a target: plan → PLAN.md",
-    "taken as a target: api → src/api/",
+    "used as target: auth → src/auth/",
+    "used as target: plan → PLAN.md",
+    "used as target: api → src/api/",
 )
-ARCHITECTURE = "taken as a target: architecture → docs/ARCHITECTURE.md"
-SCALED = "3 judges per family scaled down to 2: at most 12 agents sit"
+ARCHITECTURE = "used as target: architecture → docs/ARCHITECTURE.md"
+SCALED = "3 judges per family scaled down to 2: at most 12 agents"
 
 
 @dataclass(frozen=True)
 class Line:
-    """An example and the plan that its comment or text says."""
+    """An example line and its expected plan."""
 
     line: str
     task: str
@@ -116,7 +116,7 @@ def wanted(line: Line) -> Json:
 
 
 @pytest.mark.behaviour("issue-3-example-lines", "002-example-lines")
-def test_every_example_line_plans_what_its_comment_says_quoted_or_not(court: Court, council: Terminal) -> None:
+def test_every_example_line_plans_as_documented_quoted_or_not(court: Court, council: Terminal) -> None:
     assert len({line.line for line in LINES}) == 31
     for line in LINES:
         words = shlex.split(line.line)
@@ -137,9 +137,9 @@ def test_every_example_line_plans_what_its_comment_says_quoted_or_not(court: Cou
 
 
 @pytest.mark.behaviour("issue-3-bare-council", "002-example-lines")
-def test_bare_council_and_a_bare_verb_take_the_changes_in_the_work_tree(court: Court, council: Terminal) -> None:
+def test_bare_council_and_a_bare_verb_use_the_changes_in_the_work_tree(court: Court, council: Terminal) -> None:
     nothing = council("--dry-run", "--json")
-    assert (nothing.code, "nothing has changed here" in nothing.json["error"]) == (2, True)
+    assert (nothing.code, "the work tree has no changes" in nothing.json["error"]) == (2, True)
     write(court.folder, {"src/app.py": "import os\n", "src/new.py": "x = 1\n"})
     for arguments, seats in (
         ([], TWO), (["validate"], TWO), (["--deep"], THREE),
@@ -158,7 +158,7 @@ def test_bare_council_and_a_bare_verb_take_the_changes_in_the_work_tree(court: C
 
 
 @pytest.mark.behaviour("issue-3-recent", "packet-recent")
-def test_recent_holds_what_changed_since_three_commits_ago_and_nothing_else(court: Court, council: Terminal) -> None:
+def test_recent_contains_only_changes_since_three_commits_ago(court: Court, council: Terminal) -> None:
     for n in range(4):
         commit(court.folder, {f"src/step{n}.py": f"step = {n}\n"})
     write(court.folder, {"src/app.py": "import os\n"})
@@ -178,7 +178,7 @@ TRIGGERS = {
 
 
 @pytest.mark.behaviour("002-task-triggers")
-def test_every_trigger_word_of_the_seed_chooses_its_task(court: Court, council: Terminal) -> None:
+def test_every_specified_trigger_word_chooses_its_task(court: Court, council: Terminal) -> None:
     found = {}
     for words in TRIGGERS.values():
         for word in words:
@@ -201,7 +201,7 @@ def members(plan: Json) -> list[str]:
 
 @pytest.fixture
 def unseated(court: Court) -> Court:
-    """Nobody is seated by name: profiles, variables and [models] decide."""
+    """No seats are set by name: profiles, variables and [models] decide."""
     text = court.config.read_text(encoding="utf-8")
     court.config.write_text(text[: text.index("[seats.")], encoding="utf-8")
     return court
@@ -233,7 +233,9 @@ def test_variables_choose_the_models_and_the_number_of_judges(
 
 
 @pytest.mark.behaviour("issue-3-precedence")
-def test_a_profile_sets_model_number_and_time_and_an_explicit_size_beats_it(unseated: Court, council: Terminal) -> None:
+def test_a_profile_sets_the_model_and_number_and_an_explicit_size_overrides_it(
+    unseated: Court, council: Terminal
+) -> None:
     def plan(*arguments: str) -> Json:
         return council(*arguments, "validate", "src/app.py", "--dry-run", "--json").json
 
@@ -247,7 +249,7 @@ def test_a_profile_sets_model_number_and_time_and_an_explicit_size_beats_it(unse
 
 
 @pytest.mark.behaviour("002-environment-variables")
-def test_short_names_reach_the_family_whose_key_is_there(
+def test_short_names_resolve_to_the_family_with_a_key(
     project: object, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
@@ -282,7 +284,7 @@ def test_perspectives_raise_the_count_and_count_and_cap_lower_it(court: Court, c
     capped = plan("--preset=doc-review", "--explorers=5")
     assert (len(seats(capped)), capped["agents"]) == (2, 12)
     assert capped["warnings"] == [
-        "4 judges scaled down to 2: at most 12 agents sit", "perspectives dropped: completeness-auditor, audience-advocate",
+        "4 judges scaled down to 2: at most 12 agents", "perspectives dropped: completeness-auditor, audience-advocate",
     ]  # fmt: skip
     both = plan("--preset=doc-review", "--perspectives=mine,yours")
     assert seats(both) == ["judge-mine", "judge-yours"]
@@ -293,10 +295,10 @@ def test_perspectives_raise_the_count_and_count_and_cap_lower_it(court: Court, c
 
 
 @pytest.mark.behaviour("issue-3-quick-warns")
-def test_quick_warns_where_one_judge_is_not_enough(court: Court, council: Terminal) -> None:
+def test_quick_warns_for_questions_that_need_more_than_one_judge(court: Court, council: Terminal) -> None:
     for words in ("the security of src/app.py", "docs/ARCHITECTURE.md"):
         (warning,) = council("--quick", "validate", words, "--dry-run", "--json").json["warnings"]
-        assert "asks for more than one judge's first look: leave out --quick" in warning
+        assert "needs more than one judge: drop --quick" in warning
     assert council("--quick", "validate", "src/app.py", "--dry-run", "--json").json["warnings"] == []
     assert council("validate", "the security of src/app.py", "--dry-run", "--json").json["warnings"] == []
 
@@ -307,12 +309,12 @@ SENTENCES = {
     "--debate research caching": "Error: --debate is only supported with validate mode.",
     "--technique=scamper validate recent": "Error: --technique is only applicable to brainstorm mode.",
     "--technique=reverse research caching": "Error: --technique is only applicable to brainstorm mode.",
-    "--debate --count=1 validate recent": "--debate needs 2 judges to answer each other, and --count=1 seats one: raise --count",
+    "--debate --count=1 validate recent": "--debate needs at least 2 judges, but --count=1 seats one: raise --count",
 }
 
 
 @pytest.mark.behaviour("002-error-quick-debate", "002-error-debate-validate", "002-error-technique-brainstorm")
-def test_the_error_sentences_are_the_seeds_own(court: Court, council: Terminal) -> None:
+def test_the_error_sentences_match_the_specification(court: Court, council: Terminal) -> None:
     for line, sentence in SENTENCES.items():
         as_json = council(*line.split(), "--json")
         assert (as_json.code, as_json.json) == (2, {"schema": "council.error/1", "error": sentence, "exit": 2}), line

@@ -1,4 +1,4 @@
-"""Twelve planted bugs before three judges: what they find is checked, grouped, reported, and handed on to other tools."""
+"""Twelve planted bugs and three judges: findings are verified, grouped, reported and exported."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def sarif() -> Draft7Validator:
     return Draft7Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def told(root: Path, bug: str, extra: str = "") -> Json:
+def reported(root: Path, bug: str, extra: str = "") -> Json:
     _, _, severity, category, wrong = BUGS[bug]
-    return finding(severity, place_of(root, bug), wrong + extra, category=category, fix=f"Mend the {bug} bug.")
+    return finding(severity, place_of(root, bug), wrong + extra, category=category, fix=f"Fix the {bug} bug.")
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def shop(court: Court) -> Court:
 
 
 def set_up(court: Court) -> None:
-    """The judges point at where the bugs stand now."""
+    """Script the judges to report the current lines of the bugs."""
     for judge, bugs in FOUND.items():
         court.bench.said[f"judge/{judge}"] = opinion(
-            "FAIL" if judge != "judge-2" else "WARN", *(told(court.folder, bug) for bug in bugs)
+            "FAIL" if judge != "judge-2" else "WARN", *(reported(court.folder, bug) for bug in bugs)
         )
     gone = finding("significant", "src/shop/orders.py:4000", "The cache is never emptied.", category="performance")
     absent = finding("minor", "src/shop/carts.py:3", "Carts have no limit.", category="performance")
@@ -86,7 +86,7 @@ SECTIONS = [
 
 
 @pytest.mark.behaviour("issue-3-planted-bugs", "20-report-validate")
-def test_the_report_has_the_seeds_sections_in_order_and_says_who_found_what(shop: Court, council: Terminal) -> None:
+def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(shop: Court, council: Terminal) -> None:
     report = reviewed(council)
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
     places = [text.lower().find(section.lower()) for section in SECTIONS]
@@ -96,13 +96,15 @@ def test_the_report_has_the_seeds_sections_in_order_and_says_who_found_what(shop
     single = text[text.index("### Single-Judge Findings") : text.index("### Disagreements")]
     assert f"**judge-2** found (minor security) at `{place_of(shop.folder, 'timing')}`" in single
     assert "src/shop/orders.py:4000` (not found in the packet)" in single
-    assert f"Mend the sql bug. ({place_of(shop.folder, 'sql')}, judge-1, judge-3)" in text
+    assert f"Fix the sql bug. ({place_of(shop.folder, 'sql')}, judge-1, judge-3)" in text
     assert re.fullmatch(r"\.agents/council/\d{4}-\d\d-\d\d-validate-src-shop\.md", report["report_path"])
     assert re.fullmatch(r"council-\d{8}-src-shop", report["name"])
 
 
 @pytest.mark.behaviour("issue-3-analyses", "20-analysis-file")
-def test_each_judges_analysis_stands_beside_the_report_and_events_point_to_it(shop: Court, council: Terminal) -> None:
+def test_each_judges_analysis_is_stored_beside_the_report_and_linked_from_events(
+    shop: Court, council: Terminal
+) -> None:
     done = council("--deep", "validate", "src/shop", "--jsonl")
     events = [json.loads(line) for line in done.out.splitlines()]
     voted = [event for event in events if event["type"] == "verdict"]
@@ -151,8 +153,8 @@ def test_the_sarif_fits_its_schema_and_fingerprints_stay_when_lines_move(shop: C
 
 
 @pytest.mark.behaviour("issue-3-no-injected-command", "50-github", "50-junit")
-def test_no_word_of_a_judge_becomes_a_command_of_another_tool(shop: Court, council: Terminal) -> None:
-    nasty = told(shop.folder, "sql", f"\n{NASTY}") | {
+def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: Court, council: Terminal) -> None:
+    nasty = reported(shop.folder, "sql", f"\n{NASTY}") | {
         "fix": NASTY,
         "why": NASTY,
         "ref": NASTY,
@@ -186,7 +188,7 @@ def test_no_word_of_a_judge_becomes_a_command_of_another_tool(shop: Court, counc
 def test_two_families_that_disagree_are_both_shown_and_the_user_decides(shop: Court, council: Terminal) -> None:
     for seat in MIXED:
         failing = seat.startswith("codex")
-        held = [told(shop.folder, "sql")] if failing else []
+        held = [reported(shop.folder, "sql")] if failing else []
         insight = "The statement can be injected." if failing else "It is tidy and does what it says."
         shop.bench.said[f"judge/{seat}"] = opinion("FAIL" if failing else "PASS", *held, key_insight=insight)
     done = council("--mixed", "validate", "src/shop", "--json")
@@ -209,7 +211,7 @@ def test_two_families_that_disagree_are_both_shown_and_the_user_decides(shop: Co
 
 
 @pytest.mark.behaviour("issue-3-fail-on", "00-gate-needs-two")
-def test_fail_on_and_the_gate_exit_ten_for_what_was_found_and_ask_nobody_again(shop: Court, council: Terminal) -> None:
+def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Court, council: Terminal) -> None:
     assert reviewed(council, "--fail-on", "fail", code=10)["verdict"] == "FAIL"
     sent = len(shop.provider.log)
     codes = {
@@ -219,7 +221,7 @@ def test_fail_on_and_the_gate_exit_ten_for_what_was_found_and_ask_nobody_again(s
     assert codes == {"fail": 10, "warn": 10, "critical": 10, "significant": 10, "never": 0}
     assert len(shop.provider.log) == sent
     for judge in FOUND:
-        shop.bench.said[f"judge/{judge}"] = opinion("WARN", told(shop.folder, "zero"))
+        shop.bench.said[f"judge/{judge}"] = opinion("WARN", reported(shop.folder, "zero"))
     reviewed(council, "--fail-on", "fail")
     reviewed(council, "--fail-on", "warn", code=10)
     reviewed(council, "--fail-on", "critical")
@@ -254,26 +256,26 @@ def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Cour
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_pass_with_a_critical_finding_is_kept_and_flagged_and_never_guessed(shop: Court, council: Terminal) -> None:
+def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: Court, council: Terminal) -> None:
     for judge in FOUND:
-        shop.bench.said[f"judge/{judge}"] = opinion("PASS", *([told(shop.folder, "sql")] if judge == "judge-2" else []))
+        shop.bench.said[f"judge/{judge}"] = opinion(
+            "PASS", *([reported(shop.folder, "sql")] if judge == "judge-2" else [])
+        )
     report = reviewed(council)
     assert (report["verdict"], [seat["verdict"] for seat in report["seats"]]) == ("PASS", ["PASS"] * 3)
     assert [row["severity"] for row in report["findings"]] == ["critical"]
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert (
-        "**judge-2** said PASS and listed a critical finding: inconsistent, both are kept as they were given." in text
-    )
+    assert "**judge-2** said PASS and listed a critical finding: inconsistent, both are kept." in text
     assert council("gate", "--fail-on", "critical").code == 10
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_corroborated_asks_evidence_of_a_fail(shop: Court, council: Terminal) -> None:
+def test_corroborated_requires_evidence_for_a_fail(shop: Court, council: Terminal) -> None:
     for judge in FOUND:
         shop.bench.said[f"judge/{judge}"] = opinion()
     shop.bench.said["judge/judge-1"] = opinion("FAIL", finding("critical", "somewhere", "It feels wrong."))
     report = reviewed(council, "--rule", "corroborated")
     assert report["verdict"] == "WARN"
     assert "The FAIL of **judge-1** counted as a WARN" in (shop.folder / report["report_path"]).read_text()
-    shop.bench.said["judge/judge-1"] = opinion("FAIL", told(shop.folder, "sql"))
+    shop.bench.said["judge/judge-1"] = opinion("FAIL", reported(shop.folder, "sql"))
     assert reviewed(council, "--rule", "corroborated")["verdict"] == "FAIL"

@@ -1,4 +1,4 @@
-"""Planted secrets by every way in: none reaches the endpoint, the ledger or a report."""
+"""Planted secrets in every kind of target: none reaches the endpoint, the ledger or a report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WAYS: dict[str, Way] = {way.__name__: way for way in (named, folder, diff, stage
 
 
 def kept_bytes(court: Court) -> Iterator[tuple[str, bytes]]:
-    """Everything that left the machine or was written down: requests, the database, reports."""
+    """Yield everything sent or stored: requests, the database, reports."""
     for seen in court.provider.log:
         yield f"request {seen.n}", seen.raw
     for place in (court.data, court.folder / ".agents" / "council"):
@@ -102,7 +102,7 @@ def test_redact_sends_the_mask(way: str, court: Court, council: Terminal) -> Non
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-look")
-def test_what_explorers_look_up_is_masked_before_it_is_sent(court: Court, council: Terminal) -> None:
+def test_look_ups_of_explorers_are_masked_before_sending(court: Court, council: Terminal) -> None:
     files = {
         f"src/keys/{kind.replace('-', '_')}.py": f"needle = 1\n{line}\nneedle = 2\n"
         for kind, (line, _) in SECRETS.items()
@@ -134,7 +134,7 @@ def test_what_explorers_look_up_is_masked_before_it_is_sent(court: Court, counci
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-denied-names")
 @pytest.mark.parametrize("way", ["named", "folder", "diff", "staged", "renamed", "work tree"])
-def test_an_env_file_does_not_leave_by_any_way(way: str, court: Court, council: Terminal) -> None:
+def test_an_env_file_is_never_sent(way: str, court: Court, council: Terminal) -> None:
     root = court.folder
     held = {"deploy/.env": "PLAIN=1\nWEAK=hunter2hunter2\n", "deploy/run.sh": "echo run\n"}
     commit(root, held) if way in ("diff", "renamed") else write(root, held)
@@ -146,19 +146,19 @@ def test_an_env_file_does_not_leave_by_any_way(way: str, court: Court, council: 
     if way in ("staged", "renamed"):
         git(root, "add", "-A")
     done = council("validate", *words, "--json")
-    assert (done.code, "deploy/.env:1 (its name stands for secrets)" in done.json["error"]) == (2, True)
+    assert (done.code, "deploy/.env:1 (secret file name)" in done.json["error"]) == (2, True)
     assert (court.provider.log, court.runs()) == ([], [])
     assert council("validate", "--redact", *words, "--json").code == 0
     left_out = council("validate", "--skip-secrets", *words, "--json")
     assert (left_out.code, left_out.json["verdict"]) == (3, "WARN")
     holes = [row["reason"] for row in left_out.json["degraded"] if row["state"] == "coverage_hole"]
-    assert len(holes) == 1 and holes[0].endswith(": holds a secret")
+    assert len(holes) == 1 and holes[0].endswith(": contains a secret")
     assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
 
 
 @pytest.mark.behaviour("issue-3-report-scrubbed")
-def test_a_secret_that_a_judge_writes_stands_in_no_report(court: Court, council: Terminal) -> None:
-    """It cannot have it from us, but it may know it from elsewhere."""
+def test_a_secret_written_by_a_judge_is_not_in_any_report(court: Court, council: Terminal) -> None:
+    """A judge may know a secret from elsewhere."""
     for n, (kind, (line, _)) in enumerate(SECRETS.items()):
         place = court.bench.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
         place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
@@ -173,10 +173,10 @@ def test_a_secret_that_a_judge_writes_stands_in_no_report(court: Court, council:
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves")
 @pytest.mark.parametrize("task", ["brainstorm", "research"])
-def test_the_other_tasks_pass_the_same_gate(task: str, court: Court, council: Terminal) -> None:
+def test_brainstorm_and_research_use_the_same_secret_filter(task: str, court: Court, council: Terminal) -> None:
     line, secret = SECRETS["aws"]
     write(court.folder, {"src/auth/keys.py": f"{line}\n", "notes.md": f"{line}\n"})
-    for words in ([task, "the auth system"], [task, "what is in notes.md"]):
+    for words in ([task, "the auth system"], [task, "the content of notes.md"]):
         done = council(*words, "--json")
         assert (done.code, secret in done.out) == (2, False), words
         assert ".py:1" in done.out or "notes.md:1" in done.out
@@ -186,7 +186,7 @@ def test_the_other_tasks_pass_the_same_gate(task: str, court: Court, council: Te
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-stdin")
-def test_what_is_piped_in_passes_the_same_gate(court: Court, council: Terminal) -> None:
+def test_stdin_uses_the_same_secret_filter(court: Court, council: Terminal) -> None:
     line, secret = SECRETS["stripe"]
     refused = court.piped(f"# settings\n{line}\n", "validate", "-", "--json")
     assert (refused.code, secret in refused.out + refused.err) == (2, False)

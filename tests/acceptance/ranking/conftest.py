@@ -1,4 +1,4 @@
-"""The readers' table."""
+"""Fixtures of the ranking tests."""
 
 from __future__ import annotations
 

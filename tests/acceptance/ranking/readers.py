@@ -1,4 +1,4 @@
-"""Readers to try rankings with: each ranks by the words it is shown, whatever their labels are."""
+"""Fake readers that rank by content, independent of the labels."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from tests.acceptance.helpers import SEATS, Cast, Json, Table
 from tests.fake_provider import Seen
 
-STONES = {"alpha": "quartz", "beta": "basalt", "gamma": "marble"}  # what stands in an answer, and names nobody
+STONES = {"alpha": "quartz", "beta": "basalt", "gamma": "marble"}  # marks an answer without naming its author
 RESPONSE = re.compile(r"<<<Response ([A-Z]+) (\w+)\n.*?\b(quartz|basalt|marble)\b.*?\n\2>>>", re.DOTALL)
-OF_ONE_MIND = {"alpha": ("beta", "gamma"), "beta": ("alpha", "gamma"), "gamma": ("alpha", "beta")}
+SAME_ORDER = {"alpha": ("beta", "gamma"), "beta": ("alpha", "gamma"), "gamma": ("alpha", "beta")}
 
 
 def shown(prompt: str) -> dict[str, str]:
-    """label → the seat whose answer stands under it."""
+    """Return label → the seat that wrote the answer."""
     author = {stone: seat for seat, stone in STONES.items()}
     return {label: author[stone] for label, _, stone in RESPONSE.findall(prompt)}
 
 
 @dataclass
 class Readers(Cast):
-    """`orders` says in which order each seat puts the others."""
+    """Fake endpoint; `orders` maps each seat to its ranking of the others."""
 
-    orders: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict(OF_ONE_MIND))
+    orders: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict(SAME_ORDER))
 
     def who(self, seen: Seen) -> tuple[str, str]:
         seat = self.seat_of.get(seen.model, seen.model)

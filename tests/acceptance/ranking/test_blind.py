@@ -1,4 +1,4 @@
-"""A ranking as the endpoint and the ledger see it: who is asked what, under which labels, and what is told of it."""
+"""Blind ranking at the endpoint and in the ledger: prompts, labels and the report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_phase_is_one_wave_of_requests(table: Table) -> None:
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-ranking-blind", "10-prompts-name-no-vendor")
-def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_nobody_reads_its_own_answer(
+def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_no_seat_reads_its_own_answer(
     table: Table, council: Terminal
 ) -> None:
     assert council(*RANKING, QUESTION).code == 0
@@ -51,7 +51,7 @@ def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_nobody_reads_its_own_ans
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-ranking-label-map", "40-fsck")
-def test_the_label_map_in_the_ledger_resolves_to_what_was_shown(table: Table, council: Terminal) -> None:
+def test_the_label_map_in_the_ledger_matches_the_prompts(table: Table, council: Terminal) -> None:
     report = council(*RANKING, QUESTION).json
     told = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
     labels = {event["reader"]: event["labels"] for event in told if event["type"] == "labels"}
@@ -90,7 +90,7 @@ def test_the_report_has_table_and_ballots_by_seat(table: Table, council: Termina
     "said",
     ["B, then A.", '{"dispute": "", "reasons": [], "order": ["A", "A"]}', '{"dispute": "", "reasons": []}', "[]"],
 )
-def test_an_unreadable_ballot_is_absent_and_said_so(table: Table, council: Terminal, cast: Readers, said: str) -> None:
+def test_an_unreadable_ballot_is_absent_and_reported(table: Table, council: Terminal, cast: Readers, said: str) -> None:
     cast.instead["beta/rank"] = Reply(text=said)
     done = council(*RANKING, QUESTION)
     report = done.json
@@ -106,7 +106,7 @@ def test_an_unreadable_ballot_is_absent_and_said_so(table: Table, council: Termi
 
 
 @pytest.mark.behaviour("10-ranking-ballot-absent")
-def test_a_ballot_that_was_mended_counts(table: Table, council: Terminal, cast: Readers) -> None:
+def test_a_repaired_ballot_counts(table: Table, council: Terminal, cast: Readers) -> None:
     cast.instead["beta/rank"] = [Reply(text='{"dispute": "", "reasons": [], "order": ["A", "A"]}')]
     report = council(*RANKING, QUESTION).json
     assert sorted(report["ranking"]["ballots"]) == ["alpha", "beta", "gamma"]
@@ -114,7 +114,7 @@ def test_a_ballot_that_was_mended_counts(table: Table, council: Terminal, cast: 
 
 
 @pytest.mark.behaviour("10-ranking-verbose", "40-context-too-long")
-def test_what_a_reader_was_not_shown_all_of_is_told_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
+def test_truncated_answers_are_reported_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
     cast.instead |= {f"{seat}/answer": Reply(text=f"Build it of {STONES[seat]}. " + LONG) for seat in SEATS}
     cast.instead["gamma/rank"] = [TOO_LONG]
     report = council(*RANKING, QUESTION).json
@@ -127,7 +127,7 @@ def test_what_a_reader_was_not_shown_all_of_is_told_by_seat(table: Table, counci
 
 
 @pytest.mark.behaviour("10-ranking-no-ballot")
-def test_without_a_ballot_it_is_said_above_the_answer(table: Table, council: Terminal, cast: Readers) -> None:
+def test_without_a_ballot_the_answer_has_a_caveat(table: Table, council: Terminal, cast: Readers) -> None:
     cast.instead |= {f"{seat}/rank": Reply(text="A") for seat in SEATS}
     done = council("--protocol", "ranking", QUESTION)
     assert done.code == 0
@@ -160,7 +160,7 @@ def test_a_seat_without_an_answer_reads_both_of_the_others(table: Table, council
 
 
 @pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")
-def test_without_a_chair_the_table_stands_all_the_same(table: Table, council: Terminal, cast: Readers) -> None:
+def test_without_a_chair_the_report_still_has_the_table(table: Table, council: Terminal, cast: Readers) -> None:
     cast.instead["chair"] = Reply(status=500)
     done = council(*RANKING, QUESTION)
     assert (done.code, done.json["status"], done.json["confidence"]) == (3, "incomplete", None)

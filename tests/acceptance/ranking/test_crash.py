@@ -1,4 +1,4 @@
-"""kill -9 in every phase of a ranking and at every boundary, then `council resume`: the same report, nothing bought twice."""
+"""kill -9 in every phase and at every event, then `council resume`: the same report, no call repeated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["processes"]
 RANKING = ("--json", "--protocol", "ranking")
 
 
-def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
-    """Resume, and see that of what was asked before only `again` is, with the same bytes: labels and shuffles included."""
+def resume_and_check(table: Table, council: Terminal, again: list[str]) -> Json:
+    """Resume, and check that only the requests in `again` are repeated, byte for byte, including labels and order."""
     first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
     since = len(table.provider.log)
     done = council("resume", "--json")
@@ -30,7 +30,7 @@ def resumed(table: Table, council: Terminal, again: list[str]) -> Json:
     return settled(done.json)
 
 
-def undisturbed(table: Table, council: Terminal) -> Json:
+def uninterrupted_report(table: Table, council: Terminal) -> Json:
     shutil.rmtree(table.folder / ".agents" / "council")
     return settled(council(*RANKING, QUESTION).json)
 
@@ -38,7 +38,7 @@ def undisturbed(table: Table, council: Terminal) -> Json:
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-ranking-kill-resume")
 @pytest.mark.parametrize("phase", ["answer", "rank", "synthesise"])
-def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
+def test_a_ranking_killed_during_a_phase_resumes_to_the_same_report(
     table: Table, council: Terminal, phase: str
 ) -> None:
     gate = table.hold(phase)
@@ -46,24 +46,24 @@ def test_killed_while_a_phase_is_asked_it_ends_as_if_nothing_had_happened(
     gate.wait(count=len(keys(phase)))
     kill(process)
     gate.release()
-    assert resumed(table, council, keys(phase)) == undisturbed(table, council)
+    assert resume_and_check(table, council, keys(phase)) == uninterrupted_report(table, council)
 
 
 @pytest.mark.usefixtures("cast")
 @pytest.mark.behaviour("10-ranking-kill-resume", "40-committed-never-bought-again")
-def test_killed_while_one_reader_is_out_only_that_one_is_asked_again(table: Table, council: Terminal) -> None:
+def test_a_ranking_killed_during_one_ballot_repeats_only_that_ballot(table: Table, council: Terminal) -> None:
     gate = table.hold("rank", "gamma")
     process = table.process(*RANKING, QUESTION)
     gate.wait()
     until(lambda: len(table.rows("SELECT key FROM results")) == 5, "the other ballots are kept")
     kill(process)
     gate.release()
-    assert resumed(table, council, ["rank/gamma"]) == undisturbed(table, council)
+    assert resume_and_check(table, council, ["rank/gamma"]) == uninterrupted_report(table, council)
 
 
 @pytest.mark.behaviour("10-ranking-kill-resume", "40-kill-resume-every-boundary")
 @pytest.mark.parametrize("every", GRAINS)
-def test_killed_at_any_boundary_and_again_while_resumed(
+def test_killed_at_any_boundary_and_again_during_resume(
     processes: ForkServerContext, table: Table, cast: Readers, every: bool
 ) -> None:
     """With a seat that gives no answer and another that gives no ballot."""

@@ -1,4 +1,4 @@
-"""With nothing configured: the embedded model answers, ranks itself and has the last word."""
+"""Without configuration: the embedded model answers, ranks and synthesises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]
 
 @pytest.mark.sweep
 @pytest.mark.behaviour("10-ranking-local")
-def test_a_ranking_runs_to_its_end_on_the_embedded_model(council: Terminal) -> None:
+def test_a_ranking_completes_on_the_embedded_model(council: Terminal) -> None:
     done = council("--json", "--protocol", "ranking", "Should we open on Sundays?")
     report = done.json
     assert (done.code, report["status"], report["calls"]["made"] >= 7) == (0, "complete", True), report["degraded"]

@@ -1,4 +1,4 @@
-"""Rosters of one's own: thirty seats by a file, a name in the settings, and what cannot sit."""
+"""Custom rosters: thirty seats from a file, a roster in the settings, and invalid rosters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(table: Table
 
 
 @pytest.mark.behaviour("10-ranking-roster")
-def test_a_roster_of_the_settings_sits_by_its_name(table: Table, council: Terminal) -> None:
+def test_a_roster_in_the_settings_is_used_by_name(table: Table, council: Terminal) -> None:
     table.configure(
         more='[rosters.board]\nseats = [{name = "cfo", model = "scripted:"}, {name = "coo"}, {name = "cto"}]\n'
     )
@@ -54,13 +54,13 @@ def test_a_roster_of_the_settings_sits_by_its_name(table: Table, council: Termin
 @pytest.mark.parametrize(
     ("seats", "words"),
     [
-        (["alone"], "needs at least 2"),
+        (["alone"], "at least 2 are needed"),
         ([f"s{n}" for n in range(61)], "at most 60"),
         (["twin", "twin"], '"twin" twice'),
         (["chair", "other"], '"chair"'),
     ],
 )
-def test_a_roster_that_cannot_sit_is_refused_in_one_line(
+def test_an_invalid_roster_gives_a_one_line_error(
     table: Table, council: Terminal, seats: list[str], words: str
 ) -> None:
     done = council("--protocol", "ranking", "--roster", roster("own.toml", seats), QUESTION)
@@ -74,6 +74,6 @@ def test_two_seats_review_each_other_and_nothing_is_ranked(table: Table, council
     done = council(*RANKING, "--roster", roster("two.toml", ["one", "two"]), QUESTION)
     report = done.json
     assert (done.code, report["calls"]["made"], report["confidence"]) == (0, 5, "LOW")
-    assert "of two seats each reads one answer, so nothing can be ranked" in done.err
+    assert "with two seats each reads only one answer, so nothing can be ranked" in done.err
     assert [row["ballots"] for row in report["ranking"]["table"]] == [0, 0]
     assert "No reader compared two answers" in [row["reason"] for row in report["degraded"]][-1]

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.convene import Convener
-from council.convene.summoning import locked
-from council.doors.bounds import Owner
-from council.doors.web.hall import Hall, roots_from
-from council.doors.web.serving import Address, made
+from council.doors.limits import Owner
+from council.doors.web.app_state import AppState, name_roots
+from council.doors.web.serve import Address, make_server
+from council.runs.service import Convener
+from council.runs.worker_client import worker_lock
 from tests.acceptance.helpers import until
 
 Json = dict[str, Any]
@@ -61,10 +61,17 @@ class Site:
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
+<<<<<<< ours
         self.app_state = Hall(roots_from([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
         address = Address(port=0)
         listening = address.bound()
         self.server, self.url = made(self.app_state, address, listening)
+=======
+        self.hall = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        where = Address(port=0)
+        listening = where.listen()
+        self.server, self.url = make_server(self.hall, where, listening)
+>>>>>>> theirs
         self.host = urlsplit(self.url).netloc
         self.token = self.url.partition("#token=")[2]
         self.loop = asyncio.new_event_loop()
@@ -91,7 +98,7 @@ class Site:
         await convener.close()
 
     def _no_worker(self) -> bool:
-        with locked(Path(self.env["COUNCIL_DATA"])) as free:
+        with worker_lock(Path(self.env["COUNCIL_DATA"])) as free:
             return free is not None
 
     # Requests

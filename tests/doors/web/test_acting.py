@@ -37,7 +37,7 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: Site, table: Table
     gate.wait()
     until(lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][1]["said"]) == 2, "two have improved theirs")
     assert served.get("/api/runs?status=running")["runs"][0]["running"] is True
-    assert "at work in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
+    assert "running in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
     assert served.post(f"/api/runs/{run[:4]}/cancel", {}, 202)["run"] == run
     stopped = served.wait_for_end(run)
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
@@ -74,7 +74,7 @@ def test_a_fork_reuses_earlier_answers(served: Site, table: Table) -> None:
 
 @pytest.mark.behaviour("50-web-fork")
 @pytest.mark.parametrize(("body", "line"), [
-    ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "nobody of that name"),
+    ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "this run has no such seat"),
     ({"seats": {"beta": "scripted:/etc/passwd"}}, "not configured"), ({"seats": {"beta": "local:/etc/passwd"}}, "not configured"),
 ])  # fmt: skip
 def test_an_invalid_fork_is_refused(shared_site: Site, body: Json, line: str) -> None:
@@ -114,7 +114,7 @@ def test_a_person_is_asked_and_answers_on_the_page(site: Site) -> None:
     [ask] = site.get(f"/api/runs/{run}/asks")
     assert {"run", "key", "seat", "prompt", "schema", "at", "fields"} == set(ask)
     assert (ask["run"], ask["key"], ask["seat"]) == (run, "draft/gamma", "gamma")
-    assert "nobody is asked" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
+    assert "has no open question" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
     response = site.post(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Cold, if it can be read within a day."})
     assert response == {"run": run, "key": "draft/gamma", "taken": True}
     ended = site.wait_for_end(run)

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council.convene import Convener
-from council.doors.cli.formats import rendered
-from council.minutes import Minutes
-from council.render.report import report
+from council.engine.minutes import Minutes
+from council.render.formats import render_as
+from council.render.report import build_report
+from council.runs.service import Convener
 from tests.doors.web.conftest import make_project
 from tests.doors.web.site import Json, Site, environment
 
@@ -103,7 +103,7 @@ def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[Site, dict[str
     site, named = runs
     response = site.get(f"/api/runs/{named['tabs'][:5]}")
     minutes = _minutes(site, named["tabs"])
-    assert response["report"] == report(minutes)
+    assert response["report"] == build_report(minutes)
     assert response["plan"] == minutes.plan
     assert (response["run"], response["status"], response["running"], response["cap"]) == (
         named["tabs"],
@@ -148,7 +148,7 @@ def test_a_report_has_the_formats_of_the_cli_and_no_html_type(
     response = site.ask("GET", f"/api/runs/{named['review']}/report?format={form}")
     assert (response.status, response.headers["content-type"]) == (200, kind)
     assert response.headers["x-content-type-options"] == "nosniff"
-    assert response.body.decode() == rendered(_minutes(site, named["review"]), form)
+    assert response.body.decode() == render_as(_minutes(site, named["review"]), form)
     if form in ("json", "sarif"):
         assert json.loads(response.body)
     if form == "junit":

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from council.convene import Convener
+from council.runs.service import Convener
 from tests.acceptance.helpers import Done, Terminal, ended, until
 from tests.doors.web.conftest import make_project
 from tests.doors.web.site import environment
@@ -105,7 +105,7 @@ def waiting(folder: Path, place: Path) -> Iterator[str]:
 
     convener = Convener(folder, environment(place))
     run = asyncio.run(queued(convener))
-    with convener.store.own(run):
+    with convener.store.lock_run(run):
         yield run
     asyncio.run(convener.close())
 
@@ -161,7 +161,7 @@ def test_unsafe_host_listens_on_that_address_and_warns(tmp_path: Path, commands:
 @pytest.mark.parametrize(("flags", "line"), [
     (["--unsafe-host", "0.0.0.0"], "every address"), (["--unsafe-host", "::"], "every address"), (["--unsafe-host", "example"], "is not an IP address"),
     (["--unsafe-host", "192.0.2.1"], "cannot be used"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is not a folder"),
-    (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "no configuration file"),
+    (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "not found"),
 ])  # fmt: skip
 def test_invalid_flags_are_one_line_errors(flags: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = Terminal(capsys.readouterr)("serve", *flags)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from council import protocols
-from council.convene import Convener
 from council.protocols.options import OPTIONS
+from council.runs.service import Convener
 from tests.doors.web.conftest import make_project
 from tests.doors.web.site import QUESTION, SCRIPTED, SEATS, Json, Site, environment
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @pytest.mark.behaviour("50-web-protocols")
 def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: Site) -> None:
     rows = {row["name"]: row for row in server.get("/api/protocols")}
-    assert tuple(rows) == protocols.known()
+    assert tuple(rows) == protocols.protocol_names()
     for name, model in OPTIONS.items():
         assert rows[name]["options"] == model.model_json_schema()
         assert rows[name]["summary"]
@@ -168,7 +168,7 @@ def test_an_unconfigured_member_is_refused(server: Site, member: str) -> None:
 def test_a_configured_member_can_be_seated(server: Site) -> None:
     response = server.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert response["seats"][1]["model"] == "scripted:"
-    assert "nobody of that name" in server.refused(
+    assert "no protocol has such a seat" in server.refused(
         "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
     )
 
@@ -207,7 +207,7 @@ def test_an_unpriced_member_is_refused_under_a_cap(tmp_path: Path) -> None:
     site = Site(folder, environment(tmp_path), max_cost=1)
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]
-        assert "nobody knows what" in site.refused("/api/runs", {"question": QUESTION})
+        assert "no price for" in site.refused("/api/runs", {"question": QUESTION})
     finally:
         site.close()
 
@@ -230,7 +230,7 @@ def test_a_start_is_queued_at_once_and_run_by_the_worker(server: Site) -> None:
 
 @pytest.mark.behaviour("50-web-start")
 @pytest.mark.parametrize(("body", "line"), [
-    ({"question": ""}, "nothing"), ({}, "nothing"), ({"question": "   "}, "nothing"), ({"question": QUESTION, "root": "other"}, "no root"),
+    ({"question": ""}, "no question was given"), ({}, "no question was given"), ({"question": "   "}, "no question was given"), ({"question": QUESTION, "root": "other"}, "no root"),
     ({"question": QUESTION, "protocol": "general"}, "not enabled"), ({"question": "validate -"}, "standard input"),
 ])  # fmt: skip
 def test_an_invalid_start_is_refused_and_leaves_no_run(server: Site, body: Json, line: str) -> None:

@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 from council import events as ev
-from council.convene import Convener
 from council.doors.web import sse
-from council.doors.web.sse import Feed, Feeds, Place, Reading
+from council.doors.web.sse import RunFeed, RunFeeds, StreamCursor, StreamReader
 from council.events import Entry
-from council.members.base import Hear
+from council.members.base import OnDelta
+from council.runs.service import Convener
 from council.types import Answer
 from tests.acceptance.helpers import until
 from tests.doors.web.site import QUESTION, Json, Site, events
@@ -108,7 +108,7 @@ class StreamingMember(Double):
         self.pieces: dict[str, list[str]] = {}
         self.go = threading.Event()
 
-    async def send(self, body: bytes, hear: Hear) -> Answer:
+    async def send(self, body: bytes, hear: OnDelta) -> Answer:
         key = json.loads(body)["key"]
         if key != "draft/alpha":
             return Answer(f"Said in {key}.")
@@ -287,7 +287,7 @@ def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: Site)
 
 @pytest.mark.behaviour("50-web-slow")
 def test_a_listener_that_does_not_read_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "PATIENCE", 0.2)
+    monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.2)
     run = site.run_council()
     many = 400
 
@@ -296,7 +296,7 @@ def test_a_listener_that_does_not_read_is_disconnected(site: Site, monkeypatch: 
             yield Entry(seq, 0.0, ev.Noted("x" * 100_000, ""))
         await asyncio.Event().wait()
 
-    site.app_state.feeds = Feeds(endless)
+    site.app_state.feeds = RunFeeds(endless)
     with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as stalled:
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
@@ -327,15 +327,15 @@ async def test_pieces_between_two_reads_are_one_event_per_seat() -> None:
         yield Entry(1, 1001, ev.Faulted("draft/beta", "beta", 1, "m", "net", "gone"))
         yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "again"))
 
-    feed = Feed("r", entries())
-    reading = Reading([Place(feed, 0)], several=False)
+    feed = RunFeed("r", entries())
+    reading = StreamReader([StreamCursor(feed, 0)], several=False)
     await asyncio.sleep(0)
-    first = list(events(line.encode() + b"\n" for line in reading.news().split("\n")))
+    first = list(events(line.encode() + b"\n" for line in reading.read_new().split("\n")))
     whole = "".join(f"{n} " for n in range(1000))
     assert [(event["data"]["seat"], event["data"]["from"], event["data"]["text"]) for event in first] == [("alpha", 0, whole), ("beta", 0, whole)]  # fmt: skip
     more.set()
     await feed._task
-    second = list(events(line.encode() + b"\n" for line in reading.news().split("\n")))
+    second = list(events(line.encode() + b"\n" for line in reading.read_new().split("\n")))
     assert [(event["event"], event["data"].get("from"), event["data"].get("text")) for event in second] == [
         ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "again"), ("end", None, None),
     ]  # fmt: skip
@@ -366,14 +366,14 @@ def test_listening_starts_a_worker_for_an_orphaned_run(site: Site) -> None:
 
 @pytest.mark.behaviour("50-web-events")
 def test_an_idle_stream_sends_keep_alive_comments(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "BEAT", 0.01)
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:
         await asyncio.Event().wait()
         yield Entry(1, 0.0, ev.Noted("", ""))
 
     run = site.run_council()
-    site.app_state.feeds = Feeds(silent)
+    site.app_state.feeds = RunFeeds(silent)
     with site.open_request("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
     assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from council.doors.cli.serve import serve_command
-from council.doors.web.serving import USUAL_PORT
+from council.doors.cli.service_commands import serve_command
+from council.doors.web.serve import DEFAULT_PORT
 from tests.doors.web.site import Site
 from tests.doors.web.test_schema import OPERATIONS
 
@@ -48,4 +48,4 @@ def test_the_table_of_the_page_lists_every_route() -> None:
 def test_every_flag_of_the_command_is_on_the_page() -> None:
     flags = {option.opts[0] for option in serve_command().params if isinstance(option, click.Option)}
     assert flags == set(re.findall(r"^\| `(--[\w-]+)", PAGE, re.MULTILINE))
-    assert str(USUAL_PORT) in PAGE
+    assert str(DEFAULT_PORT) in PAGE

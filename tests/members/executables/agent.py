@@ -1,7 +1,7 @@
-"""What the misbehaving agents of this folder have in common with one that behaves: a help text, a prompt, a log.
+"""Shared code of the fake agents in this folder: help text, prompt and log.
 
-Each script stands for `claude`, reached by a link in a folder of its own; whatever it has to tell the test goes into
-`log.jsonl` beside that link, for its environment holds no word of the test.
+Each script plays `claude`, started by a link in a separate folder. It reports to the test through `log.jsonl` beside
+that link, because its environment has no variables of the test.
 """
 
 from __future__ import annotations

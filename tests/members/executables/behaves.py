@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Streams its answer and ends."""
+"""Streams its answer and exits."""
 
 from agent import begin, event, result, say
 

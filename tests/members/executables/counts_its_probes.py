@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Notes each time it is asked what it is."""
+"""Logs each probe."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says the question again before the answer, or in place of one where it is told to."""
+"""Repeats the prompt before the answer, or instead of it if configured."""
 
 from agent import begin, result, say
 

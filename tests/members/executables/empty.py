@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ends well without a word."""
+"""Exits with 0 without output."""
 
 from agent import begin
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says what went wrong on standard output, and nothing on standard error."""
+"""Prints its error on standard output and nothing on standard error."""
 
 import sys
 

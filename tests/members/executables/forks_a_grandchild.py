@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Leaves two children behind: one that holds its streams open, and one that has left its process group."""
+"""Leaves two child processes: one keeps its streams open, one left its process group."""
 
 import os
 import signal

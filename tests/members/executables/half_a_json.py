@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Is cut off in the middle of its result."""
+"""Exits in the middle of its result."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says all, and stays."""
+"""Prints the whole answer and does not exit."""
 
 import signal
 

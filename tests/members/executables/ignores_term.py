@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Begins, hangs, and will not be asked to end."""
+"""Starts, hangs and ignores SIGTERM."""
 
 import signal
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers in prose whatever form was asked for."""
+"""Always answers in prose."""
 
 from agent import begin, result, say
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ends well with a result that is an error."""
+"""Exits with 0 after an error result."""
 
 from agent import begin, result, say
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An old one: no JSON, no flags to speak of."""
+"""An old version without JSON output and with few flags."""
 
 import sys
 

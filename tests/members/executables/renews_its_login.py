@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts a new login in place of the old, as a careful program writes a file."""
+"""Replaces its login file atomically."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes its own key into its complaint."""
+"""Prints its API key in the error message."""
 
 import os
 import sys

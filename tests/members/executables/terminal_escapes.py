@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Paints its output for a terminal, inside and outside its JSON."""
+"""Prints terminal escape sequences inside and outside its JSON."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists a flag that it does not take."""
+"""Lists a flag in --help that it rejects."""
 
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks a person whether to go on, and waits for the answer that never comes."""
+"""Asks for confirmation and waits for input that never arrives."""
 
 import signal
 

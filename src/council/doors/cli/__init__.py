@@ -1,4 +1,4 @@
-"""The command `council`. argv is split once: a management word goes to its command, all else convenes."""
+"""The `council` command. argv is split once: a management word selects its command, anything else is a question."""
 
 from __future__ import annotations
 
@@ -12,81 +12,86 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.words import MANAGEMENT, split
+from council.doors.cli.grammar import MANAGEMENT_COMMANDS, split_command
 from council.errors import CouncilError, UnknownRun, UsageError
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if sys.stderr is None:  # closed by whoever started us
+    if sys.stderr is None:  # closed by the parent process
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     try:
         code = run(arguments)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        code = _pipe_closed()
+        code = _close_broken_pipe()
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """One command line, from words to exit code. Every error is one line, or one object where JSON was asked for."""
-    wants_json = _wants_json(_before_dashes(arguments))
+    """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
+    wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
-        word, rest = split(arguments)
-        result = _command(word).main(rest, prog_name="council", standalone_mode=False)
+        word, rest = split_command(arguments)
+        result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        return _complain(UsageError(_one_line(error.format_message()) + _as_question(arguments)), wants_json)
+        return _print_error(UsageError(_one_line(error.format_message()) + _question_hint(arguments)), wants_json)
     except click.Abort:
         return 130
     except UnknownRun as error:
-        return _complain(
-            UnknownRun(f"{error}.{_as_question(arguments)}" if len(arguments) > 1 else str(error)), wants_json
+        return _print_error(
+            UnknownRun(f"{error}.{_question_hint(arguments)}" if len(arguments) > 1 else str(error)), wants_json
         )
     except CouncilError as error:
-        return _complain(error, wants_json)
+        return _print_error(error, wants_json)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            return _complain(
-                CouncilError(f"the output could not be written ({error.strerror}): nothing else is lost"), wants_json
+            return _print_error(
+                CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
+                wants_json,
             )
         if "COUNCIL_DEBUG" in os.environ:
             raise
         what = f"{type(error).__name__}: {error}"
-        return _complain(
-            CouncilError(
-                f"this is a fault of council itself ({what}): set COUNCIL_DEBUG=1 to see where, and report it"
-            ),
+        return _print_error(
+            CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
             wants_json,
         )
 
 
-def _command(word: str) -> click.Command:
-    """Only what is asked for is loaded."""
-    if word in MANAGEMENT:
-        from council.doors.cli.manage import management
+def _load_command(word: str) -> click.Command:
+    """Load the command for the first word. Imports are local to keep startup fast."""
+    if word in MANAGEMENT_COMMANDS:
+        from council.doors.cli.management import management_group
 
-        return management()
-    from council.doors.cli.ask import convening
+        return management_group()
+    from council.doors.cli.ask import ask_command
 
-    return convening()
-
-
-def _as_question(arguments: list[str]) -> str:
-    words = [one for one in arguments if not one.startswith("-")]
-    return f' To ask it as a question: council ask "{" ".join(words)}".' if words and words[0] in MANAGEMENT else ""
+    return ask_command()
 
 
-def _complain(error: CouncilError, wants_json: bool) -> int:
+def _question_hint(arguments: list[str]) -> str:
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    return (
+        f' To ask it as a question: council ask "{" ".join(words)}".'
+        if words and words[0] in MANAGEMENT_COMMANDS
+        else ""
+    )
+
+
+def _print_error(error: CouncilError, wants_json: bool) -> int:
     if wants_json:
-        print(json.dumps({"schema": "council.error/1", "error": str(error), "exit": error.exit}, ensure_ascii=False))
+        print(
+            json.dumps({"schema": "council.error/1", "error": str(error), "exit": error.exit_code}, ensure_ascii=False)
+        )
     else:
-        from council.render.clean import clean
+        from council.text_cleanup import clean
 
         line = clean(str(error))
         print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)
-    return error.exit
+    return error.exit_code
 
 
 def _one_line(message: str) -> str:
@@ -98,11 +103,11 @@ def _wants_json(arguments: list[str]) -> bool:
     return bool({"--json", "--format=json"} & set(arguments)) or ("--format", "json") in pairwise(arguments)
 
 
-def _before_dashes(arguments: list[str]) -> list[str]:
+def _arguments_before_dashes(arguments: list[str]) -> list[str]:
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
-def _pipe_closed() -> int:
-    """Whoever read our output has gone; that is no fault of ours."""
+def _close_broken_pipe() -> int:
+    """Exit quietly after the reader of standard output has closed it."""
     sys.stderr.close()
     return 0

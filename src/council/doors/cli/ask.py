@@ -1,4 +1,4 @@
-"""Convening: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`, the main job."""
+"""The main command: `council [FLAGS] [ask|validate|brainstorm|research] WORDS…`."""
 
 from __future__ import annotations
 
@@ -6,38 +6,47 @@ from typing import Any
 
 import click
 
-from council.doors.cli.given import OneOf, Whole, Wish, piped
-from council.doors.cli.words import BUILT, COMMON, owned_flags
+from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
+from council.doors.cli.params import ChoiceParam, IntegerParam, RunRequest, read_stdin
 
-KINDS: dict[str, Any] = {"int": Whole(), "float": float, "str": str}
-USAGE = """Convene several language models around one question; get one answer that says how far to trust it.
+PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
+HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
 
 \b
 council "Should we …?"                     deliberate and answer
 council "adversarial council: A or B?"     stress-test an answer
-council validate recent                    judges review what changed: PASS, WARN or FAIL
+council validate recent                    judges review recent changes: PASS, WARN or FAIL
 council --dry-run "…"                      show the plan, spend nothing
-council runs · resume · replay · report    past councils
-council models · doctor · config           who can sit, and why not
+council runs · resume · replay · report    past runs
+council models · doctor · config           available models and settings
 """
 
 
-def convening() -> click.Command:
+def ask_command() -> click.Command:
     version = click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_version,
+        help="Print the version.",
     )
-    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags())), version]
-    return Convening(
+    parameters = [
+        click.Argument(["words"], nargs=-1),
+        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
+        version,
+    ]
+    return AskCommand(
         "council",
         params=parameters,
         callback=convene,
-        help=USAGE,
+        help=HELP_TEXT,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
-class Convening(click.Command):
-    """Help in sections: the flags of every council, then those of single protocols, then the commands."""
+class AskCommand(click.Command):
+    """Command whose help lists common flags, protocol flags and management commands."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage("council", "[FLAGS] [ask|validate|brainstorm|research] WORDS…")
@@ -49,18 +58,18 @@ class Convening(click.Command):
                 [
                     row
                     for name, row in rows.items()
-                    if row and name in {flag["name"] for flag in COMMON} | {"help", "version"}
+                    if row and name in {flag["name"] for flag in COMMON_FLAGS} | {"help", "version"}
                 ]
             )
-        for protocol in dict.fromkeys(flag["owners"][0] for flag in owned_flags()):
+        for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
             with formatter.section(f"Flags of {protocol}"):
-                own = [flag["name"] for flag in owned_flags() if flag["owners"][0] == protocol]
+                own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
         with formatter.section("Commands"):
-            formatter.write_dl([(f"council {word}", what) for word, what in BUILT.items()])
+            formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
 
 
-def _version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         from importlib.metadata import version
 
@@ -68,57 +77,67 @@ def _version(context: click.Context, parameter: click.Parameter, value: bool) ->
         context.exit()
 
 
-def _option(flag: dict[str, Any]) -> click.Option:
+def _make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
         return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
-    kind = OneOf(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else KINDS[flag["kind"]]
+    kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
     return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
 
 
-def convene(words: tuple[str, ...], **given: Any) -> int:
-    from council.doors.cli.drive import Drive
+def convene(words: tuple[str, ...], **params: Any) -> int:
+    from council.doors.cli.runner import Runner
 
-    wish = wish_from(words, given)
-    drive = Drive.from_flags(given, profile=wish.owned.get("profile"))
-    if given["detach"] and not given["dry_run"]:
-        from council.doors.cli.detached import detach
+    wish = build_request(words, params)
+    drive = Runner.from_flags(params, profile=wish.options.get("profile"))
+    if params["detach"] and not params["dry_run"]:
+        from council.doors.cli.run_commands import detach
 
         return detach(drive, wish)
-    return drive.convene(wish, dry_run=given["dry_run"])
+    return drive.convene(wish, dry_run=params["dry_run"])
 
 
-def show_packet(words: tuple[str, ...], **given: Any) -> int:
-    from council.doors.cli.drive import Drive
+def show_packet(words: tuple[str, ...], **params: Any) -> int:
+    from council.doors.cli.runner import Runner
 
-    wish = wish_from(words, given)
-    return Drive.from_flags(given, profile=wish.owned.get("profile")).packet(wish)
+    wish = build_request(words, params)
+    return Runner.from_flags(params, profile=wish.options.get("profile")).show_packet(wish)
 
 
 def packet_command() -> click.Command:
-    """`council packet …` takes what convening takes, so that it shows what that would send."""
-    parameters = [click.Argument(["words"], nargs=-1), *(_option(flag) for flag in (*COMMON, *owned_flags()))]
-    return click.Command("packet", params=parameters, callback=show_packet, help=BUILT["packet"])
+    """Build `council packet`, which takes the same arguments as asking a question."""
+    parameters = [
+        click.Argument(["words"], nargs=-1),
+        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
+    ]
+    return click.Command("packet", params=parameters, callback=show_packet, help=COMMAND_HELP["packet"])
 
 
-def wish_from(words: tuple[str, ...], given: dict[str, Any]) -> Wish:
-    said = ((flag["name"], given[flag["name"]]) for flag in owned_flags())
-    owned = {name: value for name, value in said if value is not None and value is not False}  # 0 was said
+def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
+    values = ((flag["name"], params[flag["name"]]) for flag in protocol_flags())
+    owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
-        "spec": given["spec"], "decisions": tuple(given["decision"]), "base": given["base"], "match": not given["no_match"],
-        "redact": given["redact"], "skip_secrets": given["skip_secrets"], "stdin": piped(words),
+        "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words),
     }  # fmt: skip
-    protocol = _one_protocol(given["protocol"], given["mode"])
-    return Wish(
-        list(words), owned, protocol, given["verbose"], given["strict"], given["fail_on"], material, given["continued"]
+    protocol = _choose_protocol(params["protocol"], params["mode"])
+    return RunRequest(
+        list(words),
+        owned,
+        protocol,
+        params["verbose"],
+        params["strict"],
+        params["fail_on"],
+        material,
+        params["continued"],
     )
 
 
-def _one_protocol(protocol: str | None, mode: str | None) -> str | None:
+def _choose_protocol(protocol: str | None, mode: str | None) -> str | None:
     if protocol and mode and protocol != mode:
         raise click.UsageError(
-            f'--protocol says "{protocol}" and --mode says "{mode}": they are one flag, give it once'
+            f'--protocol "{protocol}" and --mode "{mode}" conflict: --mode is an alias of --protocol, give one of them'
         )
     return protocol or mode

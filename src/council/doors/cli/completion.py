@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from council import protocols
-from council.doors.cli.ask import convening
-from council.doors.cli.words import BUILT, VERBS
-from council.rules.perspectives import presets
+from council.doors.cli.ask import ask_command
+from council.doors.cli.grammar import COMMAND_HELP, VERBS
+from council.protocols.judges.perspectives import list_presets
 
 SHELLS = ("bash", "zsh", "fish")
 SCRIPTS = Path(__file__).parents[2] / "data" / "completion"
@@ -46,7 +46,7 @@ def completion_command() -> click.Command:
         click.echo(script(shell, management), nl=False)
         return 0
 
-    return click.Command("completion", callback=completion, params=[shell], help=BUILT["completion"])
+    return click.Command("completion", callback=completion, params=[shell], help=COMMAND_HELP["completion"])
 
 
 def script(shell: str, management: click.Group) -> str:
@@ -63,9 +63,9 @@ def script(shell: str, management: click.Group) -> str:
 
 def places(management: click.Group) -> list[Place]:
     """Every place of the grammar, the beginning first."""
-    begin = _flags(convening())
-    commands = [place for word in BUILT for place in _inside(management.commands[word], word)]
-    return [Place("", (*VERBS, *BUILT), begin), Place(WORDS, (), begin), *commands, *(Place(verb, (), begin) for verb in VERBS)]  # fmt: skip
+    begin = _flags(ask_command())
+    commands = [place for word in COMMAND_HELP for place in _inside(management.commands[word], word)]
+    return [Place("", (*VERBS, *COMMAND_HELP), begin), Place(WORDS, (), begin), *commands, *(Place(verb, (), begin) for verb in VERBS)]  # fmt: skip
 
 
 def _inside(command: click.Command, at: str) -> Iterator[Place]:
@@ -81,7 +81,7 @@ def _argument(argument: click.Argument, at: str) -> str:
         return " ".join(argument.type.choices)
     if argument.name == "run":
         return RUNS
-    return " ".join(presets()) if at == "presets show" else ""
+    return " ".join(list_presets()) if at == "presets show" else ""
 
 
 def _flags(command: click.Command) -> tuple[Flag, ...]:
@@ -96,10 +96,10 @@ def _flag(option: click.Option) -> Flag:
 
 def _values(name: str, option: click.Option) -> str:
     known: dict[str, Callable[[], Sequence[str]]] = {
-        "--preset": presets,
+        "--preset": list_presets,
         "--roster": lambda: [path.stem for path in sorted(ROSTERS.glob("*.toml"))],
-        "--protocol": protocols.known,
-        "--mode": protocols.known,
+        "--protocol": protocols.protocol_names,
+        "--mode": protocols.protocol_names,
         "--perspectives-file": lambda: [FILES],
     }
     if isinstance(option.type, click.Choice):
@@ -149,7 +149,7 @@ def _fish(there: list[Place]) -> dict[str, str]:
 def _fish_words(place: Place) -> Iterator[str]:
     for word in " ".join(place.follows).split():
         offered = "(__council_runs)" if word == RUNS else word
-        about = f" -d {_quoted(BUILT[word])}" if not place.at and word in BUILT else ""
+        about = f" -d {_quoted(COMMAND_HELP[word])}" if not place.at and word in COMMAND_HELP else ""
         yield f"complete -c council -f -n {_condition(place)} -a {_quoted(offered)}{about}"
 
 

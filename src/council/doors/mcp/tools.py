@@ -13,11 +13,11 @@ from pydantic_core import ErrorDetails
 
 from council import protocols
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, flags_table, parse_options
+from council.protocols.options import OPTIONS, build_flag_table, parse_options
 from council.types import Json
 
-LONGEST_WAIT = 45.0  # seconds; clients time out after a minute
-MOST_LISTED = 100
+MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
+MAX_LISTED = 100
 EXAMPLE_RUN = "r2abcd"
 
 
@@ -25,7 +25,7 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Common(Arguments):
+class CommonOptions(Arguments):
     """Options of every protocol."""
 
     max_cost: float | None = Field(default=None, ge=0)
@@ -39,33 +39,35 @@ class Common(Arguments):
     skip_secrets: bool = False
 
 
-ANY = "max_cost, effort low|medium|high, timeout, seats {seat: member}, spec FILE, base REF, decisions [], redact, skip_secrets"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, spec FILE, base REF, decisions [], redact, skip_secrets"
 
 
-def _options_help() -> str:
+def _format_options_help() -> str:
     """Summarise the options from the table of the CLI flags."""
-    own = {name: ", ".join(_said(row) for row in flags_table() if name in row["owners"]) for name in OPTIONS}
-    return ". ".join([f"Any: {ANY}", *(f"{name}: {text}" for name, text in own.items() if text)])
+    own = {
+        name: ", ".join(_format_option(row) for row in build_flag_table() if name in row["owners"]) for name in OPTIONS
+    }
+    return ". ".join([f"Any: {COMMON_OPTIONS_HELP}", *(f"{name}: {text}" for name, text in own.items() if text)])
 
 
-def _said(row: Json) -> str:
+def _format_option(row: Json) -> str:
     return f"{row['name']} {'|'.join(row['choices'])}".strip()
 
 
-class Asked(Arguments):
+class StartArguments(Arguments):
     question: str = Field(
         description='Self-contained: the members do not see this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
     )
     protocol: str | None = Field(
         default=None,
         description="collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; general: web research; ranking: blind vote; triad, quick: cheap. Usually omitted: the wording of the question decides.",
-        json_schema_extra={"enum": list(protocols.known())},
+        json_schema_extra={"enum": list(protocols.protocol_names())},
     )
-    options: Json = Field(default_factory=dict, description=_options_help())
+    options: Json = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")
 
 
-class Estimated(Arguments):
+class EstimateArguments(Arguments):
     """Arguments of council_estimate; council_start has their descriptions."""
 
     question: str
@@ -74,17 +76,17 @@ class Estimated(Arguments):
     folder: str | None = None
 
 
-class Waited(Arguments):
+class WaitArguments(Arguments):
     run: str
-    seconds: float = Field(default=LONGEST_WAIT, ge=0, json_schema_extra={"maximum": LONGEST_WAIT})
+    seconds: float = Field(default=MAX_WAIT_S, ge=0, json_schema_extra={"maximum": MAX_WAIT_S})
 
 
-class Named(Arguments):
+class ResultArguments(Arguments):
     run: str
 
 
-class Listed(Arguments):
-    limit: int = Field(default=10, ge=1, le=MOST_LISTED)
+class ListArguments(Arguments):
+    limit: int = Field(default=10, ge=1, le=MAX_LISTED)
     unfinished: bool = Field(default=False, description="Only runs that are not complete.")
 
 
@@ -97,15 +99,15 @@ class Tool:
 
     @property
     def schema(self) -> Json:
-        plain: Json = _plain(self.model.model_json_schema())
+        plain: Json = _simplify_schema(self.model.model_json_schema())
         return plain | {"examples": [self.example]}
 
-    def read(self, name: str, given: Mapping[str, Any]) -> Any:
+    def parse_arguments(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Validate the arguments, or raise UsageError with one line."""
         try:
-            return self.model.model_validate(dict(given))
+            return self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise UsageError(_one_line(name, self, error.errors()[0])) from None
+            raise UsageError(_format_validation_error(name, self, error.errors()[0])) from None
 
 
 TOOLS: dict[str, Tool] = {
@@ -114,34 +116,34 @@ TOOLS: dict[str, Tool] = {
         "For real trade-offs, architecture, research, security- or correctness-sensitive review, or when the user asks for a "
         "council or second opinions. NOT for lookups, arithmetic, command syntax, one-line rewrites, narrow yes/no or anything "
         "with one obvious path: answer those yourself. Then council_wait until done, then council_result.",
-        Asked,
+        StartArguments,
         {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"},
         {"readOnlyHint": False, "destructiveHint": False},
     ),
     "council_wait": Tool(
-        f"Wait up to {LONGEST_WAIT:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
-        Waited,
+        f"Wait up to {MAX_WAIT_S:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
+        WaitArguments,
         {"run": EXAMPLE_RUN, "seconds": 30},
     ),
     "council_result": Tool(
         "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Also tell the user about `degraded` and `dissent`.",
-        Named,
+        ResultArguments,
         {"run": EXAMPLE_RUN},
     ),
     "council_estimate": Tool(
         "Plan of a council without running it: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Same arguments as council_start; spends nothing.",
-        Estimated,
+        EstimateArguments,
         {"question": "Which queue fits us?", "protocol": "advisors", "options": {"flow": "debate", "rounds": 2}},
     ),
     "council_list": Tool(
         "Recent runs, unfinished first, with their questions.",
-        Listed,
+        ListArguments,
         {"limit": 5, "unfinished": True},
     ),
 }
 
 
-def tool_list() -> list[Json]:
+def list_tool_definitions() -> list[Json]:
     """Return the body of tools/list."""
     return [
         {"name": name, "description": tool.description, "inputSchema": tool.schema, "annotations": tool.hints}
@@ -149,7 +151,7 @@ def tool_list() -> list[Json]:
     ]
 
 
-def tool_named(name: str) -> Tool:
+def find_tool(name: str) -> Tool:
     if name not in TOOLS:
         near = get_close_matches(name, TOOLS, n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
@@ -157,31 +159,31 @@ def tool_named(name: str) -> Tool:
     return TOOLS[name]
 
 
-def common_of(options: Json) -> tuple[Common, Json]:
+def split_common_options(options: Json) -> tuple[CommonOptions, Json]:
     """Split the options into the common ones and those of the protocol."""
-    shared = {name: value for name, value in options.items() if name in Common.model_fields}
-    common = parse_options("council_start", "ask", shared, Common)
-    assert isinstance(common, Common)
+    shared = {name: value for name, value in options.items() if name in CommonOptions.model_fields}
+    common = parse_options("council_start", "ask", shared, CommonOptions)
+    assert isinstance(common, CommonOptions)
     return common, {name: value for name, value in options.items() if name not in shared}
 
 
-def _plain(schema: Any) -> Any:
+def _simplify_schema(schema: Any) -> Any:
     """Drop titles, nulls and empty defaults from a schema."""
     if isinstance(schema, list):
-        return [_plain(part) for part in schema]
+        return [_simplify_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if "anyOf" in schema:
         [only] = [part for part in schema["anyOf"] if part.get("type") != "null"]
         schema = only | {key: value for key, value in schema.items() if key != "anyOf"}
-    return {key: _plain(value) for key, value in schema.items() if not _idle(key, value)}
+    return {key: _simplify_schema(value) for key, value in schema.items() if not _is_redundant(key, value)}
 
 
-def _idle(key: str, value: Any) -> bool:
+def _is_redundant(key: str, value: Any) -> bool:
     return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, False))
 
 
-def _one_line(name: str, tool: Tool, error: ErrorDetails) -> str:
+def _format_validation_error(name: str, tool: Tool, error: ErrorDetails) -> str:
     where, value = ".".join(map(str, error["loc"])), error["input"]
     example = f"{name} {json.dumps(tool.example, ensure_ascii=False)}"
     if error["type"] == "missing":

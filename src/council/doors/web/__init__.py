@@ -1,1 +1,1 @@
-"""Web server: the page and its HTTP API."""
+"""Local web page and HTTP API: `council serve`."""

@@ -12,14 +12,19 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from council.doors.web import answers
+from council.doors.web import responses, run_routes, start_routes
+from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
-from council.doors.web.hall import Hall
-from council.doors.web.routes import acting, page, runs, starting, streams
 from council.errors import CouncilError
 
-ROUTERS = (starting.router, streams.router, runs.router, acting.router, page.router)
-SILENT: TelemetryConfig = {
+ROUTERS = (
+    start_routes.start_router,
+    run_routes.history_router,
+    run_routes.action_router,
+    run_routes.event_router,
+    start_routes.page_router,
+)
+NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -28,21 +33,21 @@ SILENT: TelemetryConfig = {
 }
 
 
-def application(hall: Hall, token: str, hosts: tuple[str, ...], port: int) -> Guard:
+def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: int) -> Guard:
     """Return the app of `council serve`. `hosts` are the accepted host names."""
     app = FastAPI(
         title="Council", version="1", description="Start councils, follow them, and read their reports.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
-        telemetry=SILENT, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
+        telemetry=NO_TELEMETRY, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
     )  # fmt: skip
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/page", StaticFiles(directory=page.FOLDER, check_dir=False))
-    app.add_exception_handler(CouncilError, answers.on_council_error)
-    app.add_exception_handler(HTTPException, answers.on_http_error)
-    app.add_exception_handler(RequestValidationError, answers.on_invalid)
-    app.add_exception_handler(Exception, answers.on_fault)
-    app.state.app_state = hall
+    app.mount("/page", StaticFiles(directory=start_routes.PAGE_FOLDER, check_dir=False))
+    app.add_exception_handler(CouncilError, responses.on_council_error)
+    app.add_exception_handler(HTTPException, responses.on_http_error)
+    app.add_exception_handler(RequestValidationError, responses.on_validation_error)
+    app.add_exception_handler(Exception, responses.on_internal_error)
+    app.state.app_state = app_state
     app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts), f"council-{port}")
     guard: Guard = app.state.guard
     return guard

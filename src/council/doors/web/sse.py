@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from starlette.responses import Response
 
 from council import events as ev
-from council.doors.web.answers import encoded, fault_line
 from council.doors.web.guard import Receive, Scope, Send
+from council.doors.web.responses import encode_json, format_internal_error
 from council.errors import CouncilError
 from council.events import Entry
 from council.types import Json
 
-BEAT = 15.0  # seconds without events before a keep-alive comment
-PATIENCE = 30.0  # seconds a listener may not read
-ROOM = 1 << 18  # characters per write
-RETRY = 1000  # milliseconds before a browser reconnects
-NAMED = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
-ENDS_STREAM = (
+HEARTBEAT_S = 15.0  # seconds without events before a keep-alive comment
+SEND_TIMEOUT_S = 30.0  # seconds a listener may not read
+MAX_CHUNK_CHARS = 1 << 18  # characters per write
+RETRY_MS = 1000  # milliseconds before a browser reconnects
+EVENTS_WITH_RUN = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
+EVENTS_ENDING_DELTAS = (
     ev.Stated,
     ev.WasAbsent,
     ev.Faulted,
@@ -38,11 +38,11 @@ class Frame:
     seq: int
     kind: str
     body: str
-    hushes: str = ""  # key whose streamed text it ends
+    ended_key: str = ""  # key whose streamed text it ends
 
 
 @dataclass(slots=True)
-class Streaming:
+class PartialStatement:
     """Streamed part of a statement: its pieces and their offsets."""
 
     seat: str
@@ -56,46 +56,46 @@ class Streaming:
         self.at = at
 
 
-class Feed:
+class RunFeed:
     """Log of one run, followed while it has listeners."""
 
     def __init__(self, run: str, entries: AsyncIterator[Entry]) -> None:
         self.run = run
         self.frames: list[Frame] = []
-        self.streaming: dict[str, Streaming] = {}
+        self.partial_statements: dict[str, PartialStatement] = {}
         self.status = "running"
         self.error = ""
-        self.over = False
+        self.is_over = False
         self.listeners: set[asyncio.Event] = set()
         self._task = asyncio.create_task(self._follow(entries))
 
     async def _follow(self, entries: AsyncIterator[Entry]) -> None:
         try:
             async for entry in entries:
-                self._take(entry)
-                self._wake()
+                self._add_entry(entry)
+                self._notify()
         except Exception as error:  # report it, or listeners would wait forever
-            self.error = str(error) if isinstance(error, CouncilError) else fault_line(error)
+            self.error = str(error) if isinstance(error, CouncilError) else format_internal_error(error)
         finally:
-            self.over = True
-            self._wake()
+            self.is_over = True
+            self._notify()
 
-    def _take(self, entry: Entry) -> None:
+    def _add_entry(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, ev.Delta):
-            self.streaming.setdefault(event.key, Streaming(event.seat)).add(event.text, entry.at)
+            self.partial_statements.setdefault(event.key, PartialStatement(event.seat)).add(event.text, entry.at)
             return
-        hushes = event.key if isinstance(event, ENDS_STREAM) else ""
-        self.streaming.pop(hushes, None)
+        hushes = event.key if isinstance(event, EVENTS_ENDING_DELTAS) else ""
+        self.partial_statements.pop(hushes, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else "running"
-        self.frames.append(Frame(entry.seq, event.type, encoded(entry.as_json()), hushes))
+        self.frames.append(Frame(entry.seq, event.type, encode_json(entry.as_json()), hushes))
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         for listener in self.listeners:
             listener.set()
 
-    def end(self) -> Json:
+    def end_event(self) -> Json:
         """Return the last event. A run that ended without a `closed` event counts as stopped."""
         status = "stopped" if self.status == "running" else self.status
         return {"run": self.run, "status": status, **({"error": self.error} if self.error else {})}
@@ -104,22 +104,22 @@ class Feed:
         self._task.cancel()
 
 
-class Feeds:
+class RunFeeds:
     """Feeds of all runs with listeners."""
 
     def __init__(self, follow: Callable[[str], AsyncIterator[Entry]]) -> None:
         self._follow = follow
-        self._feeds: dict[str, Feed] = {}
-        self.closed = False
+        self._feeds: dict[str, RunFeed] = {}
+        self.is_closed = False
 
-    def join(self, run: str, wake: asyncio.Event) -> Feed:
+    def subscribe(self, run: str, wake: asyncio.Event) -> RunFeed:
         feed = self._feeds.get(run)
-        if feed is None or feed.over:  # the run may have been resumed since
-            feed = self._feeds[run] = Feed(run, self._follow(run))
+        if feed is None or feed.is_over:  # the run may have been resumed since
+            feed = self._feeds[run] = RunFeed(run, self._follow(run))
         feed.listeners.add(wake)
         return feed
 
-    def leave(self, feed: Feed, wake: asyncio.Event) -> None:
+    def unsubscribe(self, feed: RunFeed, wake: asyncio.Event) -> None:
         feed.listeners.discard(wake)
         if not feed.listeners:
             if self._feeds.get(feed.run) is feed:
@@ -128,81 +128,81 @@ class Feeds:
 
     def close(self) -> None:
         """End every stream; browsers reconnect when a server is back."""
-        self.closed = True
+        self.is_closed = True
         for feed in self._feeds.values():
             for listener in feed.listeners:
                 listener.set()
 
 
 @dataclass(slots=True)
-class Place:
+class StreamCursor:
     """Position of one listener in one run."""
 
-    feed: Feed
+    feed: RunFeed
     seq: int
-    at: int = 0  # frames read
-    heard: dict[str, int] = field(default_factory=dict)  # streamed pieces sent, by key
-    done: bool = False
+    frame_index: int = 0  # frames read
+    sent_pieces: dict[str, int] = field(default_factory=dict)  # streamed pieces sent, by key
+    is_done: bool = False
 
-    def frames(self, room: int) -> Iterator[Frame]:
-        while self.at < len(self.feed.frames) and room > 0:
-            frame = self.feed.frames[self.at]
-            self.at += 1
-            self.heard.pop(frame.hushes, None)
+    def read_frames(self, max_chars: int) -> Iterator[Frame]:
+        while self.frame_index < len(self.feed.frames) and max_chars > 0:
+            frame = self.feed.frames[self.frame_index]
+            self.frame_index += 1
+            self.sent_pieces.pop(frame.ended_key, None)
             if frame.seq > self.seq:
                 self.seq = frame.seq
-                room -= len(frame.body)
+                max_chars -= len(frame.body)
                 yield frame
 
-    def deltas(self) -> Iterator[str]:
+    def read_deltas(self) -> Iterator[str]:
         """Yield the new text of each streamed statement as one piece, once all stored events are sent."""
-        for key, partial in self.feed.streaming.items() if self.has_all else ():
-            sent = self.heard.get(key, 0)
+        for key, partial in self.feed.partial_statements.items() if self.has_all_frames else ():
+            sent = self.sent_pieces.get(key, 0)
             if sent < len(partial.pieces):
-                self.heard[key] = len(partial.pieces)
+                self.sent_pieces[key] = len(partial.pieces)
                 delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
-                yield encoded(delta.as_json() | {"from": partial.starts[sent]})
+                yield encode_json(delta.as_json() | {"from": partial.starts[sent]})
 
     @property
-    def has_all(self) -> bool:
-        return self.at == len(self.feed.frames)
+    def has_all_frames(self) -> bool:
+        return self.frame_index == len(self.feed.frames)
 
-    def end(self) -> Iterator[Json]:
-        if self.feed.over and self.has_all and not self.done:
-            self.done = True
-            yield self.feed.end()
+    def read_end(self) -> Iterator[Json]:
+        if self.feed.is_over and self.has_all_frames and not self.is_done:
+            self.is_done = True
+            yield self.feed.end_event()
 
 
 @dataclass(slots=True)
-class Reading:
+class StreamReader:
     """Stream of one listener: one run, or several with the run id in every event."""
 
-    places: Sequence[Place]
+    cursors: Sequence[StreamCursor]
     several: bool
 
-    def news(self) -> str:
-        return "".join(text for place in self.places for text in self._of(place))
+    def read_new(self) -> str:
+        return "".join(text for place in self.cursors for text in self._format_new(place))
 
     @property
-    def done(self) -> bool:
-        return all(place.done for place in self.places)
+    def is_done(self) -> bool:
+        return all(place.is_done for place in self.cursors)
 
-    def _of(self, place: Place) -> Iterator[str]:
-        for frame in place.frames(ROOM):
-            body = frame.body if frame.kind in NAMED else self._named(place, frame.body)
-            yield f"id: {self._id(place)}\nevent: {frame.kind}\ndata: {body}\n\n"
-        for body in place.deltas():
-            yield f"event: delta\ndata: {self._named(place, body)}\n\n"
-        for last in place.end():
-            yield f"event: end\ndata: {encoded(last)}\n\n"
+    def _format_new(self, cursor: StreamCursor) -> Iterator[str]:
+        for frame in cursor.read_frames(MAX_CHUNK_CHARS):
+            body = frame.body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, frame.body)
+            yield f"id: {self._event_id(cursor)}\nevent: {frame.kind}\ndata: {body}\n\n"
+        for body in cursor.read_deltas():
+            yield f"event: delta\ndata: {self._add_run(cursor, body)}\n\n"
+        for last in cursor.read_end():
+            yield f"event: end\ndata: {encode_json(last)}\n\n"
 
-    def _id(self, place: Place) -> str:
+    def _event_id(self, cursor: StreamCursor) -> str:
         if not self.several:
-            return str(place.seq)
-        return ",".join(f"{place.feed.run}:{place.seq}" for place in self.places)
+            return str(cursor.seq)
+        return ",".join(f"{place.feed.run}:{place.seq}" for place in self.cursors)
 
-    def _named(self, place: Place, body: str) -> str:
-        return f'{{"run":"{place.feed.run}",{body[1:]}' if self.several else body
+    def _add_run(self, cursor: StreamCursor, body: str) -> str:
+        return f'{{"run":"{cursor.feed.run}",{body[1:]}' if self.several else body
 
 
 class EventStream(Response):
@@ -210,15 +210,15 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feeds: Feeds, since: Sequence[tuple[str, int]], *, several: bool = False) -> None:
+    def __init__(self, feeds: RunFeeds, since: Sequence[tuple[str, int]], *, several: bool = False) -> None:
         super().__init__(None, headers={"x-accel-buffering": "no"})
         del self.headers["content-length"]
         self.feeds, self.since, self.several = feeds, since, several
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        sending = asyncio.ensure_future(self._tell(send))
-        disconnect = asyncio.ensure_future(_gone(receive))
+        sending = asyncio.ensure_future(self._send_stream(send))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -230,43 +230,43 @@ class EventStream(Response):
         ):  # a listener that does not read is not an error
             raise problem
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_stream(self, send: Send) -> None:
         wake = asyncio.Event()
-        places = [Place(self.feeds.join(run, wake), seq) for run, seq in self.since]
+        places = [StreamCursor(self.feeds.subscribe(run, wake), seq) for run, seq in self.since]
         try:
-            async for text in self._texts(Reading(places, self.several), wake):
-                async with asyncio.timeout(PATIENCE):
+            async for text in self._iter_chunks(StreamReader(places, self.several), wake):
+                async with asyncio.timeout(SEND_TIMEOUT_S):
                     await send(
                         {"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True}
                     )
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             for place in places:
-                self.feeds.leave(place.feed, wake)
+                self.feeds.unsubscribe(place.feed, wake)
 
-    async def _texts(self, reading: Reading, wake: asyncio.Event) -> AsyncIterator[str]:
-        yield f"retry: {RETRY}\n\n"
-        while not self.feeds.closed:
+    async def _iter_chunks(self, reader: StreamReader, wake: asyncio.Event) -> AsyncIterator[str]:
+        yield f"retry: {RETRY_MS}\n\n"
+        while not self.feeds.is_closed:
             wake.clear()
-            if text := reading.news():
+            if text := reader.read_new():
                 yield text
-            elif reading.done:
+            elif reader.is_done:
                 if self.several:  # without it a browser would reconnect forever
                     yield 'event: end\ndata: {"status":"over"}\n\n'
                 return
-            elif not await _woken(wake):
+            elif not await _wait_for_news(wake):
                 yield ": keep-alive\n\n"
 
 
-async def _woken(wake: asyncio.Event) -> bool:
+async def _wait_for_news(wake: asyncio.Event) -> bool:
     """Whether there was news before the next heartbeat."""
     try:
-        async with asyncio.timeout(BEAT):
+        async with asyncio.timeout(HEARTBEAT_S):
             return await wake.wait()
     except TimeoutError:
         return False
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,1 +1,1 @@
-"""How endpoints speak: bytes out, an answer or a fault back."""
+"""HTTP wires of the model vendors."""

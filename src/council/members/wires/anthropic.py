@@ -1,124 +1,134 @@
-"""The messages wire: what Anthropic speaks."""
+"""Wire for the Anthropic Messages API."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from council.members.base import UNCAPPED
-from council.members.wires.hearing import Hearing
-from council.members.wires.member import OnWire
-from council.members.wires.schemas import ANTHROPIC, fitted
+from council.members.base import DEFAULT_MAX_TOKENS
+from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
+from council.members.wires.stream_parser import StreamParser
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Message, Usage
 
-VERSION = "2026-10-21"  # which no longer knows temperature and its like
-MARK = {"type": "ephemeral"}  # up to here the vendor may keep what it has read
+API_VERSION = "2026-10-21"  # this version has no temperature parameter
+CACHE_MARKER = {"type": "ephemeral"}  # the vendor may cache the prompt up to this block
 
 
-class Messages(Hearing):
-    """Events by type, from message_start to message_stop; without the last one it is no answer."""
+class MessagesParser(StreamParser):
+    """Parser for events from message_start to message_stop. A stream without message_stop is incomplete."""
 
-    finishes: ClassVar[Mapping[str, str]] = {
+    finish_reasons: ClassVar[Mapping[str, str]] = {
         "max_tokens": "length", "model_context_window_exceeded": "length", "pause_turn": "length", "refusal": "refused",
     }  # fmt: skip
 
-    def event(self, event: Json) -> str:
+    def parse_event(self, event: Json) -> str:
         kind = event.get("type")
         if kind == "content_block_delta":
-            return self._delta(event["delta"])
+            return self._parse_delta(event["delta"])
         if kind == "content_block_start":
-            return self._block(event["content_block"])
+            return self._parse_block(event["content_block"])
         if kind == "message_start":
-            self._note(event["message"])
+            self._parse_message(event["message"])
         elif kind == "message_delta":
-            self._end(event.get("delta") or {}, event.get("usage"))
+            self._parse_end(event.get("delta") or {}, event.get("usage"))
         elif kind == "message_stop":
             self.done = True
         elif kind == "error":
             self.error = event.get("error") or event
         return ""
 
-    def whole(self, body: Json) -> str:
+    def parse_body(self, body: Json) -> str:
         if body.get("type") == "error":
-            return self.event(body)
-        self._note(body)
-        self._end(body, body.get("usage"))
-        return "".join(self._block(block) for block in body["content"])
+            return self.parse_event(body)
+        self._parse_message(body)
+        self._parse_end(body, body.get("usage"))
+        return "".join(self._parse_block(block) for block in body["content"])
 
-    def closed(self, framed: bool) -> bool:
+    def is_complete(self, framed: bool) -> bool:
         return self.done
 
-    def _delta(self, delta: Json) -> str:
+    def _parse_delta(self, delta: Json) -> str:
         if "text" in delta:
             return str(delta["text"])
-        self.thought = True  # thinking, its signature, a tool nobody offered: work, but no word of the answer
+        self.thought = True  # thinking, its signature or a tool call: activity, but not answer text
         return ""
 
-    def _block(self, block: Json) -> str:
+    def _parse_block(self, block: Json) -> str:
         if block.get("type") == "text":
             return str(block.get("text") or "")
         self.thought = True
         return ""
 
-    def _note(self, message: Json) -> None:
+    def _parse_message(self, message: Json) -> None:
         self.model, self.id = str(message.get("model") or ""), str(message.get("id") or "")
-        # What is written is counted at the end; before it stands a number that means nothing.
-        self.count({name: value for name, value in (message.get("usage") or {}).items() if name != "output_tokens"})
+        # output_tokens in message_start is a placeholder; the real count comes in message_delta.
+        self.update_counts(
+            {name: value for name, value in (message.get("usage") or {}).items() if name != "output_tokens"}
+        )
 
-    def _end(self, delta: Json, usage: Json | None) -> None:
-        self.count(usage or {})
+    def _parse_end(self, delta: Json, usage: Json | None) -> None:
+        self.update_counts(usage or {})
         self.finish = str(delta.get("stop_reason") or self.finish)
         if self.finish == "refusal" and (why := (delta.get("stop_details") or {}).get("explanation")):
             self.refusal.append(str(why))
 
     def usage(self) -> Usage:
-        """What came from the cache or went into it is counted beside the input, not in it."""
+        """Return the usage. Cached and cache-written tokens are reported separately from input_tokens, so add them."""
         counts = self.counts
         cached, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
         read = counts.get("input_tokens", 0) + cached + written
         return Usage(read, counts.get("output_tokens", 0), cached, "output_tokens" in counts, written)
 
 
-class AnthropicMember(OnWire):
-    """One model behind an endpoint that speaks messages."""
+class AnthropicMember(WireMember):
+    """Member behind a Messages endpoint."""
 
-    hears = Messages
+    parser = MessagesParser
     path = "/messages"
 
     def headers(self, key: str) -> Mapping[str, str]:
-        return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+        return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
 
     def body(self, ask: Ask) -> Json:
-        spoken = self.spoken(ask)
-        system = "\n\n".join(said["content"] for said in spoken if said["role"] == "system")
-        turns = [said for said in spoken if said["role"] != "system"]
-        body: Json = {"model": self.model, "max_tokens": self.most(ask, UNCAPPED), "stream": True}
+        messages = self.build_messages(ask)
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+        turns = [message for message in messages if message["role"] != "system"]
+        body: Json = {
+            "model": self.model,
+            "max_tokens": self.max_output_tokens(ask, DEFAULT_MAX_TOKENS),
+            "stream": True,
+        }
         shared = 0 if ask.bare else ask.shared
         if system:
-            body["system"] = [_block(system, marked=bool(shared))]
-        body["messages"] = [_turn(turn, shared if n == 0 else 0) for n, turn in enumerate(turns)]
-        return body | self._thinking(ask) | self._output(ask)
+            body["system"] = [_make_block(system, is_cached=bool(shared))]
+        body["messages"] = [_make_turn(turn, shared if n == 0 else 0) for n, turn in enumerate(turns)]
+        return body | self._thinking_config(ask) | self._output_config(ask)
 
-    def _thinking(self, ask: Ask) -> Json:
-        # Shown thoughts are a sign of life; hidden ones are silence.
-        return {"thinking": {"type": "adaptive", "display": "summarized"}} if self.effort(ask) else {}
+    def _thinking_config(self, ask: Ask) -> Json:
+        # Without displayed thinking, a thinking model looks like a stalled one.
+        return {"thinking": {"type": "adaptive", "display": "summarized"}} if self.resolve_effort(ask) else {}
 
-    def _output(self, ask: Ask) -> Json:
+    def _output_config(self, ask: Ask) -> Json:
         output: Json = {}
-        if effort := self.effort(ask):
+        if effort := self.resolve_effort(ask):
             output["effort"] = effort
-        if self.way(ask) == "json_schema":
-            output["format"] = {"type": "json_schema", "schema": fitted(ask.schema, ANTHROPIC)}
+        if self.structured_mode(ask) == "json_schema":
+            output["format"] = {"type": "json_schema", "schema": convert_schema(ask.schema, ANTHROPIC)}
         return {"output_config": output} if output else {}
 
 
-def _turn(turn: Message, shared: int) -> Json:
-    """A turn whose beginning all seats share is cut in two, so that it is read once for all of them."""
+def _make_turn(turn: Message, shared: int) -> Json:
+    """Build a turn. Split off the part that all seats share, so that it is cached once for all of them."""
     text = turn["content"]
-    parts = [_block(text[:shared], marked=True), _block(text[shared:])] if 0 < shared < len(text) else [_block(text)]
+    parts = (
+        [_make_block(text[:shared], is_cached=True), _make_block(text[shared:])]
+        if 0 < shared < len(text)
+        else [_make_block(text)]
+    )
     return {"role": turn["role"], "content": parts}
 
 
-def _block(text: str, *, marked: bool = False) -> Json:
+def _make_block(text: str, *, is_cached: bool = False) -> Json:
     block: dict[str, Any] = {"type": "text", "text": text}
-    return block | ({"cache_control": MARK} if marked else {})
+    return block | ({"cache_control": CACHE_MARKER} if is_cached else {})

@@ -1,4 +1,4 @@
-"""The generateContent wire: what Google's Gemini speaks."""
+"""Wire for the Gemini generateContent API."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from council.members.wires.hearing import Hearing
-from council.members.wires.member import OnWire
-from council.members.wires.schemas import GOOGLE, fitted
+from council.members.wires.schema_dialects import GOOGLE, convert_schema
+from council.members.wires.stream_parser import StreamParser
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
 ROLES = {"assistant": "model"}
-REFUSALS = (
+REFUSAL_REASONS = (
     "safety",
     "recitation",
     "blocklist",
@@ -22,54 +22,60 @@ REFUSALS = (
     "image_safety",
     "model_armor",
 )
-BROKEN = ("other", "malformed_response", "malformed_function_call", "unexpected_tool_call", "too_many_tool_calls")
+ERROR_REASONS = (
+    "other",
+    "malformed_response",
+    "malformed_function_call",
+    "unexpected_tool_call",
+    "too_many_tool_calls",
+)
 
 
-class Generation(Hearing):
-    """Chunks with candidates. There is no terminator but a finishReason, and words may follow the first of them."""
+class GenerateContentParser(StreamParser):
+    """Parser for chunks with candidates. finishReason ends the stream, but text may follow the first one."""
 
-    finishes: ClassVar[Mapping[str, str]] = {
-        "max_tokens": "length", "continuation": "length", **dict.fromkeys(REFUSALS, "refused"), **dict.fromkeys(BROKEN, "broken"),
+    finish_reasons: ClassVar[Mapping[str, str]] = {
+        "max_tokens": "length", "continuation": "length", **dict.fromkeys(REFUSAL_REASONS, "refused"), **dict.fromkeys(ERROR_REASONS, "broken"),
     }  # fmt: skip
-    linger: ClassVar[float] = 2.0
-    goes_on: ClassVar[bool] = True
+    drain_timeout: ClassVar[float] = 2.0
+    has_trailing_events: ClassVar[bool] = True
 
-    def event(self, event: Json) -> str:
+    def parse_event(self, event: Json) -> str:
         piece = ""
         for candidate in event.get("candidates") or ():
-            piece += self._said((candidate.get("content") or {}).get("parts") or [])
+            piece += self._parse_parts((candidate.get("content") or {}).get("parts") or [])
             if finish := candidate.get("finishReason"):
                 self.finish, self.done = str(finish), True
         if usage := event.get("usageMetadata"):
-            self.count(usage)
+            self.update_counts(usage)
         if feedback := event.get("promptFeedback"):
-            self._blocked(feedback)
+            self._parse_block_reason(feedback)
         if not self.model:
             self.model, self.id = str(event.get("modelVersion") or ""), str(event.get("responseId") or "")
         if error := event.get("error"):
             self.error = error
         return piece
 
-    def whole(self, body: Any) -> str:
-        """One object, or a list of what would have been events."""
-        return "".join(map(self.event, body if isinstance(body, list) else [body]))
+    def parse_body(self, body: Any) -> str:
+        """Parse one object, or a list of stream events."""
+        return "".join(map(self.parse_event, body if isinstance(body, list) else [body]))
 
-    def _said(self, parts: list[Json]) -> str:
-        said = ""
+    def _parse_parts(self, parts: list[Json]) -> str:
+        text = ""
         for part in parts:
             if part.get("thought"):
                 self.thought = True
             else:
-                said += part.get("text") or ""
-        return said
+                text += part.get("text") or ""
+        return text
 
-    def _blocked(self, feedback: Json) -> None:
+    def _parse_block_reason(self, feedback: Json) -> None:
         if reason := feedback.get("blockReason"):
             self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
             self.done = True
 
     def usage(self) -> Usage:
-        """Thoughts are counted beside the answer. What is only in the total was written too."""
+        """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""
         read, total = self.counts.get("promptTokenCount", 0), self.counts.get("totalTokenCount", 0)
         read += self.counts.get("toolUsePromptTokenCount", 0)
         written = [self.counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if name in self.counts]
@@ -77,10 +83,10 @@ class Generation(Hearing):
         return Usage(read, max(sum(written), total - read), self.counts.get("cachedContentTokenCount", 0), known)
 
 
-class GoogleMember(OnWire):
-    """One model behind an endpoint that speaks generateContent. The model's name stands in the address, not in the body."""
+class GoogleMember(WireMember):
+    """Member behind a generateContent endpoint. The model name is in the URL, not in the body."""
 
-    hears = Generation
+    parser = GenerateContentParser
 
     def __init__(self, name: str, **common: Any) -> None:
         super().__init__(name, **common)
@@ -90,40 +96,40 @@ class GoogleMember(OnWire):
         return {"x-goog-api-key": key} if key else {}
 
     def body(self, ask: Ask) -> Json:
-        spoken = self.spoken(ask)
-        system = "\n\n".join(said["content"] for said in spoken if said["role"] == "system")
+        messages = self.build_messages(ask)
+        system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
         body: Json = {
             "contents": [
-                {"role": ROLES.get(said["role"], said["role"]), "parts": [{"text": said["content"]}]}
-                for said in spoken
-                if said["role"] != "system"
+                {"role": ROLES.get(message["role"], message["role"]), "parts": [{"text": message["content"]}]}
+                for message in messages
+                if message["role"] != "system"
             ]
         }
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
-        config = self._config(ask)
+        config = self._generation_config(ask)
         return body | ({"generationConfig": config} if config else {})
 
-    def _config(self, ask: Ask) -> Json:
+    def _generation_config(self, ask: Ask) -> Json:
         config: Json = {}
         if ask.temperature is not None:
             config["temperature"] = ask.temperature
-        if (most := self.most(ask)) is not None:
+        if (most := self.max_output_tokens(ask)) is not None:
             config["maxOutputTokens"] = most
-        return config | self._format(ask) | self._thinking(ask)
+        return config | self._response_format(ask) | self._thinking_config(ask)
 
-    def _format(self, ask: Ask) -> Json:
-        way = self.way(ask)
-        if way not in ("json_schema", "json_object"):
+    def _response_format(self, ask: Ask) -> Json:
+        mode = self.structured_mode(ask)
+        if mode not in ("json_schema", "json_object"):
             return {}
-        schema = {"responseJsonSchema": fitted(ask.schema, GOOGLE)} if way == "json_schema" else {}
+        schema = {"responseJsonSchema": convert_schema(ask.schema, GOOGLE)} if mode == "json_schema" else {}
         return {"responseMimeType": "application/json"} | schema
 
-    def _thinking(self, ask: Ask) -> Json:
-        """Thoughts are asked for, because they are a sign of life; without them thinking is silence."""
+    def _thinking_config(self, ask: Ask) -> Json:
+        """Request thoughts, because without them a thinking model looks like a stalled one."""
         if ask.bare:
             return {}
-        effort = self.effort(ask)
+        effort = self.resolve_effort(ask)
         config: Json = {"includeThoughts": True} if effort or self.thinks else {}
         if effort:
             config["thinkingLevel"] = effort.upper()

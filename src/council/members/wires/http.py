@@ -1,6 +1,6 @@
-"""The line to one endpoint: shared connections, proxies, clocks, and every failure told as a Fault.
+"""HTTP client of the wires: shared connections, proxies, timeouts, and errors as Faults.
 
-aiohttp is imported at the first call, so that importing a wire stays cheap.
+aiohttp is imported at the first call, so that importing a wire is fast.
 """
 
 from __future__ import annotations
@@ -20,80 +20,85 @@ from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
 from council.errors import Fault
-from council.foreign import one_line
-from council.members.base import sendable
-from council.members.wires.faults import Complaint, complaint, kind_of, retry_after
-from council.proxies import is_loopback, proxy_for
+from council.members.base import check_key
+from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_body, parse_retry_after
+from council.settings.network import is_loopback, proxy_for
+from council.text_cleanup import redact_line
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-STALE = 0.5  # seconds in which a connection that had been closed shows it
-ENOUGH = 64 * 1024  # bytes of an error body
-LONGEST = 16 * 1024 * 1024  # bytes of one line
-SOON = 0.05  # seconds until a refused connection to this machine is tried again: nobody is there, or will be at once
-LOG_IN_AT_PROXY = 407
-NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")  # what OpenSSL says of a plain endpoint
-# What a configuration can do about a status: the fault's kind → words of the message, and the advice.
-HINTS = {
-    "endpoint": ("", ": check base_url and wire"),
+
+STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
+MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MAX_LINE_BYTES = 16 * 1024 * 1024  # maximum size of one line
+LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
+PROXY_AUTH_REQUIRED = 407
+PLAIN_HTTP_REASONS = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+)  # OpenSSL reasons for a plain HTTP endpoint
+# Configuration advice: fault kind → (text required in the message, advice).
+CONFIG_HINTS = {
+    "endpoint": ("", ": base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?"),
     "parameter": ("max_completion_tokens", ' (token_field = "max_completion_tokens" in its [providers] table)'),
 }
-PAGES = ("text/html", "application/xhtml+xml")
-PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires add to a base_url
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+WIRE_PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
 
 
-class Line:
-    """The connections to one provider in one event loop."""
+class ConnectionPool:
+    """Connections to one provider in one event loop."""
 
     def __init__(self, limit: int, reuse: bool) -> None:
         import aiohttp
 
-        # The semaphore counts, not the connector: waiting for a turn must not run down the clock for connecting.
-        self.turn = asyncio.Semaphore(limit)
+        # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
+        self.semaphore = asyncio.Semaphore(limit)
         trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_note_reuse)
+        trace.on_connection_reuseconn.append(_record_reuse)
         connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
         self.session: ClientSession = aiohttp.ClientSession(connector=connector, trace_configs=[trace])
         self.users: set[int] = set()
-        self.clocks: set[asyncio.Timeout] = set()  # of the calls under way
+        self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     @asynccontextmanager
-    async def clock(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+    async def timeout(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
         async with asyncio.timeout(seconds) as clock:
-            self.clocks.add(clock)
+            self.timeouts.add(clock)
             try:
                 yield clock
             finally:
-                self.clocks.discard(clock)
+                self.timeouts.discard(clock)
 
     async def close(self) -> None:
-        for clock in self.clocks:  # aiohttp would leave a call that waits for its first byte waiting
+        for clock in self.timeouts:  # aiohttp does not cancel a call that waits for its first byte
             clock.reschedule(0.0)
         await self.session.close()
 
 
 @dataclass(slots=True)
-class Call:
-    """How far one request has come."""
+class RequestState:
+    """State of one request."""
 
-    reused: float = -math.inf  # when it was put on a connection that had served before
-    answered: bool = False
+    reused: float = -math.inf  # when it was sent on a reused connection
+    has_response: bool = False
 
-    def was_stale(self) -> bool:
-        """The other side had hung up before it could read the request, so nobody has worked on it."""
-        return not self.answered and time.monotonic() - self.reused < STALE
+    def is_stale(self) -> bool:
+        """Return whether the server had closed the reused connection, so it did not process the request."""
+        return not self.has_response and time.monotonic() - self.reused < STALE_CONNECTION_S
 
 
-async def _note_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
+async def _record_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
     context.trace_request_ctx.reused = time.monotonic()
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Line]] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConnectionPool]] = WeakKeyDictionary()
 
 
 class Endpoint:
-    """One member's end of the line. Members of one provider share the connections; the last to leave closes them."""
+    """HTTP endpoint of one member. Members of one provider share connections; the last one to close closes them."""
 
     def __init__(
         self,
@@ -111,98 +116,102 @@ class Endpoint:
         self.connect = connect
         self.limit, self.reuse = limit, reuse
 
-    def line(self) -> Line:
-        lines = _lines.setdefault(asyncio.get_running_loop(), {})
+    def join_pool(self) -> ConnectionPool:
+        lines = _pools.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in lines:
-            lines[self.base_url] = Line(self.limit, self.reuse)
+            lines[self.base_url] = ConnectionPool(self.limit, self.reuse)
         lines[self.base_url].users.add(id(self))
         return lines[self.base_url]
 
     @asynccontextmanager
     async def post(
-        self, path: str, body: bytes, first_byte: float, said: Callable[[], str]
+        self, path: str, body: bytes, first_byte: float, partial_text: Callable[[], str]
     ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
-        """The response and the clock, which stands at `first_byte` until the reader moves it."""
-        # Above 1 MiB aiohttp wants a file, so that writing it does not hold up the loop.
+        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it."""
+        # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
-        line, call = self.line(), Call()
+        line, call = self.join_pool(), RequestState()
         async with (
-            self.faults(call, said),
-            line.turn,
-            line.clock(first_byte) as clock,
+            self.map_errors(call, partial_text),
+            line.semaphore,
+            line.timeout(first_byte) as clock,
             self._request(line, call, "POST", path, data) as response,
         ):
-            call.answered = True
+            call.has_response = True
             yield response, clock
 
     async def get(self, path: str, within: float) -> bytes:
-        line, call = self.line(), Call()
-        async with self.faults(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
-            await self.check(response)
+        line, call = self.join_pool(), RequestState()
+        async with self.map_errors(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
+            await self.check_status(response)
             body: bytes = await response.read()
             return body
 
-    def _request(self, line: Line, call: Call, method: str, path: str, data: bytes | io.BytesIO | None = None) -> Any:
+    def _request(
+        self, pool: ConnectionPool, state: RequestState, method: str, path: str, data: bytes | io.BytesIO | None = None
+    ) -> Any:
         import aiohttp
 
-        sendable(self.secrets[0])
-        # The timeout for connecting covers DNS and TLS; the other clocks are the reader's.
+        check_key(self.secrets[0])
+        # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
-        return line.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=call)  # fmt: skip
+        return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
+                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=state)  # fmt: skip
 
     @asynccontextmanager
-    async def faults(self, call: Call, said: Callable[[], str] = str) -> AsyncIterator[None]:
-        """Turn whatever the network does into the fault that the retry table knows."""
+    async def map_errors(self, state: RequestState, partial_text: Callable[[], str] = str) -> AsyncIterator[None]:
+        """Convert network errors to Faults."""
         import aiohttp
 
         try:
             yield
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-            soon = SOON if self.is_here() and refused(error) else None
-            detail = self.detail(f"no connection to {self.base_url}: {unconnected(error)}")
-            raise Fault("net", detail, retry_after=soon) from None
+            delay = LOOPBACK_RETRY_S if self.is_local() and is_connection_refused(error) else None
+            detail = self.format_detail(f"no connection to {self.base_url}: {describe_connection_error(error)}")
+            raise Fault("net", detail, retry_after=delay) from None
         except aiohttp.ClientHttpProxyError as error:
-            kind = "auth" if error.status == LOG_IN_AT_PROXY else "net"
-            detail = self.detail(f"the proxy let nobody through to {self.base_url}: {error.status} {error.message}")
+            kind = "auth" if error.status == PROXY_AUTH_REQUIRED else "net"
+            detail = self.format_detail(
+                f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"
+            )
             raise Fault(kind, detail) from None
         except TimeoutError:
-            raise Fault("stall", "nothing more was said in time", said=said()) from None
+            raise Fault("stall", "timed out waiting for data", said=partial_text()) from None
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            if call.was_stale():
+            if state.is_stale():
                 raise Fault("net", "the provider had closed the idle connection") from None
-            raise Fault("cut", self.detail(f"the connection was lost: {error}"), said=said()) from None
+            raise Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text()) from None
         except aiohttp.ClientPayloadError:
-            raise Fault("cut", "the connection closed before the answer was whole", said=said()) from None
+            raise Fault("cut", "the connection closed before the answer was complete", said=partial_text()) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            detail = self.detail(f"the answer broke off: {error or type(error).__name__}")
-            raise Fault("cut", detail, said=said()) from None
+            detail = self.format_detail(f"the answer ended early: {error or type(error).__name__}")
+            raise Fault("cut", detail, said=partial_text()) from None
 
-    async def check(self, response: ClientResponse) -> None:
+    async def check_status(self, response: ClientResponse) -> None:
         if not 200 <= response.status < 300:
-            raise self.fault(response, await self.complaint(response))
+            raise self.make_fault(response, await self.read_error(response))
 
-    async def complaint(self, response: ClientResponse) -> Complaint:
-        return complaint(await opening(response, self.connect), response.reason or "")
+    async def read_error(self, response: ClientResponse) -> ErrorResponse:
+        return parse_error_body(await read_error_body(response, self.connect), response.reason or "")
 
-    def fault(self, response: ClientResponse, said: Complaint) -> Fault:
-        after = retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
-        after = said.waits if after is None else after
-        status, kind = response.status, kind_of(response.status, said, after)
-        message = elsewhere(response) if status < 400 else said.message.removeprefix(f"{status}: ")
-        hint = HINTS.get(kind, ("", ""))
+    def make_fault(self, response: ClientResponse, error: ErrorResponse) -> Fault:
+        after = parse_retry_after(response.headers.get("Retry-After"), response.headers.get("retry-after-ms"))
+        after = error.retry_after if after is None else after
+        status, kind = response.status, classify_error(response.status, error, after)
+        message = describe_redirect(response) if status < 400 else error.message.removeprefix(f"{status}: ")
+        hint = CONFIG_HINTS.get(kind, ("", ""))
         advice = hint[1] if status >= 400 and hint[0] in message else ""
-        return Fault(kind, self.detail(f"{status}: {message}{advice}"), retry_after=after)
+        return Fault(kind, self.format_detail(f"{status}: {message}{advice}"), retry_after=after)
 
-    def detail(self, message: str) -> str:
-        return one_line(message, self.secrets)
+    def format_detail(self, message: str) -> str:
+        return redact_line(message, self.secrets)
 
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     async def close(self) -> None:
-        lines = _lines.get(asyncio.get_running_loop(), {})
+        lines = _pools.get(asyncio.get_running_loop(), {})
         line = lines.get(self.base_url)
         if line is None:
             return
@@ -212,66 +221,66 @@ class Endpoint:
             await line.close()
 
 
-def refused(error: Exception) -> bool:
-    """Also where several addresses were tried and each refused."""
+def is_connection_refused(error: Exception) -> bool:
+    """Return whether the connection was refused, also when several addresses were tried."""
     cause = getattr(error, "os_error", None)
     return isinstance(cause, ConnectionRefusedError) or getattr(cause, "errno", None) == ECONNREFUSED
 
 
-def unconnected(error: Exception) -> str:
-    """Why nobody was reached, in words for whoever wrote the address."""
+def describe_connection_error(error: Exception) -> str:
+    """Describe why the connection failed."""
     import aiohttp
 
     cause = getattr(error, "os_error", None)
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"the proxy {error.host}:{error.port} cannot be reached"
-    if refused(error):
-        return "nobody listens there"
-    if getattr(cause, "reason", "") in NO_TLS:
-        return "it does not speak TLS, so base_url should begin with http://"
+    if is_connection_refused(error):
+        return "connection refused"
+    if getattr(cause, "reason", "") in PLAIN_HTTP_REASONS:
+        return "the server does not use TLS: start base_url with http://"
     return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
-async def lines_of(response: ClientResponse) -> AsyncIterator[list[bytes]]:
-    """The whole lines of a body, as many at a time as have come in; an unfinished last line is not one."""
+async def iter_lines(response: ClientResponse) -> AsyncIterator[list[bytes]]:
+    """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
     rest = b""
     async for chunk in response.content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LONGEST:
-            raise ValueError("a line without end")
+        if len(rest) > MAX_LINE_BYTES:
+            raise ValueError(f"a line is longer than {MAX_LINE_BYTES // 2**20} MiB")
         if lines:
             yield lines
 
 
-def framed(response: ClientResponse) -> bool:
-    """Whether HTTP itself can tell the end of this body from a cut."""
+def is_framed(response: ClientResponse) -> bool:
+    """Return whether HTTP can distinguish the end of this body from a lost connection."""
     return response.content_length is not None or "Transfer-Encoding" in response.headers
 
 
-def elsewhere(response: ClientResponse) -> str:
-    """Where a redirect points, as a base_url. It is not followed: the request and its key were meant for this address."""
-    there = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
-    if not response.headers.get("Location") or not there.hostname:
-        return "the endpoint redirects, but does not say where: check base_url"
-    address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
-    address = PATHS.sub("", address)
-    return f"the endpoint redirects to {address}: set base_url to that"
+def describe_redirect(response: ClientResponse) -> str:
+    """Describe a redirect and the base_url it suggests. Redirects are not followed, to keep the key at its address."""
+    target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    if not response.headers.get("Location") or not target.hostname:
+        return "the endpoint redirects without a location: check base_url"
+    address = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
+    address = WIRE_PATHS.sub("", address)
+    return f"the endpoint redirects to {address}: set base_url to it"
 
 
-def no_model(response: ClientResponse, body: bytes = b"") -> str:
-    """Why a body that holds no event was never a model's; nothing if it may have been cut off."""
-    whole = framed(response) or response.status == 204
-    if whole and not response.content.total_bytes:
-        return "the endpoint answered with nothing, so no model is there: check base_url"
-    if response.content_type in PAGES or body.lstrip()[:1] == b"<":
-        return "the endpoint answered with a web page, not a model: check base_url"
-    if whole and response.content_type not in ("text/event-stream", "application/json"):
-        return f"the endpoint answered with {response.content_type}, not a model: check base_url"
+def describe_non_model_response(response: ClientResponse, body: bytes = b"") -> str:
+    """Describe a body without events that is not from a model. Return an empty string if it may be cut off."""
+    is_whole = is_framed(response) or response.status == 204
+    if is_whole and not response.content.total_bytes:
+        return "the endpoint returned an empty response, not a model's answer: check base_url"
+    if response.content_type in HTML_TYPES or body.lstrip()[:1] == b"<":
+        return "the endpoint returned a web page, not a model's answer: check base_url"
+    if is_whole and response.content_type not in ("text/event-stream", "application/json"):
+        return f"the endpoint returned {response.content_type}, not a model's answer: check base_url"
     return ""
 
 
-async def opening(response: ClientResponse, within: float) -> bytes:
-    """The start of an error body. The status is known already, so a body that does not come is no new fault."""
+async def read_error_body(response: ClientResponse, within: float) -> bytes:
+    """Read the start of an error body. Ignore read errors, because the status is already known."""
     import aiohttp
 
     body = b""
@@ -279,8 +288,8 @@ async def opening(response: ClientResponse, within: float) -> bytes:
         async with asyncio.timeout(within):
             async for chunk in response.content.iter_any():
                 body += chunk
-                if len(body) >= ENOUGH:
+                if len(body) >= MAX_ERROR_BODY_BYTES:
                     break
     except (TimeoutError, OSError, aiohttp.ClientError):
         pass
-    return body[:ENOUGH]
+    return body[:MAX_ERROR_BODY_BYTES]

@@ -1,70 +1,69 @@
-"""The chat-completions wire: what OpenAI speaks, and with it most endpoints there are."""
+"""Wire for chat completions: OpenAI and most other endpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from council.members.base import Hear
-from council.members.wires.hearing import Hearing
-from council.members.wires.member import OnWire
-from council.members.wires.schemas import OPENAI, fitted
-from council.members.wires.thinking import Thinking
+from council.members.base import OnDelta
+from council.members.wires.schema_dialects import OPENAI, convert_schema
+from council.members.wires.stream_parser import StreamParser, ThinkingFilter
+from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
 
-class Completion(Hearing):
-    """Chunks with choices, and [DONE] at the end."""
+class ChatCompletionParser(StreamParser):
+    """Parser for chunks with choices, ended by [DONE]."""
 
-    finishes: ClassVar[Mapping[str, str]] = {
+    finish_reasons: ClassVar[Mapping[str, str]] = {
         "length": "length", "max_tokens": "length", "model_length": "length",
         "content_filter": "refused", "refusal": "refused", "safety": "refused", "error": "broken",
     }  # fmt: skip
 
-    def __init__(self, hear: Hear) -> None:
-        super().__init__(hear)
-        self.thinking = Thinking()  # of models that are served raw
+    def __init__(self, on_delta: OnDelta) -> None:
+        super().__init__(on_delta)
+        self.thinking_filter = ThinkingFilter()  # some servers leave thinking in the content
 
-    def let(self, piece: str) -> str:
-        return self.thinking.let(piece)
+    def filter_thinking(self, piece: str) -> str:
+        return self.thinking_filter.feed(piece)
 
-    def rest(self) -> str:
-        return self.thinking.rest()
+    def flush(self) -> str:
+        return self.thinking_filter.flush()
 
-    def event(self, event: Json) -> str:
-        return self._read(event, "delta")
+    def parse_event(self, event: Json) -> str:
+        return self._parse_choices(event, "delta")
 
-    def whole(self, body: Json) -> str:
-        return self._read(body, "message")
+    def parse_body(self, body: Json) -> str:
+        return self._parse_choices(body, "message")
 
-    def _read(self, event: Json, part: str) -> str:
+    def _parse_choices(self, event: Json, part: str) -> str:
         piece = ""
         for choice in event.get("choices") or ():
-            piece += self._said(choice.get(part) or {})
+            piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
         if usage := event.get("usage"):
-            self.count(usage)
-            self.count(usage.get("prompt_tokens_details") or {})
+            self.update_counts(usage)
+            self.update_counts(usage.get("prompt_tokens_details") or {})
         if not self.model:
             self.model, self.id = str(event.get("model") or ""), str(event.get("id") or "")
         if error := event.get("error"):
             self.error = error
         return piece
 
-    def _said(self, said: Json) -> str:
-        content = said.get("content")
+    def _parse_content(self, message: Json) -> str:
+        content = message.get("content")
         if content:
-            return content if isinstance(content, str) else joined(content)
-        if refusal := said.get("refusal"):
+            return content if isinstance(content, str) else join_text_parts(content)
+        if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
             self.thought = True
-        elif said.get("reasoning_content") or said.get("reasoning"):
-            self.thought = True  # thinking aloud is work, not a keep-alive
+        elif message.get("reasoning_content") or message.get("reasoning"):
+            self.thought = True  # reasoning is activity, unlike a keep-alive
         return ""
 
     def usage(self) -> Usage:
-        """Some endpoints leave thoughts out of what was completed, but never out of the total."""
+        """Return the usage. Some endpoints count reasoning only in total_tokens."""
         read, written = self.counts.get("prompt_tokens", 0), self.counts.get("completion_tokens", 0)
         return Usage(
             read,
@@ -75,10 +74,10 @@ class Completion(Hearing):
         )
 
 
-class OpenAIMember(OnWire):
-    """One model behind an endpoint that speaks chat completions."""
+class OpenAIMember(WireMember):
+    """Member behind a chat-completions endpoint."""
 
-    hears = Completion
+    parser = ChatCompletionParser
     path = "/chat/completions"
 
     def __init__(
@@ -91,29 +90,29 @@ class OpenAIMember(OnWire):
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def body(self, ask: Ask) -> Json:
-        body: Json = {"model": self.model, "messages": self.spoken(ask), "stream": True}
+        body: Json = {"model": self.model, "messages": self.build_messages(ask), "stream": True}
         if not ask.bare:
             body["stream_options"] = {"include_usage": True}
         if ask.temperature is not None and self.takes_temperature:
             body["temperature"] = ask.temperature
-        if effort := self.effort(ask):
+        if effort := self.resolve_effort(ask):
             body["reasoning_effort"] = effort
-        if (most := self.most(ask)) is not None:
+        if (most := self.max_output_tokens(ask)) is not None:
             body[self.token_field] = most
-        return body | self._format(ask)
+        return body | self._response_format(ask)
 
-    def _format(self, ask: Ask) -> Json:
-        way = self.way(ask)
-        if way == "json_object":
+    def _response_format(self, ask: Ask) -> Json:
+        mode = self.structured_mode(ask)
+        if mode == "json_object":
             return {"response_format": {"type": "json_object"}}
-        if way != "json_schema":
+        if mode != "json_schema":
             return {}
-        # A small model's own grammar knows every limit, and needs it to come to an end.
-        schema = ask.schema if self.small else fitted(ask.schema, OPENAI)
-        wanted = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": wanted}}
+        # The grammar of a small local model supports every keyword and needs the limits to terminate.
+        schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
+        json_schema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
 
-def joined(parts: list[Json]) -> str:
-    """Some endpoints send content as parts; only the text ones are said aloud."""
+def join_text_parts(parts: list[Json]) -> str:
+    """Join the text parts of content that is sent as a list."""
     return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")

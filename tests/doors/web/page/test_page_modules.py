@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from council.events import Entry, from_payload
-from council.minutes import Minutes
+from council.engine.minutes import Minutes
+from council.events import Entry, parse_event
 from tests.acceptance.helpers import Table
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.page_view import PageView
@@ -39,12 +39,12 @@ def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the same from the Python minutes."""
     fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
     m = Minutes.fold(
-        Entry(event["seq"], event["at"], from_payload(event["type"], of))
+        Entry(event["seq"], event["at"], parse_event(event["type"], of))
         for event, of in zip(events, fields, strict=True)
     )
     return {
         "status": m.status, "stopped": m.stopped, "seconds": pytest.approx(m.seconds), "usd": pytest.approx(m.usd), "seq": m.seq, "verdict": m.verdict,
-        "seats": [[seat.name, seat.state, pytest.approx(seat.usd), seat.attempts, seat.usage.output] for seat in m.everyone],
+        "seats": [[seat.name, seat.state, pytest.approx(seat.usd), seat.attempts, seat.usage.output] for seat in m.all_seats],
         "phases": [[phase.name, phase.asked, list(phase.said), list(phase.absent)] for phase in m.phases.values()],
         "notes": [[note.what, note.why] for note in m.notes],
     }  # fmt: skip

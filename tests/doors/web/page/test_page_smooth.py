@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from council.convene import Convener
-from council.members.scripted import instance
+from council.members.scripted import example_value
+from council.runs.service import Convener
 from council.types import Answer, Ask, Usage
 from tests.doors.web.conftest import make_project
 from tests.doors.web.page.conftest import run_in_thread
@@ -45,7 +45,7 @@ class LongTextMember:
 
     async def send(self, body: bytes, hear: Callable[[str], None]) -> Answer:
         asked = json.loads(body)
-        text = json.dumps(instance(asked["schema"], False)) if asked["schema"] else self.book
+        text = json.dumps(example_value(asked["schema"], False)) if asked["schema"] else self.book
         for at in range(0, len(text), PIECE_CHARS):
             hear(text[at : at + PIECE_CHARS])
             await asyncio.sleep(PAUSE_S)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from council.minutes import Minutes
-from council.render.report import report
+from council.engine.minutes import Minutes
+from council.render.report import build_report
 
 ROOT = Path(__file__).parents[4]
 
@@ -25,7 +25,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "make_picture", module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "SILENCE", 0.0)
+    monkeypatch.setattr(module, "FIRST_TOKEN_DELAY_S", 0.0)
     monkeypatch.setattr(module, "BACKOFF", 0.01)
     for judge in module.CAST["judges"].values():
         monkeypatch.setitem(judge, "speed", 1e9)
@@ -42,7 +42,7 @@ def test_the_picture_is_there_and_small() -> None:
 
 @pytest.mark.behaviour("issue-7-picture")
 def test_the_cast_of_the_picture_produces_a_complete_run(script: Any, tmp_path: Path) -> None:
-    summary = report(Minutes.fold(asyncio.run(script.convened(tmp_path))))
+    summary = build_report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
     assert (summary["status"], summary["verdict"]) == ("complete", "FAIL")
     assert [one["state"] for one in summary["degraded"]] == ["failed(overload)"]
     assert [shift["seat"] for shift in summary["shifts"] if shift["changed"]] == ["judge-defender"]

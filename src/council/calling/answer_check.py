@@ -1,0 +1,173 @@
+"""Loop detection: a text that ends in exact repetitions of one piece.
+
+Tables, lists, code and data also repeat, but not exactly the same characters for pages. So only a long ending that
+consists of one repeated piece is a loop.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from council.errors import Fault
+from council.types import Answer, Step
+
+MIN_LOOP_CHARS = 4000  # minimum length of the repeated ending, in characters
+MIN_REPEATS = 6  # minimum repetitions of the piece
+MAX_PIECE_CHARS = 2000  # maximum length of the piece, in characters
+TAIL_CHARS = MIN_REPEATS * MAX_PIECE_CHARS
+CHECK_INTERVAL_CHARS = 500  # new characters between checks; a check takes microseconds
+ANCHOR_CHARS = 48  # length of the suffix that is searched for in the text before it
+MAX_CANDIDATES = 8
+
+
+def find_loop_at_end(text: str) -> str:
+    """Return the piece that the end of a text repeats, or an empty string."""
+    if len(text) < MIN_LOOP_CHARS:
+        return ""
+    end, clue = len(text) - 1, text[-ANCHOR_CHARS:]
+    for _ in range(MAX_CANDIDATES):
+        found = text.rfind(clue, 0, end)
+        size = len(text) - ANCHOR_CHARS - found
+        if found < 0 or size > MAX_PIECE_CHARS:
+            return ""
+        length = max(MIN_LOOP_CHARS, MIN_REPEATS * size)
+        if length <= len(text) and text[-length:-size] == text[size - length :]:
+            return text[-size:]
+        end = found + ANCHOR_CHARS - 1
+    return ""
+
+
+class LoopDetector:
+    """Loop detector for a stream."""
+
+    __slots__ = ("_fresh", "_pieces", "_tail")
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._pieces: list[str] = []
+        self._fresh = 0
+
+    def feed(self, piece: str) -> str:
+        """Add text and return the repeated piece, or an empty string. Checks only every 500 characters."""
+        self._pieces.append(piece)
+        self._fresh += len(piece)
+        if self._fresh < CHECK_INTERVAL_CHARS:
+            return ""
+        self._tail = (self._tail + "".join(self._pieces))[-TAIL_CHARS:]
+        self._pieces, self._fresh = [], 0
+        return find_loop_at_end(self._tail)
+
+
+def find_loop(text: str) -> str:
+    """Return the piece for which a stream of this text would have been stopped, or an empty string."""
+    if len(text) < MIN_LOOP_CHARS:
+        return ""
+    stream = LoopDetector()
+    found = (
+        stream.feed(text[start : start + CHECK_INTERVAL_CHARS]) for start in range(0, len(text), CHECK_INTERVAL_CHARS)
+    )
+    return next(filter(None, found), "") or find_loop_at_end(text[-TAIL_CHARS:])
+
+
+# Matches placeholders only; short answers such as "No." are valid.
+PUNCTUATION = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
+PLACEHOLDER = re.compile(
+    rf"{PUNCTUATION}"
+    r"(?:todo|tbd|tba|fixme|n/?a|null|none|undefined|string|text|placeholder|lorem ipsum\b.*"
+    r"|(?:(?:insert|enter|put|add) (?:your |the )?|your )(?:answer|text|response|reply|statement|analysis)(?: here)?)?"
+    rf"{PUNCTUATION}",
+    re.IGNORECASE | re.DOTALL,
+)
+MAX_PLACEHOLDER_CHARS = 200  # a longer text is a placeholder only if it has no word at all
+
+
+def check_answer(answer: Answer | Fault, step: Step) -> Answer:
+    """Return an acceptable answer, or raise its Fault."""
+    if isinstance(answer, Fault):
+        raise answer
+    if answer.finish == "spoken":  # a person's answer is only checked against the schema
+        step.read(answer.text)
+        return answer
+    if answer.finish == "refused":
+        raise Fault("refused", "the member declined to answer", said=answer.text)
+    if piece := find_loop(answer.text):
+        raise Fault("loop", describe_loop(piece), said=answer.text)
+    if answer.finish == "length" and not _is_capped_on_purpose(answer, step):
+        raise Fault("length", "the answer was cut at its length limit", said=answer.text)
+    if not answer.text.strip():
+        raise Fault("empty", "the answer was empty")
+    step.read(answer.text)
+    if is_stub(answer.text, step.ask.schema):
+        raise Fault("stub", "the answer is a placeholder", said=answer.text)
+    return replace(answer, text=_trim_to_last_sentence(answer.text)) if answer.finish == "length" else answer
+
+
+def is_complete_reply(text: str, step: Step) -> bool:
+    """Return whether a truncated reply still matches its schema. Free text never counts as complete."""
+    try:
+        step.read(text)
+    except Fault:
+        return False
+    return step.ask.schema is not None and bool(text.strip()) and not is_stub(text, step.ask.schema)
+
+
+def describe_loop(piece: str) -> str:
+    """Describe a loop, with the start of the repeated text."""
+    start = " ".join(piece.split())[:40] or "blank space"
+    return f'the answer repeats itself: "{start}"'
+
+
+def is_stub(text: str, schema: Any = None) -> bool:
+    """Return whether an answer is a placeholder. A typed reply is one if all its free text is."""
+    if schema is None:
+        return _is_placeholder(text)
+    try:
+        strings = list(_iter_strings(json.loads(text)))
+    except ValueError:
+        return False  # inside a code fence, but the schema check parsed it
+    choices = _collect_choices(schema)
+    free_text = [string for string in strings if string not in choices]
+    return len(free_text) > 1 and all(map(_is_placeholder, free_text))
+
+
+def _is_placeholder(text: str) -> bool:
+    return (
+        PLACEHOLDER.fullmatch(text) if len(text) < MAX_PLACEHOLDER_CHARS else re.fullmatch(PUNCTUATION, text)
+    ) is not None
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _iter_strings(item)
+
+
+def _collect_choices(schema: Any) -> set[Any]:
+    """Return every enum and const value in the schema."""
+    if isinstance(schema, list):
+        return {choice for item in schema for choice in _collect_choices(item)}
+    if not isinstance(schema, dict):
+        return set()
+    own = {choice for choice in (*schema.get("enum", ()), schema.get("const")) if isinstance(choice, str)}
+    return own | {choice for item in schema.values() for choice in _collect_choices(item)}
+
+
+def _is_capped_on_purpose(answer: Answer, step: Step) -> bool:
+    """Return whether the length limit was intended: free text of a small member."""
+    return step.ask.schema is None and step.ask.max_tokens is not None and bool(answer.text.strip())
+
+
+def _trim_to_last_sentence(text: str) -> str:
+    """Return the text up to its last complete sentence, or all of it if there is none."""
+    ends = [
+        found.end()
+        for found in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)
+        if not text[: found.start()].rstrip()[-1:].isdigit()
+    ]
+    return text[: ends[-1]] if ends else text

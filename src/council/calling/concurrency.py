@@ -1,0 +1,144 @@
+"""Adaptive concurrency limit per provider.
+
+AIMD: start at 4 slots and add one per answered call while all are in use. After the first 429, multiply by 0.8 per
+episode and add 1/slots per answered call. Calls that started before a decrease do not decrease it again. A call without
+output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
+exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from council.calling.fault_table import FAULT_TABLE
+
+START_SLOTS = 4
+DECREASE_FACTOR = 0.8
+SILENT_AFTER_S = 2.0  # seconds without output after which a call lends its slot
+
+
+@dataclass(slots=True)
+class ConcurrencyLimit:
+    """Concurrency limit of one provider, shared by all runs of the process."""
+
+    max_slots: int
+    slots: float = START_SLOTS
+    lends_silent_slots: bool = True  # whether a call without output lends its slot to another
+    busy: int = 0
+    in_flight: int = 0  # all calls in flight, including those that lent their slot
+    slowdowns: int = 0  # number of decreases
+    waiters: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.slots = min(self.slots, self.max_slots)
+
+    @property
+    def is_full(self) -> bool:
+        return self.busy >= int(self.slots) or self.in_flight >= self.max_slots
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Slot]:
+        """Wait for a slot and hold it."""
+        await self._wait_for_slot()
+        slot = Slot(self, self.slowdowns)
+        timer = asyncio.get_running_loop().call_later(SILENT_AFTER_S, slot.release_if_silent)
+        try:
+            yield slot
+        finally:
+            timer.cancel()
+            slot.release()
+            self.finish_call()
+
+    async def _wait_for_slot(self) -> None:
+        if not self.is_full and not self.waiters:
+            self._take_slot()
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self.waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # got a slot while being cancelled
+                self.release_slot()
+                self.finish_call()
+            raise
+
+    def _take_slot(self) -> None:
+        self.busy += 1
+        self.in_flight += 1
+
+    def release_slot(self) -> None:
+        self.busy -= 1
+        self._wake_waiters()
+
+    def finish_call(self) -> None:
+        self.in_flight -= 1
+        self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
+        while self.waiters and not self.is_full:
+            waiter = self.waiters.popleft()
+            if not waiter.done():
+                self._take_slot()
+                waiter.set_result(None)
+
+    def decrease(self) -> None:
+        self.slots = max(1.0, self.slots * DECREASE_FACTOR)
+        self.slowdowns += 1
+
+    def increase(self) -> None:
+        if self.is_full:
+            self.slots = min(float(self.max_slots), self.slots + (1 / self.slots if self.slowdowns else 1.0))
+            self._wake_waiters()
+
+
+@dataclass(slots=True)
+class Slot:
+    """Slot of one call."""
+
+    limit: ConcurrencyLimit
+    slowdowns_at_start: int  # number of decreases when the call started
+    has_output: bool = False
+    is_held: bool = True
+
+    def on_output(self) -> None:
+        """Record the first output of the call, which shows that the provider accepts this load."""
+        self.has_output = True
+        self.limit.increase()
+
+    def release_if_silent(self) -> None:
+        if self.limit.lends_silent_slots and not self.has_output:
+            self.release()
+
+    def release(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self.limit.release_slot()
+
+    def report_result(self, fault: str = "") -> None:
+        """Adjust the limit to the result: a fault kind, or an empty string for an answer."""
+        if not fault and not self.has_output:
+            self.on_output()
+        elif fault and FAULT_TABLE[fault].reduces_concurrency and self.slowdowns_at_start == self.limit.slowdowns:
+            self.limit.decrease()
+
+
+_limits: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConcurrencyLimit]] = WeakKeyDictionary()
+
+
+def get_limit(provider: str, max_slots: int, *, lends_silent_slots: bool = True) -> ConcurrencyLimit:
+    """Return the provider's limit, shared by all runs of the process."""
+    gates = _limits.setdefault(asyncio.get_running_loop(), {})
+    if provider not in gates:
+        gates[provider] = ConcurrencyLimit(max_slots, lends_silent_slots=lends_silent_slots)
+    return gates[provider]
+
+
+def no_limit(member: str) -> ConcurrencyLimit:
+    """Return a limit that never blocks, for members without a provider."""
+    return ConcurrencyLimit(2**31, 2**31)

@@ -1,0 +1,162 @@
+"""Fault table: retries, request change and final seat state for each kind of fault.
+
+money.py lists the kinds that are never billed, because reports use that list too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from council.errors import Fault
+from council.members.base import DEFAULT_MAX_TOKENS, Member
+from council.types import Ask, Json, Step
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPolicy:
+    """Policy for one kind of fault."""
+
+    retries: int
+    state: str  # seat state when the retries are used up
+    backs_off: bool = True  # whether to back off before the next attempt
+    change: str = ""  # how the next request differs: a name in calling/changes.py
+    is_vendor_wide: bool = False  # it concerns the vendor, not the request
+    reduces_concurrency: bool = False  # it reduces the concurrency limit
+
+
+FAULT_TABLE = {
+    "net": FaultPolicy(4, "failed(net)", is_vendor_wide=True),
+    "rate": FaultPolicy(6, "failed(rate)", is_vendor_wide=True, reduces_concurrency=True),
+    "quota": FaultPolicy(0, "failed(quota)", is_vendor_wide=True),
+    "overload": FaultPolicy(6, "failed(overload)", is_vendor_wide=True),
+    "server": FaultPolicy(2, "failed(server)", is_vendor_wide=True),
+    "cut": FaultPolicy(1, "in_doubt", backs_off=False, is_vendor_wide=True),
+    "doubt": FaultPolicy(0, "in_doubt"),  # a request from before a crash, with --no-resend
+    "stall": FaultPolicy(1, "timed_out", backs_off=False, is_vendor_wide=True),
+    "empty": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "loop": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "stub": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
+    "length": FaultPolicy(1, "truncated", backs_off=False, change="doubled"),
+    "refused": FaultPolicy(0, "refused"),
+    "schema": FaultPolicy(1, "failed(schema)", backs_off=False, change="repaired"),
+    "size": FaultPolicy(1, "failed(size)", backs_off=False, change="shrunk"),
+    "model": FaultPolicy(0, "failed(model)"),
+    "auth": FaultPolicy(0, "failed(auth)", is_vendor_wide=True),
+    "endpoint": FaultPolicy(
+        0, "failed(endpoint)", is_vendor_wide=True
+    ),  # a server answers, but it is not a model endpoint
+    "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
+    "script": FaultPolicy(0, "failed(script)"),
+    # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.
+    **{
+        f"cli:{why}": FaultPolicy(1, f"failed(cli:{why})", backs_off=False)
+        for why in ("start", "exit", "error", "output", "flood")
+    },
+    "cli:silent": FaultPolicy(0, "failed(cli:silent)"),
+}
+CHAIR_RETRIES = 2  # the chair cannot be replaced, so it gets at least two retries
+
+
+def max_retries(kind: str, *, chair: bool = False) -> int:
+    """Return the number of retries. A stall uses up the timeout, so the chair gets no extra retry for it."""
+    count = FAULT_TABLE[kind].retries
+    return max(count, CHAIR_RETRIES) if chair and count and kind != "stall" else count
+
+
+RETRY_TEMPERATURE, SECOND_RETRY_TEMPERATURE = 0.7, 1.0
+DEFAULT_SHARE = 0.5
+SIZE_MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
+TOKEN_COUNT = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """Failed attempt: the request, the member and the fault."""
+
+    step: Step
+    member: Member
+    ask: Ask
+    fault: Fault
+    output_tokens: int = 0  # output tokens received before the failure
+
+
+@dataclass(frozen=True, slots=True)
+class NextAttempt:
+    """Next attempt: the request, the reason, and the parts cut or dropped from it."""
+
+    ask: Ask
+    why: str
+    cut: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
+    """Return the next attempt after a fault, or None if the required change is impossible."""
+    change = FAULT_TABLE[failed.fault.kind].change
+    return REQUEST_CHANGES[change](failed) if change else NextAttempt(failed.ask, f"retry: {failed.fault.kind}")
+
+
+def _raise_temperature(failed: FailedAttempt) -> NextAttempt:
+    warm = SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
+    return NextAttempt(replace(failed.ask, temperature=warm), f"retry: {failed.fault.detail}")
+
+
+def _double_max_tokens(failed: FailedAttempt) -> NextAttempt:
+    most = failed.ask.max_tokens or max(DEFAULT_MAX_TOKENS, failed.output_tokens)
+    return NextAttempt(replace(failed.ask, max_tokens=2 * most), "retry: the answer was cut at its length limit")
+
+
+def _append_repair_turn(failed: FailedAttempt) -> NextAttempt:
+    """Append a repair turn to the last request, which may already be truncated or without parameters."""
+    step, ask = failed.step, failed.ask
+    turn = step.repair(failed.fault.said, failed.fault.detail).messages[len(step.ask.messages) :]
+    return NextAttempt(replace(ask, messages=(*ask.messages, *turn)), "repair: the reply did not match its schema")
+
+
+def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
+    share = parse_share(failed.fault.detail)
+    found = failed.step.shrink(failed.ask, share)
+    if found is None:
+        return None
+    smaller, cut = found
+    return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut)}", cut)
+
+
+def _drop_parameters(failed: FailedAttempt) -> NextAttempt:
+    bare = replace(failed.ask, temperature=None, max_tokens=None, effort=None, bare=True)
+    dropped = tuple(find_missing_parameters(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
+    named = f" ({', '.join(dropped)})" if dropped else ""
+    return NextAttempt(bare, f"retry: without optional parameters{named}", dropped=dropped)
+
+
+REQUEST_CHANGES: dict[str, Callable[[FailedAttempt], NextAttempt | None]] = {
+    "warmer": _raise_temperature, "doubled": _double_max_tokens, "repaired": _append_repair_turn, "shrunk": _truncate_request, "bare": _drop_parameters,
+}  # fmt: skip
+
+
+def parse_share(detail: str) -> float:
+    """Return the share of a request to keep: half, or less if the vendor's message states the limit and the size."""
+    numbers = sorted({int(number.replace(",", "")) for number in TOKEN_COUNT.findall(detail)})
+    if len(numbers) < 2:
+        return DEFAULT_SHARE
+    limit, size = numbers[-2:]
+    return round(min(DEFAULT_SHARE, SIZE_MARGIN * limit / size), 2)
+
+
+def find_missing_parameters(before: bytes, after: bytes) -> Iterator[str]:
+    """Yield the dotted names of parameters in `before` that are not in `after`."""
+    try:
+        yield from _iter_missing(json.loads(before), json.loads(after), "")
+    except (ValueError, AttributeError):
+        return
+
+
+def _iter_missing(before: Json, after: Json, prefix: str) -> Iterator[str]:
+    for name, value in before.items():
+        if name not in after:
+            yield prefix + name
+        elif isinstance(value, dict) and isinstance(after[name], dict):
+            yield from _iter_missing(value, after[name], f"{prefix}{name}.")

@@ -1,0 +1,420 @@
+"""Journal of attempts: the ledger interface, and results to and from JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from council import events as ev
+from council.calling.answer_check import LoopDetector, check_answer, describe_loop, is_complete_reply
+from council.calling.budget import CallBudget, NoBudget
+from council.calling.concurrency import ConcurrencyLimit, Slot, no_limit
+from council.calling.fallback import FallbackPolicy
+from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
+from council.errors import BudgetSpent, Fault
+from council.members.base import Member
+from council.store.interface import Attempt
+from council.types import Answer, Ask, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+
+
+class Journal(Protocol):
+    """Ledger interface that the retry loop uses."""
+
+    calls: dict[str, int]
+
+    def attempts(self, key: str) -> list[Attempt]: ...
+    async def record_attempt(
+        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None
+    ) -> Attempt: ...
+    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
+    def record_charge(self, bill: ev.Billed | None) -> None: ...
+    def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
+    def discard_stream(self, key: str) -> None: ...
+    def emit(self, event: ev.Event) -> None: ...
+
+
+def result_to_json(answer: Answer | Fault, *, given_up: bool, passed_on: bool) -> Json:
+    """Return the stored form of a result. `given_up` ends the step; `passed_on` ends one member's part of it."""
+    if isinstance(answer, Fault):
+        stored: Json = {
+            "fault": answer.kind,
+            "detail": answer.detail,
+            "said": answer.said,
+            "retry_after": answer.retry_after,
+        }
+    else:
+        stored = {"text": answer.text, "finish": answer.finish, "usage": answer.usage.as_json(), "model": answer.model}
+        stored |= {"id": answer.id} if answer.id else {}
+    return stored | ({"given_up": True} if given_up else {}) | ({"passed_on": True} if passed_on else {})
+
+
+def result_from_json(result: Json) -> Answer | Fault:
+    if "fault" in result:
+        return Fault(result["fault"], result["detail"], said=result["said"], retry_after=result["retry_after"])
+    usage = Usage.from_json(result["usage"])
+    return Answer(result["text"], result["finish"], usage, result["model"], result.get("id", ""))
+
+
+def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
+    """Return the attempts of an interrupted step. A step that was given up starts again."""
+    ends = [n for n, attempt in enumerate(attempts, 1) if attempt.result and attempt.result.get("given_up")]
+    series = attempts[ends[-1] if ends else 0 :]
+    # A resent request follows the one in doubt that it repeats, so skip the earlier one.
+    return [attempt for n, attempt in enumerate(series, 1) if attempt.result is not None or n == len(series)]
+
+
+@dataclass(slots=True)
+class MemberDeadline:
+    """One member's share of the seat's time, in event loop time."""
+
+    member: Member
+    seat_deadline: float  # deadline of the seat
+    remaining_members: int  # fallbacks left after this member
+    is_first: bool
+    silence_deadline: float = 0.0  # when a silent member is given up
+    has_output: bool = False  # it has sent output since `ends` was set
+    is_over: bool = False  # it was silent until `ends`
+    repeated_text: str = ""  # the text it repeats
+
+    def __post_init__(self) -> None:
+        self.silence_deadline = _loop_time() + self.time_share()
+
+    def time_share(self) -> float:
+        """Return the seconds for this member: half for the requested one, all that remain for the last one."""
+        left = max(0.0, self.seat_deadline - _loop_time())
+        return left / 2 if self.is_first and self.remaining_members else left / (self.remaining_members + 1)
+
+    def seconds_left(self) -> float:
+        """Return the seconds until a fallback is asked. A member that sent output and then failed gets a new share."""
+        if self.has_output:
+            self.silence_deadline, self.has_output = _loop_time() + self.time_share(), False
+        return self.silence_deadline - _loop_time()
+
+    def extend(self, seconds: float) -> None:
+        """Extend the deadlines by the time spent waiting for a slot."""
+        self.seat_deadline += seconds
+        self.silence_deadline += seconds
+
+    def timeout(self) -> asyncio.Timeout:
+        return asyncio.timeout(self.seconds_left() if self.remaining_members else None)
+
+    def on_output(self, timeout: asyncio.Timeout) -> None:
+        """Record output or thinking: from now on the member has the seat's time."""
+        self.has_output = True
+        if not timeout.expired() and not self.repeated_text:
+            timeout.reschedule(None)
+
+    def stop_on_loop(self, piece: str, timeout: asyncio.Timeout) -> None:
+        """Stop the call because the answer repeats itself."""
+        self.repeated_text = piece
+        if not timeout.expired():
+            timeout.reschedule(0.0)
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+MAX_BACKOFF_S = 30.0
+
+
+@dataclass(slots=True)
+class Caller:
+    """Executes the steps of one run."""
+
+    member: Callable[[str], Member]
+    journal: Journal
+    timeout: Callable[[str], float] = lambda member: 120.0  # seconds per seat, by requested member
+    resend: bool = True
+    limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
+    fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
+    budget: CallBudget = field(default_factory=NoBudget)
+
+    async def __call__(self, step: Step) -> Outcome:
+        return await RetryLoop(self, step).run()
+
+
+@dataclass(slots=True)
+class RetryLoop:
+    """Retry loop for one step."""
+
+    caller: Caller
+    step: Step
+    recorded_attempts: list[Attempt] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    deadline: float = 0.0
+    timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    drop_reason: str = ""
+    truncated_reply: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
+
+    @property
+    def key(self) -> str:
+        return self.step.ask.key
+
+    @property
+    def seat(self) -> str:
+        return self.step.seat
+
+    @property
+    def timeout_s(self) -> float:
+        return self.step.timeout or self.caller.timeout(self.step.chain[0])
+
+    async def run(self) -> Outcome:
+        journal = self.caller.journal
+        self.recorded_attempts = select_unfinished(journal.attempts(self.key))
+        started = _now()
+        self.deadline = started + self.timeout_s
+        try:
+            async with asyncio.timeout(self.timeout_s) as self.timeout:
+                if self.step.watch:
+                    self.step.watch.drop = self._drop_seat
+                outcome = await self._try_chain()
+        except TimeoutError:
+            outcome = self._time_out()
+        except BudgetSpent as spent:
+            self.caller.fallbacks.release(self.seat)
+            outcome = self.truncated_reply or Outcome("skipped(budget)", reason=str(spent))
+        journal.calls["in_doubt"] += outcome.state == "in_doubt"
+        return replace(
+            outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
+        )
+
+    def _drop_seat(self, why: str) -> None:
+        self.drop_reason = why
+        if not self.timeout.expired():
+            self.timeout.reschedule(0.0)
+
+    # Choosing the member
+
+    async def _try_chain(self) -> Outcome:
+        """Try the requested member, then its fallbacks. If all fail, return the state of the requested one."""
+        requested, first = self.step.chain[0], True
+        failed = {name: excluded for name in self.step.chain if (excluded := self._exclusion_outcome(name))}
+        remaining = [name for name in self.step.chain if name not in failed]
+        while remaining:
+            member = self._choose_member(remaining)
+            remaining.remove(member.name)
+            self.caller.fallbacks.assign(self.seat, member)
+            why = f"fallback: {requested} {failed[requested].state}" if requested in failed else ""
+            outcome = await self._try_member(MemberDeadline(member, self.deadline, len(remaining), first), why)
+            if outcome.ok or self._stays_in_doubt(outcome.state):
+                return outcome
+            failed[member.name], first = outcome, False
+        self.caller.fallbacks.release(self.seat)
+        reasons = [
+            outcome.reason if name == requested else f"{name}: {outcome.reason}" for name, outcome in failed.items()
+        ]
+        return replace(failed[requested], reason="; then ".join(dict.fromkeys(reasons)))
+
+    def _exclusion_outcome(self, name: str) -> Outcome | None:
+        """Return the outcome of a member that is excluded for this run, unless this step has already asked it."""
+        state = self.caller.fallbacks.exclusion_state(self.seat, name)
+        if not state or any(attempt.member == name for attempt in self.recorded_attempts):
+            return None
+        return Outcome(state, reason=f"excluded from this run after {state}")
+
+    def _choose_member(self, remaining: Sequence[str]) -> Member:
+        """Return the member a resumed run had asked, else the requested one, else the best fallback."""
+        if self.recorded_attempts and self.recorded_attempts[0].member in remaining:
+            return self.caller.member(self.recorded_attempts[0].member)
+        if remaining[0] == self.step.chain[0]:
+            return self.caller.member(remaining[0])
+        return self.caller.fallbacks.choose(self.seat, [self.caller.member(name) for name in remaining])
+
+    async def _try_member(self, deadline: MemberDeadline, why: str) -> Outcome:
+        """Ask one member until it answers or its retries or time are used up."""
+        faults: Counter[str] = Counter()
+        trial = NextAttempt(self.step.ask, why)
+        while True:
+            attempt, answer = await self._run_attempt(deadline, trial)
+            try:
+                accepted = check_answer(answer, self.step)
+            except Fault as fault:
+                faults[fault.kind] += 1
+                if fault.kind == "length" and is_complete_reply(fault.said, self.step):
+                    self.truncated_reply = self._accept(deadline, trial, "truncated", fault.said)
+                known, after = attempt.result, next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
+                wait = self._retry_delay(deadline, fault, faults[fault.kind], known) if after else None
+                self._record_result(attempt, answer, fault, wait, deadline)
+                if wait is None or after is None:
+                    return self._give_up(deadline, fault)
+                trial = replace(after, cut=after.cut or trial.cut, dropped=after.dropped or trial.dropped)
+                if wait and known is None:
+                    await asyncio.sleep(wait)
+            else:
+                self._record_result(attempt, answer, None, None, deadline)
+                return self._accept(deadline, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
+
+    def _make_failed_attempt(
+        self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
+    ) -> FailedAttempt:
+        written = answer.usage.output if isinstance(answer, Answer) else 0
+        return FailedAttempt(self.step, deadline.member, request.ask, fault, written)
+
+    def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: str, text: str) -> Outcome:
+        self.caller.fallbacks.record_answer(self.seat, deadline.member)
+        return Outcome(state, text, served_by=deadline.member.name, cut=request.cut, dropped=request.dropped)
+
+    def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
+        if self.truncated_reply:
+            return self.truncated_reply
+        self.caller.fallbacks.record_failure(self.seat, deadline.member, fault)
+        return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
+
+    def _retry_delay(self, deadline: MemberDeadline, fault: Fault, occurrence: int, known: Json | None) -> float | None:
+        """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
+        row = FAULT_TABLE[fault.kind]
+        used_up = occurrence > (
+            0 if self._stays_in_doubt(row.state) else max_retries(fault.kind, chair=self.step.is_chair)
+        )
+        if used_up or deadline.is_over or (known and known.get("passed_on")):
+            return None
+        wait = _backoff_delay(deadline.member, fault, occurrence) if row.backs_off else 0.0
+        return None if known is None and wait > deadline.seconds_left() else min(wait, MAX_BACKOFF_S)
+
+    def _stays_in_doubt(self, state: str) -> bool:
+        """Return whether the step ends in doubt, because resending is disabled and the request may have been billed."""
+        return state == "in_doubt" and not self.caller.resend
+
+    # One attempt
+
+    async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
+        ask = self.caller.budget.cap_output(request.ask)
+        body, why = deadline.member.prepare(ask), request.why
+        if self.recorded_attempts:
+            attempt = self.recorded_attempts.pop(0)
+            if attempt.result is not None:
+                return attempt, result_from_json(attempt.result)
+            if not self.caller.resend:
+                return attempt, Fault(
+                    "doubt", "the process stopped before the answer was stored, and --no-resend is set"
+                )
+            self.caller.journal.calls["in_doubt"] += 1
+            self.caller.journal.record_charge(
+                self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
+            )
+            body, why = attempt.body, "resent: the process stopped before the answer was stored"
+        async with self._acquire_slot(deadline, ask, body) as (place, most):
+            attempt = await self.caller.journal.record_attempt(
+                self.key, self.seat, deadline.member.name, body, why, most
+            )
+            answer = await self._send(deadline, body, place)
+            place.report_result(answer.kind if isinstance(answer, Fault) else "")
+            return attempt, answer
+
+    @asynccontextmanager
+    async def _acquire_slot(
+        self, deadline: MemberDeadline, ask: Ask, body: bytes
+    ) -> AsyncIterator[tuple[Slot, float | None]]:
+        """Wait for a concurrency slot and a budget reservation, with the seat's timeout paused."""
+        started = _now()
+        self.timeout.reschedule(None)
+        async with self.caller.limit_for(deadline.member.name).acquire() as place:
+            n = len(self.caller.journal.attempts(self.key)) + 1
+            most = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
+            waited = _now() - started
+            self.deadline += waited
+            deadline.extend(waited)
+            self.timeout.reschedule(self.deadline)
+            yield place, most
+
+    async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
+        share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()
+        watch.has_output = False
+
+        def on_delta(piece: str) -> None:
+            deadline.on_output(clock)
+            watch.has_output = True
+            if not slot.has_output:
+                slot.on_output()
+            if piece:
+                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(piece))
+                if repeated := detector.feed(piece):
+                    deadline.stop_on_loop(repeated, clock)
+
+        try:
+            async with deadline.timeout() as clock:
+                answer = await deadline.member.send(body, on_delta)
+        except Fault as fault:
+            return Fault(
+                fault.kind,
+                repair_surrogates(fault.detail),
+                said=repair_surrogates(fault.said),
+                retry_after=fault.retry_after,
+            )
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            return self._make_stall_fault(deadline, share)
+        deadline.has_output = True
+        return replace(answer, text=repair_surrogates(answer.text))
+
+    def _make_stall_fault(self, deadline: MemberDeadline, share: float) -> Fault:
+        if deadline.repeated_text:
+            piece, deadline.repeated_text = deadline.repeated_text, ""
+            return Fault("loop", repair_surrogates(describe_loop(piece)))
+        deadline.is_over = True
+        return Fault("stall", f"no output within {round(share, 1):g} s")
+
+    def _record_result(
+        self,
+        attempt: Attempt,
+        answer: Answer | Fault,
+        fault: Fault | None,
+        wait: float | None,
+        deadline: MemberDeadline,
+    ) -> None:
+        """Record the result of an attempt, unless it is already recorded."""
+        if isinstance(answer, Answer):
+            self.usage += answer.usage
+        if attempt.result is not None:
+            return
+        over = fault is not None and wait is None
+        has_fallback = (
+            fault is not None
+            and deadline.remaining_members > 0
+            and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
+        )
+        passed_on = over and (has_fallback or self.truncated_reply is not None)
+        journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
+        journal.record_result(
+            self.key, attempt, result_to_json(answer, given_up=over and not passed_on, passed_on=passed_on), bill
+        )
+        if fault:
+            self._emit_fault(attempt, fault, wait)
+
+    def _time_out(self) -> Outcome:
+        fault = Fault("stall", self.drop_reason or f"no answer within {self.timeout_s:g} s")
+        journal = self.caller.journal
+        for attempt in journal.attempts(self.key):
+            if attempt.result is None:
+                bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
+                result = result_to_json(fault, given_up=not self.truncated_reply, passed_on=bool(self.truncated_reply))
+                journal.record_result(self.key, attempt, result, bill)
+                self._emit_fault(attempt, fault, None)
+        if self.truncated_reply:
+            return self.truncated_reply
+        self.caller.fallbacks.release(self.seat)
+        return Outcome("timed_out", reason=fault.detail)
+
+    def _emit_fault(self, attempt: Attempt, fault: Fault, wait: float | None) -> None:
+        """Discard the streamed text and emit the fault."""
+        journal = self.caller.journal
+        journal.discard_stream(self.key)
+        journal.emit(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _backoff_delay(member: Member, fault: Fault, occurrence: int) -> float:
+    """Return the Retry-After seconds, or an exponential backoff with jitter."""
+    if fault.retry_after is not None:
+        return fault.retry_after
+    return min(member.backoff * 2.0 ** (occurrence - 1), MAX_BACKOFF_S) * random.uniform(0.5, 1.0)

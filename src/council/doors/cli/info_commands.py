@@ -1,0 +1,339 @@
+"""The commands presets, rosters, models, doctor and config."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.grammar import COMMAND_HELP
+from council.doors.cli.params import print_json
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.errors import UsageError
+from council.protocols.judges.perspectives import Preset, list_presets, load_preset
+from council.settings import load_settings
+from council.settings.config_files import config_folder
+from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
+from council.types import Json
+
+
+def presets_command() -> click.Group:
+    group = click.Group(
+        "presets",
+        invoke_without_command=True,
+        params=[JSON_OPTION],
+        help=COMMAND_HELP["presets"],
+        callback=_presets_default,
+    )
+    group.add_command(
+        click.Command(
+            "show",
+            callback=show_preset,
+            params=[click.Argument(["name"]), JSON_OPTION],
+            help="Show the perspectives of a preset.",
+        )
+    )
+    return group
+
+
+@click.pass_context
+def _presets_default(context: click.Context, /, json: bool) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+    found = [load_preset(name, _user_presets_folder()) for name in list_presets(_user_presets_folder())]
+    if json:
+        print_json([_preset_json(item) for item in found])
+    else:
+        click.echo("\n".join(f"{item.name:<22} {', '.join(lens.name for lens in item.perspectives)}" for item in found))
+    return 0
+
+
+def show_preset(name: str, json: bool) -> int:
+    item = load_preset(name, _user_presets_folder())
+    if json:
+        print_json(_preset_json(item))
+    else:
+        click.echo(
+            "\n".join(
+                [
+                    f"{item.name}: {item.about}",
+                    *(f"  {lens.name} ({lens.persona}): {lens.focus}" for lens in item.perspectives),
+                ]
+            )
+        )
+    return 0
+
+
+def _user_presets_folder() -> Path:
+    return config_folder(dict(os.environ)) / "presets"
+
+
+def _preset_json(item: Preset) -> Json:
+    lenses = [{"name": lens.name, "persona": lens.persona, "focus": lens.focus} for lens in item.perspectives]
+    return {"name": item.name, "about": item.about, "own": item.is_user_defined, "perspectives": lenses}
+
+
+def rosters_command() -> click.Group:
+    group = click.Group(
+        "rosters",
+        invoke_without_command=True,
+        params=[JSON_OPTION, CONFIG_OPTION],
+        help=COMMAND_HELP["rosters"],
+        callback=_rosters_default,
+    )
+    name = click.Argument(["name"], metavar="NAME|FILE")
+    group.add_command(make_command("show", show_roster, name, help="Show the seats of a roster."))
+    return group
+
+
+@click.pass_context
+def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+
+    async def job(convener: Any) -> int:
+        rows = convener.rosters()
+        if params["json"]:
+            print_json(rows)
+        else:
+            click.echo(
+                "\n".join(
+                    f"{row['name']:<14} {row['error'] or _format_seat_names(row)}  ({row['origin']})" for row in rows
+                )
+            )
+        return 0
+
+    return int(make_runner(params).with_convener(job))
+
+
+def show_roster(name: str, **params: Any) -> int:
+    async def job(convener: Any) -> int:
+        (row,) = convener.rosters(name)
+        if params["json"]:
+            print_json(row)
+        else:
+            click.echo("\n".join(_format_roster(row)))
+        return 0
+
+    return int(make_runner(params).with_convener(job))
+
+
+def _format_seat_names(row: Json) -> str:
+    return ", ".join(seat["name"] for seat in row["seats"])
+
+
+def _format_roster(row: Json) -> list[str]:
+    chair = f"  chair: {row['chair']['model']}" if row["chair"]["model"] else ""
+    head = f"{row['name']}: {row['about']}" if row["about"] else row["name"]
+    return [head, *map(_format_seat, row["seats"]), *([chair] if chair else []), f"from {row['origin']}"]
+
+
+def _format_seat(seat: Json) -> str:
+    parts = [seat["lens"], f'"{seat["stance"]}"' if seat["stance"] else "", seat["style"]]
+    member = f" [{seat['model']}]" if seat["model"] else ""
+    return f"  {seat['name']} ({seat['role']}){member}: {' · '.join(filter(None, parts))}"
+
+
+def models_command() -> click.Command:
+    def models(price: bool, **params: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.runs.doctor import list_members
+
+            rows = list_members(convener, prices=price)
+            if params["json"]:
+                print_json(rows)
+            else:
+                click.echo("\n".join(_format_model(row) for row in rows))
+            return 0
+
+        return int(make_runner(params).with_convener(job))
+
+    return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
+
+
+def _format_model(row: Json) -> str:
+    ready = "available" if row["available"] else f"needs {row['needs']}"
+    charge = f"  {_format_price(row['price']):<44}" if "price" in row else ""
+    return f"{row['member']:<32} {row['vendor']:<10} {_format_tokens(row['context']):>6}{charge}  {ready}"
+
+
+def _format_tokens(context: int | None) -> str:
+    return "" if context is None else f"{context / 1e6:g}M" if context >= 1_000_000 else f"{context // 1000}k"
+
+
+def _format_price(price: Json | None) -> str:
+    """Format prices in dollars per million tokens. Only the JSON output has the tiers."""
+    if price is None:
+        return "price unknown"
+    rates = " · ".join(
+        f"{name} ${float(price[key]):g}" for name, key in (("in", "input"), ("cached", "cached"), ("out", "output"))
+    )
+    return (
+        rates + (" and more" if price["tiers"] else "")
+        if any(float(price[key]) for key in ("input", "output"))
+        else "no cost"
+    )
+
+
+def doctor_command() -> click.Command:
+    deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
+
+    def doctor(deep: bool, **params: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.runs.doctor import diagnose, list_warnings, preview_seating
+
+            rows, seats, warned = (
+                await diagnose(convener, deep=deep),
+                preview_seating(convener),
+                list_warnings(convener),
+            )
+            if params["json"]:
+                print_json({"members": rows, **seats, "warnings": warned})
+            else:
+                click.echo(
+                    "\n".join(
+                        [*_format_doctor_rows(rows), "", *_format_seating(seats), *(f"! {line}" for line in warned)]
+                    )
+                )
+            return 1 if any(row["answered"] is False for row in rows) else 0
+
+        return int(make_runner(params).with_convener(job))
+
+    return make_command("doctor", doctor, deep_)
+
+
+DOCTOR_STEPS = ("configured", "installed", "key", "answered")
+
+
+def _format_doctor_rows(rows: list[Json]) -> list[str]:
+    """Format a table of the four checks per member, with details and the next step."""
+    from council.text_cleanup import single_line
+
+    width = max(len(row["member"]) for row in rows)
+    head = f"{'':<{width}}  configured  installed  key  answered  context"
+    return [head, *(f"{_format_steps(row, width)}  {single_line(_format_detail(row), 300)}".rstrip() for row in rows)]
+
+
+def _format_steps(row: Json, width: int) -> str:
+    marks = ("yes" if row[step] else "-" if row[step] is None else "no" for step in DOCTOR_STEPS)
+    columns = " ".join(f"{mark:<{len(step) + 1}}" for mark, step in zip(marks, DOCTOR_STEPS, strict=True))
+    return f"{row['member']:<{width}}  {columns} {_format_tokens(row['context']):>7}"
+
+
+def _format_detail(row: Json) -> str:
+    return " · ".join(part for part in (row["detail"], row["next"]) if part)
+
+
+def _format_seating(seats: Json) -> list[str]:
+    lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
+    return [
+        "seats of a run now:",
+        *lines,
+        f"families: {seats['families']}",
+        *(f"! {notice}" for notice in seats["notices"]),
+    ]
+
+
+def config_command() -> click.Command:
+    def config(origin: bool, **params: Any) -> int:
+        async def job(convener: Any) -> int:
+            from council.settings import flatten
+
+            rows = flatten(convener.settings)
+            if params["json"]:
+                print_json({key: {"value": value, "origin": where} for key, value, where in rows})
+            else:
+                click.echo(
+                    "\n".join(f"{key} = {value!r}" + (f"    # {where}" if origin else "") for key, value, where in rows)
+                )
+            return 0
+
+        return int(make_runner(params).with_convener(job))
+
+    return make_command(
+        "config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from.")
+    )
+
+
+NAME_ARGUMENT = click.Argument(["name"])
+VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+def keys_command() -> click.Group:
+    group = click.Group(
+        "keys",
+        invoke_without_command=True,
+        params=[JSON_OPTION, CONFIG_OPTION],
+        help=COMMAND_HELP["keys"],
+        callback=_keys_default,
+    )
+    group.add_command(make_command("list", list_keys, help="List the variables with a stored key, without the keys."))
+    group.add_command(
+        make_command("set", set_key, NAME_ARGUMENT, help="Store a key, read from standard input or a hidden prompt.")
+    )
+    group.add_command(make_command("rm", remove_key, NAME_ARGUMENT, help="Remove a key from the keyring."))
+    return group
+
+
+@click.pass_context
+def _keys_default(context: click.Context, /, **params: Any) -> int | None:
+    return list_keys(**params) if context.invoked_subcommand is None else None
+
+
+def list_keys(**params: Any) -> int:
+    rows = [_key_status(name) for name in stored_key_names(os.environ)]
+    if params["json"]:
+        print_json(rows)
+    elif not rows:
+        click.echo("no keys stored: store one with `council keys set ANTHROPIC_API_KEY`")
+    else:
+        click.echo("\n".join(f"{row['name']:<24} {row['used']}" for row in rows))
+    return 0
+
+
+def _key_status(name: str) -> Json:
+    if os.environ.get(name, "").strip():
+        return {"name": name, "used": "no: the environment variable takes precedence"}
+    return {"name": name, "used": "yes" if load_key(name) else "no: the keyring did not return it"}
+
+
+def set_key(name: str, **params: Any) -> int:
+    variable = _resolve_variable(name, params["config"])
+    store_key(variable, _read_key(variable), os.environ)
+    first = f"; the environment variable {variable} takes precedence" if os.environ.get(variable) else ""
+    click.echo(f"stored {variable} in the system keyring{first}", err=True)
+    return 0
+
+
+def remove_key(name: str, **params: Any) -> int:
+    variable = _resolve_variable(name, params["config"])
+    delete_key(variable, os.environ)
+    click.echo(f"removed {variable} from the system keyring", err=True)
+    return 0
+
+
+def _resolve_variable(name: str, config: str | None) -> str:
+    """Return the variable for a variable or provider name. Do not echo an invalid name, because it may be a key."""
+    providers = load_settings(Path.cwd(), os.environ, config=Path(config) if config else None).providers
+    if name in providers and providers[name].api_key_env:
+        return providers[name].api_key_env
+    if not VARIABLE_NAME.fullmatch(name):
+        raise UsageError(
+            "the argument is neither a variable such as ANTHROPIC_API_KEY nor a provider with a key, nothing was done: "
+            "run `council keys set NAME` and enter the key at the prompt, never on the command line"
+        )
+    return name
+
+
+def _read_key(variable: str) -> str:
+    key = getpass(f"{variable}: ") if sys.stdin.isatty() else sys.stdin.read(100_000)
+    if not key.strip() or len(key.split()) > 1:
+        raise UsageError(
+            f"expected one key on standard input, nothing was stored: use `council keys set {variable} < FILE`"
+        )
+    return key.strip()

@@ -1,0 +1,107 @@
+"""Parse and check command-line parameters, and print JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.grammar import VERBS
+from council.errors import UsageError
+
+MAX_STDIN_BYTES = 4_000_000  # the packet gate has smaller limits
+
+
+class ChoiceParam(click.Choice):  # type: ignore[type-arg]  # older releases are not generic
+    """Case-insensitive choice whose error suggests the nearest value."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return str(super().convert(value, param, ctx))
+        except click.BadParameter:
+            from council.protocols.options import format_unknown_choice  # only needed for the error
+
+            raise UsageError(
+                format_unknown_choice(str(param.name if param else "word"), str(value), self.choices)
+            ) from None
+
+
+class IntegerParam(click.ParamType):  # type: ignore[type-arg]
+    """Integer option. The protocol checks its range."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(value)
+        except ValueError:
+            flag = param.opts[-1] if param else "this flag"
+            raise UsageError(
+                f'{flag} "{value}" is not a whole number, nothing was spent: use for example {flag} 2'
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A question and its flags as given on the command line, before planning."""
+
+    words: list[str]
+    options: dict[str, Any]  # flags of single protocols
+    protocol: str | None
+    verbose: bool
+    strict: bool
+    fail_on: str | None
+    material: dict[str, Any]  # packet flags
+    continue_from: str | None = None  # the run to continue
+
+
+def read_stdin(words: tuple[str, ...]) -> str | None:
+    """Return standard input if the words include a `-` at an edge, else None."""
+    tokens = " ".join(words).split()
+    text = tokens[1:] if tokens and tokens[0].lower() in VERBS else tokens
+    if "-" not in (*words, *text[:1], *text[-1:]):
+        return None
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError(
+            '"-" reads standard input, but nothing is piped in: use for example council validate - < FILE'
+        )
+    return sys.stdin.buffer.read(MAX_STDIN_BYTES).decode(
+        "utf-8", "surrogateescape"
+    )  # the packet gate detects the encoding
+
+
+def parse_seats(values: tuple[str, ...]) -> dict[str, str]:
+    seats = {}
+    for seat in values:
+        name, equals, member = seat.partition("=")
+        if not (name and equals and member):
+            raise click.UsageError(f'--seat "{seat}" is not NAME=MEMBER: use for example --seat alpha=openai:gpt-5.2')
+        seats[name.strip()] = member.strip()
+    return seats
+
+
+def check_grace(seconds: float | None) -> float | None:
+    if seconds is not None and not 0 <= seconds < math.inf:
+        raise click.UsageError(f'--grace "{seconds:g}" is out of range: use 0 or more seconds')
+    return seconds
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def check_output_path(path: str | None) -> Path | None:
+    """Return the output path. Raise an error before anything is spent if it is not writable."""
+    if path is None:
+        return None
+    target = Path(path)
+    possible = os.access(target, os.W_OK) if target.exists() else os.access(target.absolute().parent, os.W_OK)
+    if target.is_dir() or not possible:
+        raise click.UsageError(f'cannot write to "{path}", nothing was spent: choose another file with -o')
+    return target

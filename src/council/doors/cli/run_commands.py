@@ -1,0 +1,301 @@
+"""Detached runs: queue, watch and cancel runs that the worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import click
+
+from council import events as ev
+from council.doors.cli.params import RunRequest, parse_seats, print_json
+from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
+from council.doors.cli.terminal_input import confirm_cost, human_seats
+from council.doors.cli.views import View
+from council.engine.minutes import Minutes
+from council.errors import CouncilError, UsageError
+from council.events import Entry
+from council.render import terminal
+from council.runs.history import OPEN_STATUSES
+from council.runs.outcome import EXIT_INTERRUPTED, StopEvent
+from council.runs.service import Convener
+from council.runs.worker_client import request_worker
+from council.types import Json
+
+WORKER_CHECK_INTERVAL_S = 1.0  # how often watching checks that a worker owns the run
+CANCEL_TIMEOUT_S = 10.0  # how long `council cancel` waits for the run to stop
+
+
+def detach(runner: Runner, request: RunRequest) -> int:
+    """Plan a run, queue it and start the worker."""
+    _refuse_result_flags(runner)
+
+    async def job(convener: Convener) -> int:
+        plan = await make_plan(convener, request)
+        plan.check_runnable()
+        lines = terminal.format_plan(plan.as_json())
+        if not confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
+            click.echo("council: not started, nothing was spent", err=True)
+            return EXIT_INTERRUPTED
+        run = await convener.enqueue(plan)
+        await _hand_to_worker(runner, convener, run, lines)
+        if names := human_seats(plan.as_json()):
+            runner.print_status([f"{', '.join(names)} is a person: answer at a terminal with `council watch {run}`"])
+        return 0
+
+    return runner.with_convener(job)
+
+
+def _refuse_result_flags(runner: Runner) -> None:
+    """Raise UsageError for flags that need a finished run. Ignoring --fail-on would make a gate that always passes."""
+    if runner.output:
+        raise UsageError("-o cannot be combined with --detach, nothing was started: use `council watch RUN -o FILE`")
+    if runner.fail_on:
+        raise UsageError(
+            "--fail-on cannot be combined with --detach, nothing was started: "
+            f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
+        )
+    if runner.format not in ("", "json"):
+        raise UsageError(
+            f"--format {runner.format} cannot be combined with --detach, nothing was started: "
+            f"use `council report RUN --format {runner.format}` after the run"
+        )
+
+
+def requeue(runner: Runner, run: str | None) -> int:
+    """Queue an unfinished run and start the worker."""
+
+    async def job(convener: Convener) -> int:
+        name = await convener.resolve_run(run or await convener.newest_unfinished_run())
+        _require_keys(await convener.find_missing_keys(name), name)
+        await convener.requeue(name)
+        if (await convener.run_state(name))["status"] == "complete":
+            raise UsageError(f"run {name} is complete, nothing to resume: use `council report {name}`")
+        await _hand_to_worker(runner, convener, name, [])
+        return 0
+
+    return runner.with_convener(job)
+
+
+async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: Sequence[str]) -> None:
+    await request_worker(run, convener.env)
+    if runner.format == "json":
+        print_json({"run": run})
+    else:
+        click.echo("\n".join([*lines, f"run {run}"]))
+    runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
+
+
+def watch(runner: Runner, run: str | None) -> int:
+    """Show a run of another process, with the same view, output and exit code."""
+
+    async def job(convener: Convener) -> int:
+        name = await convener.resolve_run(run or await convener.newest_run())
+        runner.verbose |= await convener.is_verbose(name)
+
+        async def work(view: View, stop: StopEvent) -> Minutes | None:
+            return await _follow_until_done(
+                _follow_events(convener, name, view, at_once=runner.is_live), convener, name, stop
+            )
+
+        code = await runner.run_with_view(convener, work)
+        if code == EXIT_INTERRUPTED and (await convener.run_state(name))["status"] in OPEN_STATUSES:
+            runner.print_status(
+                [
+                    f"run {name} continues in the background: `council watch {name}` shows it, `council cancel {name}` stops it"
+                ]
+            )
+        return code
+
+    return runner.with_convener(job)
+
+
+async def _follow_until_done(
+    following: AsyncIterator[Entry], convener: Convener, run: str, stop: StopEvent
+) -> Minutes | None:
+    """Return the minutes of the run, or None if watching was interrupted first."""
+
+    async def read_to_end() -> Minutes:
+        async for _ in following:
+            pass
+        return await convener.minutes(run)
+
+    async with _keep_worker_running(convener, run) as tending:
+        reading, stopping = asyncio.ensure_future(read_to_end()), asyncio.ensure_future(stop.wait())
+        tasks: set[asyncio.Future[Any]] = {reading, stopping, tending}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tending.done() and not reading.done():
+                tending.result()
+            return reading.result() if reading.done() else None
+        finally:
+            for task in (reading, stopping):
+                task.cancel()
+            await asyncio.gather(reading, stopping, return_exceptions=True)
+
+
+async def _follow_events(convener: Convener, run: str, view: View, *, at_once: bool) -> AsyncIterator[Entry]:
+    """Yield past and new events until the run has ended."""
+    past, seq = await convener.entries(run), 0
+    if at_once and any(isinstance(entry.event, ev.Stated) for entry in past):
+        view.catch_up(past)
+        seq = past[-1].seq
+    while True:
+        async for entry in convener.follow(run, seq):
+            seq = max(seq, entry.seq)
+            view.on_event(entry)
+            yield entry
+        standing = await convener.run_state(run)
+        if standing["status"] not in OPEN_STATUSES:
+            return
+        if not (standing["detached"] or standing["owned"]):
+            raise CouncilError(f"run {run} was interrupted: continue it with `council resume {run}`")
+
+
+@asynccontextmanager
+async def _keep_worker_running(convener: Convener, run: str) -> AsyncIterator[asyncio.Future[None]]:
+    """Keep a worker running for a detached run while it is watched."""
+    tending = asyncio.ensure_future(_restart_worker_loop(convener, run))
+    try:
+        yield tending
+    finally:
+        tending.cancel()
+        await asyncio.gather(tending, return_exceptions=True)
+
+
+def _require_keys(keys: list[str], run: str) -> None:
+    """Raise UsageError if keys are missing. The worker would wait for them without an error."""
+    if keys:
+        raise UsageError(f"run {run} needs {', '.join(keys)}: set it and try again")
+
+
+async def _missing_keys(convener: Convener, run: str) -> list[str]:
+    try:
+        return await convener.find_missing_keys(run)
+    except UsageError:  # folder or settings are gone: the worker fails the run with that reason
+        return []
+
+
+async def _restart_worker_loop(convener: Convener, run: str) -> None:
+    while True:
+        standing = await convener.run_state(run)
+        if standing["detached"] and standing["status"] in OPEN_STATUSES and not standing["owned"]:
+            _require_keys(await _missing_keys(convener, run), run)
+            await request_worker(run, convener.env)
+        await asyncio.sleep(WORKER_CHECK_INTERVAL_S)
+
+
+def cancel(runner: Runner, run: str) -> int:
+    async def job(convener: Convener) -> int:
+        stopped = await convener.cancel(run)
+        standing = await _wait_until_stopped(convener, run)
+        if runner.format == "json":
+            print_json({"run": standing["run"], "status": standing["status"], "cancelled": stopped})
+        else:
+            click.echo(_format_cancelled(standing, stopped))
+        return 0
+
+    return runner.with_convener(job)
+
+
+async def _wait_until_stopped(convener: Convener, run: str) -> Json:
+    """Return the status of the run once it has stopped or the timeout has passed."""
+    end = time.monotonic() + CANCEL_TIMEOUT_S
+    while True:
+        standing = await convener.run_state(run)
+        if standing["status"] not in OPEN_STATUSES or time.monotonic() > end:
+            return standing
+        await asyncio.sleep(0.1)
+
+
+def _format_cancelled(standing: Json, stopped: bool) -> str:
+    run, status = standing["run"], standing["status"]
+    if not stopped:
+        return f"run {run} has already ended ({status}): nothing to cancel"
+    if status in OPEN_STATUSES:
+        return f"run {run} is still stopping: check with `council watch {run}`"
+    if status == "complete":
+        return f"run {run} completed before it could be cancelled: use `council report {run}`"
+    return f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`"
+
+
+OPTIONAL_RUN = click.Argument(["run"], required=False)
+REQUIRED_RUN = click.Argument(["run"])
+
+
+def _view_options() -> list[click.Option]:
+    """Return the options for output and progress."""
+    return [
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+        click.Option(["--ascii"], is_flag=True, help="Use ASCII characters in the live table."),
+        click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
+        click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
+    ]
+
+
+def _limit_options() -> list[click.Option]:
+    """Return the options that limit time and cost."""
+    return [
+        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit per seat and phase."),
+        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="New cost limit of the whole run."),
+        click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
+    ]
+
+
+def resume_command() -> click.Command:
+    flags = [
+        click.Option(
+            ["--no-resend"], is_flag=True, help="Do not repeat requests that were in flight when the run stopped."
+        ),
+        click.Option(["--detach"], is_flag=True, help="Continue in the background and return at once."),
+    ]
+
+    def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
+        if not detach:
+            return int(make_runner(params).resume(run, resend=not no_resend))
+        pass
+
+        return requeue(make_runner(params | {"no_resend": no_resend}), run)
+
+    return make_command("resume", resume, OPTIONAL_RUN, *flags, *_limit_options(), *_view_options())
+
+
+def watch_command() -> click.Command:
+    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
+    level = click.Option(
+        ["--fail-on"], type=levels, default=None, help="Exit 10 if the review result is this or worse."
+    )
+
+    def watch_(run: str | None, **params: Any) -> int:
+        pass
+
+        return watch(make_runner(params), run)
+
+    return make_command("watch", watch_, OPTIONAL_RUN, level, *_view_options())
+
+
+def cancel_command() -> click.Command:
+    def cancel_(run: str, **params: Any) -> int:
+        pass
+
+        return cancel(make_runner(params), run)
+
+    return make_command("cancel", cancel_, REQUIRED_RUN)
+
+
+def fork_command() -> click.Command:
+    flags = [
+        click.Option(["--from", "phase"], default=None, metavar="PHASE", help="Reuse all statements before this phase. Default: the first phase."),
+        click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."),
+    ]  # fmt: skip
+
+    def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
+        return int(make_runner(params).fork(run, phase, parse_seats(seat)))
+
+    return make_command("fork", fork_, REQUIRED_RUN, *flags, *_limit_options(), *_view_options())

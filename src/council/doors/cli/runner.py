@@ -1,0 +1,342 @@
+"""Run a council from the command line: progress on standard error, result on standard output, signal handling."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.grammar import COMMAND_HELP
+from council.doors.cli.params import RunRequest, check_grace, check_output_path, parse_seats, print_json
+from council.doors.cli.terminal_input import HumanPrompter, confirm_cost, require_terminal
+from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
+from council.engine.minutes import Minutes
+from council.errors import CouncilError
+from council.events import Entry
+from council.planning.plan import Material, Plan, preview_packet
+from council.render import markdown, terminal
+from council.render.formats import choose_format, render_as
+from council.render.plain import build_replay
+from council.render.report import build_report
+from council.runs.ci_gate import verdict_exit_code
+from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
+from council.runs.service import Convener
+from council.types import Json
+
+TICK_S = 0.1
+MAX_REPLAY_GAP_S = 5.0  # longest pause in a replay
+
+
+@dataclass(slots=True)
+class Runner:
+    """Options of one command line, and the jobs that run with them."""
+
+    flags: Json
+    config: Path | None = None
+    json: bool = False
+    jsonl: bool = False
+    verbose: bool = False
+    show: str = ""
+    output: Path | None = None
+    quiet: bool = False
+    color: bool = True
+    ascii: bool = False
+    fail_on: str | None = None
+    may_confirm: bool = True  # ask for cost confirmation at a terminal
+    format: str = ""  # output format of the finished run; "" is the answer
+    may_prompt: bool = True  # ask human seats at the terminal
+
+    @classmethod
+    def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
+        settings = {
+            "timeout": params.get("timeout"),
+            "seats": parse_seats(params.get("seat") or ()),
+            "profile": profile,
+        }
+        settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
+        settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
+        settings |= {"effort": params.get("effort")}
+        plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        return cls(
+            settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
+            bool(params.get("verbose") or params.get("show")), params.get("show") or "", check_output_path(params.get("output")),
+            bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
+            not (params.get("yes") or params.get("no_input")),
+            choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
+        )  # fmt: skip
+
+    # Jobs
+
+    def convene(self, request: RunRequest, *, dry_run: bool) -> int:
+        async def job(convener: Convener) -> int:
+            plan = await make_plan(convener, request)
+            self.verbose |= plan.verbose
+            if dry_run:
+                return self._show_plan(plan)
+            plan.check_runnable()
+            self._require_terminal(plan.as_json())
+            convener.open_store()
+            self.print_status(terminal.format_plan(plan.as_json()))
+            if not confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=self.may_confirm):
+                click.echo("council: not started, nothing was spent", err=True)
+                return EXIT_INTERRUPTED
+            return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
+
+        return self.with_convener(job)
+
+    def show_packet(self, request: RunRequest) -> int:
+        """Print exactly what would be sent, and list the skipped files."""
+
+        async def job(convener: Convener) -> int:
+            plan = await make_plan(convener, request)
+            packet = plan.packet
+            if self.json:
+                print_json(preview_packet(plan) | {"receipt": packet.as_json()})
+                return 0
+            click.echo(json.dumps(preview_packet(plan), ensure_ascii=False, indent=1))
+            self.print_status(
+                [
+                    *terminal.format_plan(plan.as_json()),
+                    *(f"left out {item.path}: {item.why}" for item in packet.skipped),
+                ]
+            )
+            return 0
+
+        return self.with_convener(job)
+
+    def resume(self, run: str | None, *, resend: bool) -> int:
+        async def job(convener: Convener) -> int:
+            name = run or await convener.newest_unfinished_run()
+            minutes = await convener.minutes(name)
+            if minutes.status != "complete":
+                self._require_terminal(minutes.plan)
+            return await self.run_with_view(
+                convener,
+                lambda view, stop: convener.resume(
+                    name, view.on_event, on_past_entries=view.catch_up, stop=stop, resend=resend
+                ),
+            )
+
+        return self.with_convener(job)
+
+    def fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> int:
+        """Start a new run from the statements of another. Print the plan before anything is sent."""
+
+        def before(plan: Json) -> None:
+            self._require_terminal(plan)
+            self.print_status(terminal.format_plan(plan))
+
+        async def job(convener: Convener) -> int:
+            return await self.run_with_view(
+                convener,
+                lambda view, stop: convener.fork(
+                    run, view.on_event, phase=phase, seats=seats, on_plan=before, stop=stop
+                ),
+            )
+
+        return self.with_convener(job)
+
+    def replay(self, run: str | None, speed: float) -> int:
+        """Play a past run through the live view without calls. Off a terminal, play it at once."""
+
+        async def job(convener: Convener) -> int:
+            entries = await convener.entries(run or await convener.newest_run())
+            view = self._make_view()
+            await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
+            view.close()
+            minutes = Minutes.fold(entries)
+            if not self.jsonl:
+                self._write_output(self._format_result(minutes))
+            return 0
+
+        return self.with_convener(job)
+
+    def with_convener(self, job: Callable[[Convener], Awaitable[int]]) -> int:
+        async def run_job() -> int:
+            convener = Convener(flags=self.flags, config=self.config)
+            try:
+                return await job(convener)
+            finally:
+                await convener.close()
+
+        return asyncio.run(run_job())
+
+    # Views
+
+    async def run_with_view(
+        self, convener: Convener, work: Callable[[View, StopEvent], Awaitable[Minutes | None]]
+    ) -> int:
+        """Show a view while the work runs, then print the result. Print nothing if the work was interrupted (None)."""
+        stop = StopEvent()
+        view = PipeSafeView(self._make_view(), stop.set if self.jsonl else lambda: None)
+        beside = [asyncio.ensure_future(_tick_view(view))]
+        if self._can_prompt():
+            beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
+        try:
+            with _handle_signals(stop):
+                minutes = await work(view, stop)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            view.close()
+        if minutes is None:
+            return EXIT_INTERRUPTED
+        return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
+
+    def _can_prompt(self) -> bool:
+        return self.may_prompt and bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+
+    def _require_terminal(self, plan: Json) -> None:
+        if not self._can_prompt():
+            require_terminal(plan)
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether the terminal supports the live table."""
+        return not (self.jsonl or self.quiet) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+    def _make_view(self) -> View:
+        if self.jsonl:
+            return JsonlView()
+        if self.quiet:
+            return NoView()
+        if self.is_live:
+            from council.render.live import LiveView
+
+            return LiveView(sys.stderr, ascii=self.ascii, color=self.color)
+        from council.render.plain import PlainView
+
+        return PlainView(sys.stderr)
+
+    # Output
+
+    def _show_plan(self, plan: Plan) -> int:
+        if self.format == "json":
+            print_json(plan.as_json())
+        else:
+            click.echo("\n".join(terminal.format_plan(plan.as_json())))
+        return 0
+
+    def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
+        result = build_report(minutes)
+        try:
+            if not self.jsonl:
+                self._write_output(self._format_result(minutes, entries))
+            self.print_status(
+                terminal.format_summary(
+                    result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
+                )
+            )
+        except BrokenPipeError:
+            pass  # the reader is gone; the report is on disk
+        except OSError as error:
+            raise CouncilError(
+                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
+            ) from error
+        return run_exit_code(minutes, self.fail_on)
+
+    def _format_result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
+        if self.format:
+            return render_as(minutes, self.format, entries)
+        return format_answer(minutes, verbose=self.verbose, show=self.show)
+
+    def _write_output(self, text: str) -> None:
+        if self.output:
+            self.output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        else:
+            click.echo(text.rstrip("\n"))
+
+    def print_status(self, lines: list[str]) -> None:
+        if not (self.quiet or self.jsonl):
+            click.echo("\n".join(lines), err=True)
+
+
+def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
+    return markdown.render_verbose(minutes, show) if verbose else markdown.render_answer(minutes)
+
+
+def run_exit_code(minutes: Minutes, fail_on: str | None = None) -> int:
+    status = "incomplete" if minutes.status == "running" else minutes.status
+    states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
+    return exit_code(status, minutes.stopped, states) or verdict_exit_code(build_report(minutes), fail_on)
+
+
+def _with_absolute_path(result: Json, folder: str) -> Json:
+    """Return the report with an absolute path, for runs of another folder."""
+    return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
+
+
+async def make_plan(convener: Convener, request: RunRequest) -> Plan:
+    material = Material(**request.material)
+    return await convener.plan(
+        request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
+        after=request.continue_from,
+    )  # fmt: skip
+
+
+async def _tick_view(view: View) -> None:
+    while True:
+        await asyncio.sleep(TICK_S)
+        view.tick(time.time())
+
+
+@contextlib.contextmanager
+def _handle_signals(stop: StopEvent) -> Iterator[None]:
+    """Stop the run on the first Ctrl-C and exit on the second. The ledger is kept in both cases."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
+    """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
+    for earlier, entry in pairwise([entries[0], *build_replay(entries)]):
+        gap = min(max(0.0, entry.at - earlier.at), MAX_REPLAY_GAP_S)
+        if speed and gap:
+            await asyncio.sleep(gap / speed)
+        view.on_event(entry)
+        view.tick(entry.at)
+
+
+JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
+CONFIG_OPTION = click.Option(
+    ["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."
+)
+
+
+def make_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
+    """Create a management command with the common options."""
+    return click.Command(
+        name, callback=callback, params=[*params, JSON_OPTION, CONFIG_OPTION], help=help or COMMAND_HELP.get(name, "")
+    )
+
+
+def make_runner(params: dict[str, Any]) -> Any:
+    """Create a Drive. The import is local so that light commands start fast."""
+    pass
+
+    return Runner.from_flags(params)

@@ -1,0 +1,346 @@
+"""`council serve`: the page and the HTTP API on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.grammar import COMMAND_HELP
+from council.doors.cli.params import print_json
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION
+from council.errors import CouncilError, UsageError
+
+REQUIRED_PACKAGES = ("fastapi", "uvicorn")
+SERVE_OPTIONS = (
+    click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
+    click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
+    click.Option(
+        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be used; repeatable."
+    ),
+    click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit per run."),
+    click.Option(
+        ["--unsafe-host"],
+        metavar="ADDRESS",
+        help="Listen on this address. Anyone who can reach it needs only the token.",
+    ),
+    CONFIG_OPTION,
+)
+
+
+def serve_command() -> click.Command:
+    return click.Command("serve", callback=_run_server, params=list(SERVE_OPTIONS), help=COMMAND_HELP["serve"])
+
+
+def _run_server(
+    open_page: bool,
+    port: int | None,
+    root: tuple[str, ...],
+    max_cost: float | None,
+    unsafe_host: str | None,
+    **params: Any,
+) -> int:
+    if missing := next((name for name in REQUIRED_PACKAGES if find_spec(name) is None), None):
+        raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
+    from council.doors.limits import Owner
+    from council.doors.web.app_state import AppState, name_roots
+    from council.doors.web.serve import parse_address, serve
+
+    where = parse_address(unsafe_host, port)
+    config = Path(params["config"]).absolute() if params.get("config") else None
+    roots = name_roots([Path.cwd(), *map(Path, root)])
+    hall = AppState(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
+    return serve(hall, where, open_page=open_page, print_url=click.echo)
+
+
+def mcp_command() -> click.Command:
+    flags: list[click.Parameter] = [
+        click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
+        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
+        click.Option(["--folder"], default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
+        click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
+        click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
+        click.Option(["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."),
+    ]  # fmt: skip
+
+    def mcp(**params: Any) -> int:
+        from council.doors.mcp.server import serve  # the SDK import is slow
+
+        return serve(**params)
+
+    return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
+
+
+SKILL_NAME = "council"
+RECEIPT_FILE = ".installed.json"  # hashes of installed files; distinguishes edited files from older versions
+# Skill folders of each agent: in a project, and in the home folder.
+AGENT_FOLDERS = {
+    "claude": (".claude/skills", ".claude/skills"),
+    "codex": (".agents/skills", ".agents/skills"),
+    "gemini": (".gemini/skills", ".gemini/skills"),
+    "cursor": (".cursor/skills", ".cursor/skills"),
+    "copilot": (".github/skills", ".copilot/skills"),
+    "agents": (".agents/skills", ".agents/skills"),  # the folder that most agents share
+}
+# Files that show that an agent is used. Council writes reports to .agents, so that folder proves nothing.
+AGENT_MARKERS = {
+    "claude": (".claude", "CLAUDE.md"),
+    "codex": (".codex",),
+    "gemini": (".gemini", "GEMINI.md"),
+    "cursor": (".cursor", ".cursorrules"),
+    "copilot": (".copilot", ".github/skills", ".github/copilot-instructions.md"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTarget:
+    """A folder for the skill, and the root that contains all writes."""
+
+    agent: str
+    scope: str  # project | user
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.root / AGENT_FOLDERS[self.agent][self.scope == "user"] / SKILL_NAME
+
+
+def skill_source() -> Path:
+    """Return the packaged skill, or the one of the checkout."""
+    shipped = Path(__file__).parents[1] / "data" / "skill"
+    return shipped if shipped.is_dir() else Path(__file__).parents[3] / "skills" / SKILL_NAME
+
+
+def skill_targets(folder: Path) -> list[SkillTarget]:
+    roots = {"project": _find_repository(folder), "user": Path.home()}
+    return [SkillTarget(agent, scope, root) for scope, root in roots.items() for agent in AGENT_FOLDERS]
+
+
+def detect_agents(folder: Path, scope: str) -> list[str]:
+    """Return the agents used here. Without markers in the project: the only agent in the home folder, else the shared folder."""
+    if here := _find_markers(Path.home() if scope == "user" else _find_repository(folder)):
+        return here
+    at_home = _find_markers(Path.home())
+    return at_home if len(at_home) == 1 else ["agents"]
+
+
+def _find_markers(root: Path) -> list[str]:
+    return [agent for agent, signs in AGENT_MARKERS.items() if any((root / sign).exists() for sign in signs)]
+
+
+def _find_repository(folder: Path) -> Path:
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
+# Installed state
+
+
+def installed_state(place: SkillTarget) -> str:
+    """Return `-`, `up to date`, `older` or `changed`."""
+    if not place.folder.exists():
+        return "-"
+    if _changed_files(place):
+        return "changed"
+    return "up to date" if _installed_digests(place) == _shipped_digests() else "older"
+
+
+def _shipped_digests() -> dict[str, str]:
+    files = (path for path in sorted(skill_source().rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(skill_source()).as_posix(): _digest(path) for path in files}
+
+
+def _installed_digests(place: SkillTarget) -> dict[str, str]:
+    names = dict.fromkeys([*_shipped_digests(), *_read_receipt(place)])
+    return {name: _digest(place.folder / name) for name in names if os.path.lexists(place.folder / name)}
+
+
+def _changed_files(place: SkillTarget) -> list[str]:
+    """Return the files that match neither the shipped nor the installed version."""
+    shipped, ours = _shipped_digests(), _read_receipt(place)
+    return [
+        name for name, digest in _installed_digests(place).items() if digest not in (shipped.get(name), ours.get(name))
+    ]
+
+
+def _read_receipt(place: SkillTarget) -> dict[str, str]:
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        files = json.loads((place.folder / RECEIPT_FILE).read_text(encoding="utf-8"))["files"]
+        return {str(name): str(digest) for name, digest in files.items() if _is_relative_inside(str(name))}
+    return {}
+
+
+def _is_relative_inside(name: str) -> bool:
+    """Return whether a name stays in the folder. Receipts are untrusted: any user can write one."""
+    return not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a regular file, or "no file" for anything else."""
+    if path.is_symlink() or not path.is_file():
+        return "no file"
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# Install and remove
+
+
+def install_files(place: SkillTarget, *, force: bool = False) -> list[str]:
+    """Install the skill and return the names of the written files."""
+    _refuse_escaping_links(place)
+    _refuse_changed(place, force, "overwritten")
+    shipped, there = _shipped_digests(), _installed_digests(place)
+    stale = [name for name in there if name not in shipped]  # of an older version
+    wanted = [name for name, digest in shipped.items() if there.get(name) != digest]
+    try:
+        for name in wanted:
+            _write_atomically(place.folder / name, (skill_source() / name).read_bytes())
+        for name in stale:
+            (place.folder / name).unlink()
+        if wanted or stale or _read_receipt(place) != shipped:
+            _write_atomically(place.folder / RECEIPT_FILE, json.dumps({"files": shipped}, indent=1).encode())
+    except OSError as error:
+        raise CouncilError(f'cannot write the skill to "{place.folder}" ({error.strerror}): choose another folder with --agent or --user') from error  # fmt: skip
+    return wanted
+
+
+def remove_files(place: SkillTarget, *, force: bool = False) -> list[str]:
+    """Remove the skill and return the names of the removed files. Keep folders that contain other files."""
+    _refuse_escaping_links(place)
+    _refuse_changed(place, force, "removed")
+    gone = list(_installed_digests(place))
+    try:
+        for name in (*gone, RECEIPT_FILE):
+            (place.folder / name).unlink(missing_ok=True)
+        for folder in sorted(
+            {place.folder, *(path for path in place.folder.rglob("*") if path.is_dir())}, reverse=True
+        ):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+    except OSError as error:
+        raise CouncilError(f'cannot remove the skill from "{place.folder}" ({error.strerror}): remove it by hand') from error  # fmt: skip
+    return gone
+
+
+def _refuse_changed(place: SkillTarget, force: bool, what: str) -> None:
+    if not force and (changed := _changed_files(place)):
+        raise UsageError(
+            f'"{place.folder}" has edited files ({", ".join(changed)}), nothing was {what}: check them, then pass --force'
+        )
+
+
+def _refuse_escaping_links(place: SkillTarget) -> None:
+    """Raise UsageError if a link leads out of the project or the home folder."""
+    root = place.root.resolve()
+    for name in ("", *_shipped_digests(), *_read_receipt(place)):
+        parent = (place.folder / name).parent if name else place.folder
+        if not parent.resolve().is_relative_to(root):
+            raise UsageError(f'"{parent}" is a link that leads out of "{place.root}", nothing was done: choose another folder with --agent or --user')  # fmt: skip
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Write a file atomically, replacing a link instead of following it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("xb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+AGENT_OPTION = click.Option(
+    ["--agent"], type=click.Choice(tuple(AGENT_FOLDERS)), help="Install for this agent. Default: the agents used here."
+)
+PROJECT_OPTION = click.Option(["--project"], is_flag=True, help="Use this repository (default).")
+USER_OPTION = click.Option(["--user"], is_flag=True, help="Use your home folder, for all projects.")
+FORCE_OPTION = click.Option(["--force"], is_flag=True, help="Overwrite or remove files that were edited.")
+
+
+def skill_command() -> click.Group:
+    group = click.Group(
+        "skill", invoke_without_command=True, params=[JSON_OPTION], help=COMMAND_HELP["skill"], callback=_skill_default
+    )
+    where = [AGENT_OPTION, PROJECT_OPTION, USER_OPTION]
+    file = click.Argument(["file"], required=False, default="SKILL.md")
+    for one in (
+        click.Command("install", callback=install_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Install the skill for coding agents."),
+        click.Command("list", callback=list_skills, params=[JSON_OPTION], help="List the skill folders of all agents and their state."),
+        click.Command("show", callback=show_skill, params=[file], help="Print the skill or one of its files."),
+        click.Command("rm", callback=remove_skill, params=[*where, FORCE_OPTION, JSON_OPTION], help="Remove the skill."),
+    ):  # fmt: skip
+        group.add_command(one)
+    return group
+
+
+@click.pass_context
+def _skill_default(context: click.Context, /, json: bool) -> int | None:
+    return list_skills(json) if context.invoked_subcommand is None else None
+
+
+def install_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
+    rows = [
+        {"agent": place.agent, "folder": str(place.folder), "written": install_files(place, force=force)}
+        for place in _select_targets(agent, project, user)
+    ]
+    if json:
+        print_json(rows)
+    else:
+        click.echo("\n".join(_format_install(row) for row in rows))
+    return 0
+
+
+def _format_install(row: dict[str, Any]) -> str:
+    what = f"{len(row['written'])} files" if row["written"] else "up to date, nothing to do"
+    return f"{row['folder']} ({row['agent']}): {what}"
+
+
+def remove_skill(agent: str | None, project: bool, user: bool, force: bool, json: bool) -> int:
+    installed = [place for place in _select_targets(agent, project, user, among_all=True) if place.folder.exists()]
+    if not installed:
+        raise UsageError("the skill is not installed there, nothing was removed: see `council skill list`")
+    rows = [
+        {"agent": place.agent, "folder": str(place.folder), "removed": remove_files(place, force=force)}
+        for place in installed
+    ]
+    if json:
+        print_json(rows)
+    else:
+        click.echo("\n".join(f"{row['folder']}: {len(row['removed'])} files removed" for row in rows))
+    return 0
+
+
+def list_skills(json: bool) -> int:
+    rows = [
+        {"agent": place.agent, "scope": place.scope, "folder": str(place.folder), "state": installed_state(place)}
+        for place in skill_targets(Path.cwd())
+    ]
+    if json:
+        print_json(rows)
+    else:
+        click.echo("\n".join(f"{row['agent']:<8} {row['scope']:<8} {row['state']:<12} {row['folder']}" for row in rows))
+    return 0
+
+
+def show_skill(file: str) -> int:
+    known = {
+        str(path.relative_to(skill_source())): path for path in sorted(skill_source().rglob("*")) if path.is_file()
+    }
+    if file not in known:
+        raise UsageError(f'the skill has no file "{file}": use one of {", ".join(known)}')
+    click.echo(known[file].read_text(encoding="utf-8"), nl=False)
+    return 0
+
+
+def _select_targets(agent: str | None, project: bool, user: bool, *, among_all: bool = False) -> list[SkillTarget]:
+    """Return the folder of the named agent, or one for each agent used here."""
+    if project and user:
+        raise UsageError("--project and --user conflict, nothing was done: give one of them")
+    scope = "user" if user else "project"
+    names = [agent] if agent else list(AGENT_FOLDERS) if among_all else detect_agents(Path.cwd(), scope)
+    mine = {place.folder: place for place in reversed(skill_targets(Path.cwd())) if place.agent in names and place.scope == scope}  # fmt: skip
+    return list(reversed(mine.values()))

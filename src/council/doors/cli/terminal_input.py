@@ -1,0 +1,316 @@
+"""Human seats at the terminal: show the prompt and read the typed answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from council.doors.cli.views import PipeSafeView
+from council.errors import UsageError
+from council.money import format_usd
+from council.runs.people import main_field
+from council.runs.service import Convener
+from council.text_cleanup import clean
+from council.types import Json
+
+POLL_INTERVAL_S = 0.2  # how often to check for open questions
+MAX_END_OF_INPUT = 3  # consecutive end-of-input reads that count as abstaining
+SEPARATOR = "─" * 60
+FREE_TEXT_HELP = (
+    "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
+)
+FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
+
+
+class Abstained(Exception):
+    """Raised when the person abstains."""
+
+
+def human_seats(plan: Json) -> list[str]:
+    """Return the seats whose member or fallback is a person."""
+    seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
+    return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
+
+
+def require_terminal(plan: Json) -> None:
+    """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
+    if names := human_seats(plan):
+        raise UsageError(
+            f'seat "{names[0]}" is a person, but there is no terminal (or --no-input is set), nothing was spent: '
+            "run it at a terminal, or use --detach and answer with `council watch RUN`"
+        )
+
+
+class TerminalReader:
+    """Read typed lines without a thread, so that Ctrl-C still stops the run."""
+
+    def __init__(self, handle: int = 0) -> None:
+        self.fd = _open_nonblocking(handle)
+        self._buffer = b""
+
+    def discard_input(self) -> None:
+        """Discard text typed before the question appeared."""
+        self._buffer = b""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self.fd, termios.TCIFLUSH)
+
+    async def read_line(self) -> str | None:
+        """Return the next line, or None at end of input (Ctrl-D)."""
+        while b"\n" not in self._buffer:
+            await self._wait_readable()
+            try:
+                piece = os.read(self.fd, 65536)
+            except BlockingIOError:  # Ctrl-C cleared the terminal's input buffer
+                continue
+            if not piece:
+                rest, self._buffer = self._buffer, b""
+                return rest.decode(errors="replace") or None
+            self._buffer += piece
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode(errors="replace").rstrip("\r")
+
+    async def _wait_readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        ready = asyncio.Event()
+        loop.add_reader(self.fd, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(self.fd)
+
+
+def _open_nonblocking(handle: int) -> int:
+    """Open the terminal again in non-blocking mode. The given handle is shared with other processes."""
+    try:
+        return os.open(os.ttyname(handle), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return handle
+
+
+@dataclass(slots=True)
+class HumanPrompter:
+    """Ask the open questions of the shown run, one at a time."""
+
+    convener: Convener
+    view: PipeSafeView
+    reader: TerminalReader = field(default_factory=TerminalReader)
+    write: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
+
+    async def run(self) -> None:
+        while True:
+            questions = await self.convener.open_asks(self.view.run) if self.view.run else []
+            for question in questions:
+                with self.view.suspend():
+                    await self._ask_until_closed(question)
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+    async def _ask_until_closed(self, question: Json) -> None:
+        """Ask until the question is answered here or closed elsewhere."""
+        typing, gone = (
+            asyncio.ensure_future(self._ask(question)),
+            asyncio.ensure_future(self._wait_until_closed(question)),
+        )
+        try:
+            await asyncio.wait({typing, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not typing.done():
+                self.write("\nThis question is closed: it was answered elsewhere or timed out.")
+            else:
+                typing.result()
+        finally:
+            for task in (typing, gone):
+                task.cancel()
+            await asyncio.gather(typing, gone, return_exceptions=True)
+
+    async def _wait_until_closed(self, question: Json) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            if question["key"] not in {row["key"] for row in await self.convener.open_asks(question["run"])}:
+                return
+
+    async def _ask(self, question: Json) -> None:
+        self.reader.discard_input()
+        self.write(f"\n{SEPARATOR}\n{clean(question['prompt']).strip()}\n{SEPARATOR}")
+        self.write(f"Your seat is {clean(question['seat'])}. {FIELDS_HELP if question['fields'] else FREE_TEXT_HELP}")
+        try:
+            answer = await FieldPrompter(self.reader, self.write).read_answer(question)
+        except Abstained:
+            answer = ""
+        try:
+            await self.convener.answer(question["run"], question["key"], answer)
+        except UsageError as error:
+            self.write(str(error))
+        else:
+            self.write("You abstained." if not answer.strip() else "Thank you.")
+
+
+@dataclass(slots=True)
+class FieldPrompter:
+    """Ask for fields one by one, and repeat a field whose value is invalid."""
+
+    reader: TerminalReader
+    write: Callable[[str], None]
+    end_of_input_count: int = 0  # consecutive end-of-input reads
+
+    async def read_answer(self, question: Json) -> str:
+        if not question["fields"]:
+            return await self._read_text()
+        main = main_field(question["schema"])
+        value = {spec["name"]: await self._ask_value(spec, spec["name"] == main) for spec in question["fields"]}
+        return json.dumps(value, ensure_ascii=False)
+
+    async def _ask_value(self, spec: Json, main: bool = False, *, first: bool = False) -> Any:
+        """Ask for one value. With `first`, an empty line means that there are no more rows."""
+        if spec["kind"] in ("rows", "group", "list"):
+            return await self._ask_values(spec)
+        if spec["kind"] == "text" and main:
+            self.write(f"{_format_label(spec)} (end with a line that has a single dot)")
+            return await self._read_text()
+        while True:
+            line = await self._read_line(f"{_format_label(spec)}{_format_choices(spec)}: ")
+            if not line and (first or spec.get("optional")):
+                return None
+            try:
+                return FIELD_PARSERS[spec["kind"]](spec, line)
+            except ValueError as error:
+                self.write(f"  {error}")
+
+    async def _ask_values(self, spec: Json) -> Any:
+        if spec["kind"] == "group":
+            self.write(f"{_format_label(spec)}:")
+            return {inner["name"]: await self._ask_value(inner) for inner in spec["fields"]}
+        self.write(f"{_format_label(spec)} (one per line{_format_count(spec)}; an empty line ends the list)")
+        values: list[Any] = []
+        while len(values) < spec.get("maxItems", 100):
+            value = await (self._ask_row(spec) if spec["kind"] == "rows" else self._ask_item(spec))
+            if value is not None:
+                values.append(value)
+            elif len(values) >= spec.get("minItems", 0):
+                break
+            else:
+                self.write(f"  at least {spec.get('minItems')} required")
+        return values
+
+    async def _ask_row(self, spec: Json) -> Json | None:
+        head, *rest = spec["fields"]
+        value = await self._ask_value(head, first=True)
+        if value is None:
+            return None
+        return {head["name"]: value} | {inner["name"]: await self._ask_value(inner) for inner in rest}
+
+    async def _ask_item(self, spec: Json) -> Any:
+        inner = {"name": "", "help": "", "kind": "choice" if "choices" in spec else "text", **_choice_fields(spec)}
+        return await self._ask_value(inner, first=True)
+
+    async def _read_text(self) -> str:
+        lines: list[str] = []
+        while True:
+            line = await self.reader.read_line()
+            if line is None or line.strip() == ".":
+                return "\n".join(lines).strip()
+            if line.strip() == "-" and not any(lines):
+                raise Abstained
+            lines.append(line)
+
+    async def _read_line(self, prompt: str) -> str:
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        line = await self.reader.read_line()
+        self.end_of_input_count = self.end_of_input_count + 1 if line is None else 0
+        if self.end_of_input_count >= MAX_END_OF_INPUT or (line or "").strip() == "-":
+            raise Abstained
+        return (line or "").strip()
+
+
+def _format_label(spec: Json) -> str:
+    """Format a label such as `verdict, your decision`. List items have no name."""
+    return clean(", ".join(filter(None, [spec["name"], spec["help"]]))) or "  "
+
+
+def _format_choices(spec: Json) -> str:
+    if spec["kind"] == "yes or no":
+        return " (yes or no)"
+    return f" ({', '.join(map(str, spec['choices']))})" if "choices" in spec else ""
+
+
+def _format_count(spec: Json) -> str:
+    least, most = spec.get("minItems"), spec.get("maxItems")
+    return f", {least}" if least and least == most else f", {least} or more" if least else ""
+
+
+def _choice_fields(spec: Json) -> Json:
+    return {"choices": spec["choices"]} if "choices" in spec else {}
+
+
+def _parse_choice(spec: Json, line: str) -> Any:
+    """Parse a choice, ignoring case and accepting an unambiguous prefix."""
+    matches = [choice for choice in spec["choices"] if str(choice).casefold() == line.casefold()]
+    matches = matches or [
+        choice for choice in spec["choices"] if line and str(choice).casefold().startswith(line.casefold())
+    ]
+    if len(matches) != 1:
+        raise ValueError(f"choose one of {', '.join(map(str, spec['choices']))}")
+    return matches[0]
+
+
+def _parse_yes_no(spec: Json, line: str) -> bool:
+    answer = line.casefold()
+    if not answer or not ("yes".startswith(answer) or "no".startswith(answer)):
+        raise ValueError("answer yes or no")
+    return "yes".startswith(answer)
+
+
+def _parse_number(spec: Json, line: str) -> int | float:
+    try:
+        number = int(line) if spec["kind"] == "whole number" else float(line.replace(",", "."))
+    except ValueError:
+        raise ValueError(f"enter a {spec['kind']}") from None
+    low, high = spec.get("minimum"), spec.get("maximum")
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise ValueError(f"enter a {spec['kind']} from {low} to {high}")
+    return number
+
+
+FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
+    "choice": _parse_choice, "yes or no": _parse_yes_no, "whole number": _parse_number, "number": _parse_number, "text": lambda spec, line: line,
+}  # fmt: skip
+
+
+def confirm_cost(plan: Json, budget: Mapping[str, Any], *, may_confirm: bool) -> bool:
+    """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
+    why = confirmation_reason(plan, budget.get("confirm_above"))
+    if not (why and may_confirm and sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    with _allow_interrupt():
+        return click.confirm(f"{why} Continue?", default=False, err=True)
+
+
+def confirmation_reason(plan: Json, limit: float | None) -> str:
+    """Return the reason to ask for confirmation, or "". An unknown price always needs one."""
+    if limit is None:
+        return ""
+    if plan["unpriced"]:
+        return f"No price for {', '.join(plan['unpriced'])} (confirm_above is {format_usd(limit)})."
+    cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
+    if cost["expected"] <= limit:
+        return ""
+    return f"Estimated {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])})."
+
+
+@contextlib.contextmanager
+def _allow_interrupt() -> Iterator[None]:
+    """Let Ctrl-C end the prompt; the event loop's handler would wait for an answer."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,261 @@
+"""Limits on MCP and HTTP callers: allowed folders, files, members and cost."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from council.errors import UsageError
+from council.packet.files import format_path, has_secret_name, is_private, relative_to_root
+from council.settings import Settings, load_settings
+from council.settings.catalogue import split_member
+from council.settings.schema import quote_value
+from council.types import Json
+
+FILE_OPTIONS = ("roster", "preset", "perspectives_file")
+UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
+OWNER_FLAGS = {"allow_unpriced": "--allow-unpriced", "config": "--config"}  # options that only the server owner may set
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The user who started the server: folder, environment and cost limit."""
+
+    folder: Path
+    env: Mapping[str, str]
+    config: Path | None = None
+    max_cost: float | None = None
+    allow_unpriced: bool = False
+
+    def settings(self, folder: Path) -> Settings:
+        """Load the settings of a folder without caller options."""
+        return load_settings(folder, self.env, flags={"max_cost": self.max_cost}, config=self.config)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCaps:
+    """Cost caps at server start. A folder chosen by a caller cannot raise them."""
+
+    run: float | None
+    day: float | None
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> BudgetCaps:
+        return cls(settings.budget.get("max_cost"), settings.budget.get("max_cost_per_day"))
+
+    def effective_cap(self, here: BudgetCaps, requested: float | None) -> float | None:
+        """Return the lowest cap of owner, folder and caller. Raise UsageError if the caller asks for more than allowed."""
+        limit = _min_amount(self.run, here.run)
+        if requested is not None and limit is not None and requested > limit:
+            raise UsageError(
+                f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it'
+            )
+        if self.day is not None and (here.day is None or here.day > self.day):
+            raise UsageError(
+                f'max_cost_per_day of this folder exceeds the limit of this server "{self.day:g}", nothing was spent: '
+                "choose another folder, or lower [budget] max_cost_per_day there"
+            )
+        return _min_amount(limit, requested)
+
+
+def _min_amount(*amounts: float | None) -> float | None:
+    return min((amount for amount in amounts if amount is not None), default=None)
+
+
+# Folders and files
+
+
+def parse_roots(addresses: Iterable[str]) -> tuple[Path, ...]:
+    """Return the local folders among the roots a client declares. Raise UsageError if there are none."""
+    places = (Path(unquote(urlsplit(address).path)) for address in addresses if address.startswith("file:///"))
+    found = tuple(place.resolve() for place in places if place.is_dir())
+    if not found:
+        raise UsageError(
+            "none of the roots declared by this client is a folder on this machine, nothing was done: declare an existing folder"
+        )
+    return found
+
+
+def default_root(owner: Owner) -> tuple[Path, ...]:
+    """Return the root for a client that declares none."""
+    if owner.folder == Path(owner.folder.anchor):
+        raise UsageError(
+            f"this server was started in {quote_value(owner.folder)} and this client declares no roots, so it could read every file: "
+            "start the server in a project folder, or pass --folder"
+        )
+    return (owner.folder,)
+
+
+def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
+    """Resolve the folder of a run: the first root by default, or a folder below any root."""
+    place = resolve_path(roots[0] / (requested or "."))
+    if not is_within(place, roots):
+        raise UsageError(
+            f"folder {quote_value(requested)} is outside the allowed roots: use a folder below {_format_roots(roots)}"
+        )
+    if not place.is_dir():
+        raise UsageError(
+            f"folder {quote_value(requested)} does not exist: use a folder below {_format_roots(roots)}, or omit it"
+        )
+    return place
+
+
+def is_within(place: Path, roots: Sequence[Path]) -> bool:
+    return any(place.is_relative_to(root) for root in roots)
+
+
+def resolve_path(place: Path) -> Path:
+    """Resolve a path and its links. Raise UsageError if it is not a valid path."""
+    try:
+        return place.resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise UsageError(f"{quote_value(place)} is not a valid path: use another one") from None
+
+
+def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
+    """Raise UsageError for options that name a file outside the roots, before the file is read."""
+    for name in FILE_OPTIONS:
+        requested = options.get(name)
+        if isinstance(requested, str) and not is_within(resolve_path(folder / requested), roots):
+            raise _outside_error(name, requested, roots)
+
+
+def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
+    """Raise UsageError unless the search uses a folder inside the roots or an address configured by the owner."""
+    kind, _, value = str(search or "").partition(":")
+    if kind == "files" and not is_within(resolve_path(folder / value), roots):
+        raise _outside_error("search", f"files:{value}", roots)
+    own = str(settings.search.get("base_url") or "").rstrip("/").removesuffix("/search").rstrip("/")
+    if kind == "searxng" and asked is not None and value != own:
+        raise UsageError(
+            f"search address {quote_value(value)} is not configured on this server: the owner can set it as base_url in [search]"
+        )
+
+
+def _outside_error(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
+    return UsageError(
+        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}"
+    )
+
+
+def _format_roots(roots: Sequence[Path]) -> str:
+    return ", ".join(map(str, roots))
+
+
+# Members
+
+
+def check_members(members: Iterable[str], settings: Settings) -> None:
+    """Raise UsageError for members the owner has not configured, such as other endpoints or model files."""
+    named = set(_configured_members(settings))
+    for member in members:
+        kind, name = split_member(member)
+        plain = kind in (*UNRESTRICTED_KINDS, *settings.providers) or (kind == "local" and "/" not in name)
+        if not plain and member not in named:
+            raise UsageError(
+                f"member {quote_value(member)} is not configured on this server: the owner can add it to [models] or [seats]"
+            )
+
+
+def _configured_members(settings: Settings) -> Iterator[str]:
+    """Yield every member named in the settings."""
+    yield from settings.models.values()
+    yield from (value for name, value in settings.variables.items() if name.endswith("_MODEL"))
+    for seat in (*settings.seats.values(), settings.chair):
+        yield from filter(None, (seat.model, *(seat.fallback or ())))
+    for roster in settings.rosters.values():
+        for row in (*roster.get("seats", ()), roster.get("chair", {})):
+            yield from filter(None, (row.get("model"), *(row.get("fallback") or ())))
+
+
+# Caller options
+
+
+def refuse_owner_options(options: Json) -> None:
+    """Raise UsageError for options that only the server owner may set."""
+    for name, flag in OWNER_FLAGS.items():
+        if name in options:
+            raise UsageError(
+                f"{name} can only be set by the owner of this server, nothing was spent: omit it, or start the server with {flag}"
+            )
+
+
+MAX_FOLDER_ENTRIES = 10_000  # per folder
+
+
+def list_folder(root: Path, path: str) -> list[Json]:
+    """List a folder below the root, folders first. Symlinks are followed if their target is inside the root."""
+    root = root.resolve()
+    place = _resolve_folder(root, path)
+    rows = [row for entry in _scan_names(place, path) if (row := _describe_entry(root, place / entry))]
+    return sorted(rows, key=lambda row: (row["kind"] == "file", row["name"].casefold()))
+
+
+def _resolve_folder(root: Path, path: str) -> Path:
+    name = relative_to_root(root, path or ".")
+    place = _resolve_inside(root, root / name)
+    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
+        raise UsageError(f'"{format_path(path)[:200]}" cannot be listed: choose a folder inside this root')
+    if not place.is_dir():
+        raise UsageError(f'"{format_path(path)[:200]}" is not a folder: choose an existing folder')
+    return root / name
+
+
+def _scan_names(place: Path, path: str) -> Iterator[str]:
+    try:
+        with os.scandir(place) as entries:
+            for n, entry in enumerate(entries):
+                if n == MAX_FOLDER_ENTRIES:
+                    raise UsageError(
+                        f'"{format_path(path)[:200] or "."}" has more than {MAX_FOLDER_ENTRIES:,} entries: choose a folder below it'
+                    )
+                yield entry.name
+    except OSError as error:
+        raise UsageError(
+            f'"{format_path(path)[:200]}" cannot be read ({error.strerror}): choose another folder'
+        ) from None
+
+
+def _describe_entry(root: Path, place: Path) -> Json | None:
+    """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
+    target = _resolve_inside(root, place)
+    if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_utf8(place.name):
+        return None
+    try:
+        status = target.stat()
+    except OSError:
+        return None
+    kind = "folder" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else ""
+    size = status.st_size if kind == "file" else None
+    return (
+        {"name": place.name, "path": place.relative_to(root).as_posix(), "kind": kind, "bytes": size} if kind else None
+    )
+
+
+def _resolve_inside(root: Path, place: Path) -> Path | None:
+    """Resolve a path with its symlinks. Return None if it does not exist or leads outside the root."""
+    try:
+        target = place.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return target if target.is_relative_to(root) else None
+
+
+def _is_hidden(root: Path, place: Path) -> bool:
+    """Return whether an entry is private, or is a folder in which every file would be denied."""
+    name = place.relative_to(root).as_posix()
+    return is_private(name) or has_secret_name(f"{name}/any" if place.is_dir() else name)
+
+
+def _is_utf8(name: str) -> bool:
+    """Return whether a name is valid UTF-8; any other name could not be sent back by a client."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

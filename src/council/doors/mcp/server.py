@@ -1,0 +1,234 @@
+"""MCP server with the five tools. Every error is one line for the model, never a traceback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mcp_types as types
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from council.doors.limits import default_root, parse_roots
+from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
+from council.doors.mcp.tools import find_tool, list_tool_definitions
+from council.doors.mcp.tools_impl import ClientContext, CouncilTools
+from council.errors import CouncilError, UsageError
+from council.settings.schema import quote_value
+from council.text_cleanup import clean
+from council.types import Json
+
+if TYPE_CHECKING:
+    from council.doors.mcp.tools_impl import CouncilTools
+
+
+ToolResponse = types.CallToolResult | types.InputRequiredResult
+INSTRUCTIONS = (
+    "Several language models deliberate on one question and return one answer with a confidence. "
+    "It takes a minute or more and costs money; council_estimate shows how much. Call council_start, then council_wait "
+    "until done, then council_result."
+)
+
+
+def make_server(council_tools: CouncilTools) -> Server[Any]:
+    tools = types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in list_tool_definitions()])
+
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return tools
+
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> ToolResponse:
+        return await _call_tool(council_tools, context, params)
+
+    return Server(
+        "council", version=_package_version(), title="Council", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )  # fmt: skip
+
+
+async def run_stdio(council_tools: CouncilTools) -> None:
+    """Serve until the client closes the pipe. Standard output carries only protocol messages."""
+    server = make_server(council_tools)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+async def _call_tool(
+    council_tools: CouncilTools, context: Context, params: types.CallToolRequestParams
+) -> ToolResponse:
+    try:
+        tool = find_tool(params.name)
+        given = tool.parse_arguments(params.name, params.arguments or {})
+        guest = await _identify_client(council_tools, ClientCall(context, params.input_responses or {}))
+        return _success_result(await council_tools.call(params.name, given, guest))
+    except InputRequired as needed:
+        return types.InputRequiredResult(input_requests=needed.requests)
+    except CouncilError as error:
+        return _error_result(str(error))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        return _error_result(f"internal error ({what}): report it")
+
+
+async def _identify_client(council_tools: CouncilTools, caller: ClientCall) -> ClientContext:
+    """Return the client's context; a client without roots gets the folder the server was started in."""
+    started = time.monotonic()
+
+    async def report_progress(line: str) -> None:
+        await caller.context.session.report_progress(time.monotonic() - started, None, clean(line))
+
+    declared = await caller.roots()
+    roots = parse_roots(declared) if declared else default_root(council_tools.owner)
+    return ClientContext(roots, report_progress, caller if caller.has_forms else None)
+
+
+def _success_result(value: Json) -> types.CallToolResult:
+    text = json.dumps(value, ensure_ascii=False)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=value)
+
+
+def _error_result(line: str) -> types.CallToolResult:
+    text = " ".join(clean(line).split())
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+
+
+def _package_version() -> str:
+    try:
+        return version("council")
+    except PackageNotFoundError:  # run from the source tree
+        return ""
+
+
+LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable
+HTTP_PATH = "/mcp"
+SHUTDOWN_TIMEOUT_S = 2  # seconds for open calls when the server stops
+
+
+class HttpGuard:
+    """Middleware that refuses a wrong Host, a foreign Origin, or a missing token."""
+
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+        self.app, self.token = app, token
+        self.hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
+        self.origins = {f"http://{host}" for host in self.hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = self._check_headers(scope["headers"]) if scope["type"] == "http" else None
+        await (refusal or self.app)(scope, receive, send)
+
+    def _check_headers(self, raw: Iterable[tuple[bytes, bytes]]) -> JSONResponse | None:
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+
+        def header_values(name: str) -> list[str]:
+            return [value for key, value in headers if key == name]
+
+        if len(header_values("host")) != 1 or header_values("host")[0] not in self.hosts:
+            return _error_response(400, f"unknown Host: use {LOOPBACK} or localhost with the port of this server")
+        if not set(header_values("origin")) <= self.origins or not set(header_values("sec-fetch-site")) <= {
+            "same-origin",
+            "none",
+        }:
+            return _error_response(403, "requests from pages of another origin are not allowed")
+        if not self._is_token_valid(header_values("authorization")):
+            return _error_response(
+                401,
+                "missing or wrong token: send the one that `council mcp --http` printed as Authorization: Bearer TOKEN",
+            )
+        return None
+
+    def _is_token_valid(self, values: list[str]) -> bool:
+        kind, _, token = values[0].partition(" ") if len(values) == 1 else ("", "", "")
+        return kind.lower() == "bearer" and secrets.compare_digest(token.strip().encode(), self.token.encode())
+
+
+def _error_response(status: int, error: str) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse({"schema": "council.error/1", "error": error, "exit": 2}, status, headers)
+
+
+async def run_http(council_tools: CouncilTools, port: int) -> None:
+    """Serve until stopped. Print the address and the token once, on standard error."""
+    listening = _listen(port)
+    port = listening.getsockname()[1]
+    token = secrets.token_urlsafe(32)
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # Guard is stricter
+    app = make_server(council_tools).streamable_http_app(streamable_http_path=HTTP_PATH, transport_security=unchecked)
+    config = uvicorn.Config(
+        HttpGuard(app, port, token), log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False, workers=1,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
+    )  # fmt: skip
+    print(f"council mcp: http://{LOOPBACK}:{port}{HTTP_PATH}", file=sys.stderr)
+    print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((LOOPBACK, port))
+        listening.listen()  # clients may connect as soon as the address is printed
+    except OSError as error:
+        listening.close()
+        raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
+    return listening
+
+
+def serve(
+    folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
+    http: bool = False, port: int = 0,
+) -> int:  # fmt: skip
+    """Serve until the client disconnects. Import the SDK here so that other commands start without it."""
+    if find_spec("mcp") is None:
+        raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
+    from council.doors.limits import Owner
+    from council.doors.mcp.tools_impl import CouncilTools
+
+    if port and not http:
+        raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
+    place = Path(folder or ".").expanduser().resolve()
+    if not place.is_dir():
+        raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
+    desk = CouncilTools(
+        Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
+    )
+    if not http:
+        _prepare_stdio()
+    asyncio.run(_run_server(desk, http, port))
+    return 0
+
+
+def _prepare_stdio() -> None:
+    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        print(
+            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
+            file=sys.stderr,
+        )
+
+
+async def _run_server(council_tools: CouncilTools, http: bool, port: int) -> None:
+    pass
+
+    try:
+        if not http:
+            return await run_stdio(council_tools)
+        pass
+
+        await run_http(council_tools, port)
+    finally:
+        await council_tools.close()

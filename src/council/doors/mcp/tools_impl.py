@@ -1,0 +1,316 @@
+"""Status of a run for council_wait: a few fields and one line of text."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from council.doors import limits
+from council.doors.limits import BudgetCaps, Owner
+from council.doors.mcp.elicitation import InputRequired, Person, format_answer, make_question
+from council.doors.mcp.tools import (
+    MAX_WAIT_S,
+    CommonOptions,
+    EstimateArguments,
+    ListArguments,
+    ResultArguments,
+    StartArguments,
+    WaitArguments,
+    split_common_options,
+)
+from council.engine.minutes import Minutes
+from council.errors import UnknownRun, UsageError
+from council.planning.plan import Material, Plan
+from council.render.report import build_report
+from council.runs import worker_client
+from council.runs.history import run_summary
+from council.runs.service import Convener
+from council.text_cleanup import single_line
+from council.types import Json
+
+FINAL_STATUSES = ("complete", "incomplete", "failed", "stopped")
+
+
+def run_status(minutes: Minutes, status: str, awaited_seats: Sequence[str] = ()) -> Json:
+    return {
+        "run": minutes.run, "status": status, "phase": _current_phase(minutes) or None, "heard": minutes.answered_count,
+        "done": status in FINAL_STATUSES, "line": status_line(minutes, status, awaited_seats),
+    }  # fmt: skip
+
+
+def status_line(minutes: Minutes, status: str, awaited_seats: Sequence[str] = ()) -> str:
+    protocol = minutes.plan.get("protocol", "council")
+    if awaited_seats and status == "running":
+        return f"waiting for a person: {', '.join(awaited_seats)} has not answered; answer with `council watch {minutes.run}`"
+    if status == "queued" or not minutes.phases:
+        return _not_started_line(protocol, status, minutes)
+    if status == "running":
+        return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
+    if status == "complete":
+        return f'complete: {_format_outcome(minutes)}; call council_result {{"run": "{minutes.run}"}} for the report'
+    if status == "stopped":
+        return f"stopped in {_format_progress(minutes)}: continue with `council resume {minutes.run}`"
+    return f"{status} ({_format_reason(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
+
+
+def _not_started_line(protocol: str, status: str, minutes: Minutes) -> str:
+    if status in FINAL_STATUSES:
+        return f"{status} before the first phase: {_format_reason(minutes)}"
+    return f"{protocol} is queued"
+
+
+def _current_phase(minutes: Minutes) -> str:
+    return minutes.rounds[-1].name if minutes.rounds else ""
+
+
+def _format_progress(minutes: Minutes) -> str:
+    if not minutes.rounds:
+        return "the first phase"
+    phase = minutes.rounds[-1]
+    return f"{phase.name}: {len(phase.said)} of {len(phase.asked)} answered"
+
+
+def _format_outcome(minutes: Minutes) -> str:
+    values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
+    word = next((str(value) for value in values if value), "an answer")
+    confidence = minutes.verdict.get("confidence")
+    return f"{word}, confidence {confidence}" if confidence else word
+
+
+def _format_reason(minutes: Minutes) -> str:
+    return single_line(minutes.reason or minutes.stopped or "no reason given", 300)
+
+
+UNFINISHED = ("queued", "running")
+PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
+MAX_FORM_ATTEMPTS = 3  # attempts at an answer that must match a schema
+ASK_POLL_S = 0.3  # seconds between polls for open questions
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """Client of one call: its roots, its progress callback, and its person if it can show forms."""
+
+    roots: tuple[Path, ...]
+    report_progress: Callable[[str], Awaitable[None]]
+    person: Person | None = None
+
+
+@dataclass(slots=True)
+class RunWait:
+    convener: Convener
+    run: str
+    minutes: Minutes
+    guest: ClientContext
+    input_required: InputRequired | None = None
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    _skipped_asks: set[str] = field(default_factory=set)  # questions the person dismissed
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until the run ends or the time is up; an open form extends the wait."""
+        self.scope.deadline = anyio.current_time() + seconds
+        with self.scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._report_progress)
+                if self.guest.person:
+                    group.start_soon(self._ask_open_questions, self.guest.person)
+                await self._follow_to_end()
+                group.cancel_scope.cancel()
+        if self.input_required:
+            raise self.input_required
+
+    async def _follow_to_end(self) -> None:
+        while True:
+            await self._ensure_worker()
+            async for entry in self.convener.follow(self.run, self.minutes.seq):
+                self.minutes.on_event(entry)
+            state = await self.convener.run_state(self.run)
+            if state["status"] not in UNFINISHED or not state["detached"]:
+                return
+
+    async def _ensure_worker(self) -> None:
+        """Start the worker if a detached run has no owner."""
+        state = await self.convener.run_state(self.run)
+        if state["detached"] and state["status"] in UNFINISHED and not state["owned"]:
+            await worker_client.request_worker(self.run, self.convener.env)
+
+    async def _report_progress(self) -> None:
+        while True:
+            await self.guest.report_progress(status_line(self.minutes, "running"))
+            await anyio.sleep(PROGRESS_INTERVAL_S)
+
+    # Questions to a person
+
+    async def _ask_open_questions(self, person: Person) -> None:
+        while True:
+            for row in await self.convener.open_asks(self.run):
+                if row["key"] not in self._skipped_asks:
+                    await self._ask_person(person, row)
+            await anyio.sleep(ASK_POLL_S)
+
+    async def _ask_person(self, person: Person, row: Json) -> None:
+        """Ask one question until it is answered here or elsewhere, or dismissed."""
+        deadline, self.scope.deadline = self.scope.deadline, math.inf  # a person needs more time than one wait
+        trouble = ""
+        try:
+            for _ in range(MAX_FORM_ATTEMPTS):
+                given = await self._ask_once(person, row, trouble)
+                trouble = "" if given is None else await self._submit_answer(row, format_answer(row, given))
+                if not trouble:
+                    break
+            if trouble or given is None:
+                self._skipped_asks.add(row["key"])
+        finally:
+            self.scope.deadline = deadline
+
+    async def _ask_once(self, person: Person, row: Json, problem: str) -> Mapping[str, Any] | None:
+        """Return the filled form, or None if it was dismissed or answered elsewhere."""
+        given = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._cancel_when_closed, row["key"], group.cancel_scope)
+            try:
+                given = await person.ask(make_question(row, problem))
+            except InputRequired as needed:
+                self.input_required = needed
+                self.scope.cancel()
+            group.cancel_scope.cancel()
+        return given
+
+    async def _submit_answer(self, row: Json, answer: str) -> str:
+        """Submit the answer and return why it was rejected; "" if accepted or no longer open."""
+        try:
+            await self.convener.answer(self.run, row["key"], answer)
+        except UsageError as error:
+            return str(error) if await self._is_open(row["key"]) else ""
+        return ""
+
+    async def _cancel_when_closed(self, key: str, scope: anyio.CancelScope) -> None:
+        while True:
+            if not await self._is_open(key):
+                return scope.cancel()
+            await anyio.sleep(ASK_POLL_S)
+
+    async def _is_open(self, key: str) -> bool:
+        return key in [row["key"] for row in await self.convener.open_asks(self.run)]
+
+
+class CouncilTools:
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._caps = BudgetCaps.from_settings(owner.settings(owner.folder))
+        self._shared_convener = Convener(
+            owner.folder, owner.env, config=owner.config
+        )  # shares its store with the others
+        self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
+            "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
+            "council_estimate": self.estimate, "council_list": self.list_runs,
+        }  # fmt: skip
+
+    async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
+        return await self._handlers[tool](arguments, client)
+
+    async def close(self) -> None:
+        await self._shared_convener.close()
+
+    # Starting
+
+    async def start(self, arguments: StartArguments, client: ClientContext) -> Json:
+        async with self._plan(arguments, client) as (convener, plan):
+            with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
+                run = await convener.enqueue(plan)
+                await worker_client.request_worker(run, convener.env)
+        return {"run": run}
+
+    async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
+        async with self._plan(arguments, client) as (_, plan):
+            return plan.as_json()
+
+    @asynccontextmanager
+    async def _plan(
+        self, arguments: StartArguments | EstimateArguments, client: ClientContext
+    ) -> AsyncIterator[tuple[Convener, Plan]]:
+        """Yield the plan within the owner's limits, and the convener that can run it."""
+        folder = limits.resolve_folder(arguments.folder, client.roots)
+        limits.refuse_owner_options(arguments.options)
+        common, options = split_common_options(arguments.options)
+        limits.check_files(options, folder, client.roots)
+        settings = self.owner.settings(folder)
+        limits.check_members([*common.seats.values(), *_as_list(options.get("explorer_model"))], settings)
+        cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
+        convener = self._make_convener(folder, common, options.get("profile"), cap)
+        material = Material(
+            common.spec, common.decisions, common.base, redact=common.redact, skip_secrets=common.skip_secrets
+        )
+        try:
+            plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
+            limits.check_members(plan.roster.member_names, settings)
+            limits.check_search(plan.options.get("search"), options.get("search"), folder, client.roots, settings)
+            yield convener, plan
+        finally:
+            await convener.close()
+
+    def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
+        flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
+        flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
+        flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
+        flags = {name: value for name, value in flags.items() if value is not None}
+        return Convener(
+            folder, self.owner.env, flags=flags, config=self.owner.config, store=self._shared_convener.store
+        )
+
+    # Waiting
+
+    async def wait(self, arguments: WaitArguments, client: ClientContext) -> Json:
+        run = await self._resolve_run(arguments.run, client.roots)
+        minutes, status = await self._load_minutes(run)
+        if status in UNFINISHED:
+            await RunWait(self._shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
+        awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
+        return run_status(*await self._load_minutes(run), awaited)
+
+    async def _load_minutes(self, run: str) -> tuple[Minutes, str]:
+        """Return the minutes so far and the status; a running run without an owner or a worker counts as stopped."""
+        state = await self._shared_convener.run_state(run)
+        dead = state["status"] == "running" and not state["owned"] and not state["detached"]
+        entries, _, _ = await self._shared_convener.store.load_since(run, 0)
+        return Minutes.fold(entries), "stopped" if dead else str(state["status"])
+
+    # Past runs
+
+    async def result(self, arguments: ResultArguments, client: ClientContext) -> Json:
+        run = await self._resolve_run(arguments.run, client.roots)
+        minutes, status = await self._load_minutes(run)
+        if status in UNFINISHED:
+            raise UsageError(
+                f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
+            )
+        return build_report(minutes)
+
+    async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
+        runs = [
+            run for run in await self._shared_convener.runs() if limits.is_within(Path(run["folder"]), client.roots)
+        ]
+        rows = [run_summary(run) for run in runs if not arguments.unfinished or run["status"] != "complete"]
+        return {"runs": [row | {"question": single_line(row["question"])} for row in rows[: arguments.limit]]}
+
+    async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:
+        """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""
+        try:
+            run = await self._shared_convener.resolve_run(name)
+            minutes, _ = await self._load_minutes(run)
+        except UnknownRun:
+            minutes = Minutes()
+        if not minutes.run or not limits.is_within(Path(minutes.folder), roots):
+            raise UnknownRun(f'no run "{name}" in the folders of this client: council_list shows its runs')
+        return minutes.run
+
+
+def _as_list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else []

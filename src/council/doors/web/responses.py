@@ -1,0 +1,133 @@
+"""JSON responses and one-line errors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from council.engine.degraded import format_degraded_lines
+from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.errors import CouncilError, LedgerMismatch, RunOwned, SearchNotEnabled, StoreError, UnknownRun, UsageError
+from council.render.report import build_report
+from council.text_cleanup import clean_json, single_line
+from council.types import Json
+
+# HTTP status of each error class; the first match counts.
+HTTP_STATUS: dict[type[CouncilError], int] = {
+    UnknownRun: 404, RunOwned: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
+}  # fmt: skip
+MAX_ERROR_CHARS = 600  # characters of an internal error
+
+
+class ApiResponse(Response):
+    """JSON response that replaces lone surrogates (from file names), which UTF-8 cannot encode."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return encode_json(content).encode("utf-8", "replace")
+
+
+def encode_json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
+def error_response(status: int, line: str, exit_: int = 2) -> ApiResponse:
+    return ApiResponse(error_json(line, exit_), status)
+
+
+def error_json(line: str, exit_: int = 2) -> Json:
+    return {"schema": "council.error/1", "error": line, "exit": exit_}
+
+
+def format_internal_error(problem: BaseException) -> str:
+    """Describe an unexpected exception in one line; only COUNCIL_DEBUG shows the traceback."""
+    what = single_line(f"{type(problem).__name__}: {problem}", MAX_ERROR_CHARS)
+    return f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"
+
+
+async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
+    assert isinstance(problem, CouncilError)
+    status = next((status for kind, status in HTTP_STATUS.items() if isinstance(problem, kind)), 500)
+    return error_response(status, str(problem), problem.exit_code)
+
+
+async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
+    """Answer an unknown path or method."""
+    assert isinstance(problem, HTTPException)
+    lines = {404: f'unknown path "{request.url.path[:200]}": see /api/openapi.json'}
+    lines[405] = f"{request.method} is not allowed for this path: see /api/openapi.json"
+    answer = error_response(problem.status_code, lines.get(problem.status_code, str(problem.detail)))
+    answer.headers.update(problem.headers or {})
+    return answer
+
+
+async def on_validation_error(request: Request, problem: Exception) -> ApiResponse:
+    """Answer with the first validation error."""
+    assert isinstance(problem, RequestValidationError)
+    first = problem.errors()[0]
+    if first["type"] == "json_invalid":
+        return error_response(400, "the body is not valid JSON: send one object, see /api/openapi.json")
+    where = ".".join(str(part) for part in first["loc"])
+    value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
+    return error_response(422, f"invalid {single_line(where, 200)}{value}: {single_line(first['msg'], 200)}")
+
+
+async def on_internal_error(request: Request, problem: Exception) -> ApiResponse:
+    return error_response(500, format_internal_error(problem), 1)
+
+
+def run_json(minutes: Minutes, run_state: Json) -> Json:
+    """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
+    summary = build_report(minutes)
+    return {
+        "run": minutes.run, "name": minutes.name, "folder": minutes.folder, **run_state,
+        "report": summary, "above": format_degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes_json(minutes)),
+        "cap": minutes.cap, "cost": summary["cost"],
+    }  # fmt: skip
+
+
+def _minutes_json(minutes: Minutes) -> Json:
+    return {
+        "started": minutes.started, "seconds": minutes.seconds, "seq": minutes.seq,
+        "stopped": minutes.stopped, "reason": minutes.reason,
+        "phases": [_phase_json(minutes, phase) for phase in minutes.phases.values()],
+        "seats": [_seat_json(seat) for seat in minutes.all_seats],
+        "notes": [{"what": note.what, "why": note.why} for note in minutes.notes],
+        "labels": minutes.labels, "files": minutes.files,
+        "troubles": [{"type": trouble.type, **asdict(trouble)} for trouble in minutes.troubles],
+    }  # fmt: skip
+
+
+def _phase_json(minutes: Minutes, phase: PhaseMinutes) -> Json:
+    return {
+        "name": phase.name, "started": phase.started, "ended": phase.ended, "asked": phase.asked,
+        "apart": minutes.is_private_phase(phase.name), "labels": phase.labels,
+        "said": [_statement_json(said) for said in phase.said.values()],
+        "absent": [_absence_json(missed) for missed in phase.absent.values()],
+    }  # fmt: skip
+
+
+def _statement_json(statement: StatementMinutes) -> Json:
+    row = asdict(statement)
+    row["tokens"] = statement.usage.as_json()
+    del row["usage"], row["phase"]
+    return row
+
+
+def _absence_json(absence: AbsenceMinutes) -> Json:
+    row = asdict(absence)
+    del row["phase"]
+    return row
+
+
+def _seat_json(seat: SeatMinutes) -> Json:
+    names = ("name", "role", "perspective", "model", "vendor", "state", "phase", "since", "words", "served_by", "trouble",
+             "reason", "usd", "estimated", "attempts", "seconds")  # fmt: skip
+    return {name: getattr(seat, name) for name in names} | {"tokens": seat.usage.as_json()}

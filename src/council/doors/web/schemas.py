@@ -1,0 +1,155 @@
+"""Request bodies, each with an example. Unknown fields are refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from council.doors.web.app_state import AppState
+from council.types import Json
+
+EXAMPLE_RUN = "r2abcd"
+
+
+def _model_config(example: Json) -> ConfigDict:
+    return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [example]})
+
+
+def _get_app_state(request: Request) -> AppState:
+    app_state: AppState = request.app.state.app_state
+    return app_state
+
+
+AppStateDep = Annotated[AppState, Depends(_get_app_state)]
+
+
+class SessionRequest(BaseModel):
+    model_config = _model_config({"token": "the value after #token="})
+
+    token: str
+
+
+class EmptyRequest(BaseModel):
+    """Empty object; a POST must be JSON."""
+
+    model_config = _model_config({})
+
+
+class RunRequest(BaseModel):
+    """Council to plan or start."""
+
+    model_config = _model_config(
+        {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"}
+    )
+
+    question: str = Field(
+        default="", description="The question; it may name files and begin with a task, as on the command line."
+    )
+    protocol: str | None = Field(default=None, description="Default: chosen from the wording of the question.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the protocol, see /api/protocols.")
+    targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders in the root.")
+    root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
+    seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
+    decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
+    effort: Literal["low", "medium", "high"] | None = None
+    redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
+    skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
+    max_cost: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="In dollars; at most the owner's limit."
+    )
+
+
+class ForkRequest(BaseModel):
+    model_config = _model_config({"from": "improve", "seats": {"beta": "openai:gpt-5.2"}})
+
+    from_: str | None = Field(default=None, alias="from", description="First phase to run again.")
+    seats: dict[str, str] = Field(default_factory=dict, description="Other members for some seats.")
+
+
+class AskAnswer(BaseModel):
+    model_config = _model_config({"answer": "Cold storage, if it can be read within a day."})
+
+    answer: str
+
+
+Responses = dict[int | str, dict[str, Any]]
+COMMON_ERRORS = {
+    400: "wrong Host, or the request cannot be done",
+    401: "the token is missing or wrong",
+    403: "the request came from another page or site",
+    422: "the request does not fit this description",
+}
+EXAMPLE_SEAT = {
+    "name": "alpha", "role": "Drafter & Red Teamer", "perspective": None, "model": "anthropic:claude-opus-4.6",
+    "vendor": "anthropic", "fallbacks": ["openai:gpt-5.2"],
+}  # fmt: skip
+EXAMPLE_PLAN = {
+    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "--protocol", "question": "Shard or scale up?",
+    "target": None, "options": {}, "seats": [EXAMPLE_SEAT], "chair": {**EXAMPLE_SEAT, "name": "chair", "role": "Orchestrator"},
+    "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
+    "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},
+    "warnings": [], "cap": 1.0,
+}  # fmt: skip
+EXAMPLE_REPORT = {
+    "schema": "council.report/1", "run": EXAMPLE_RUN, "status": "complete", "task": "ask", "protocol": "adversarial",
+    "verdict": None, "outcome": "MODIFIED", "confidence": "MEDIUM", "answer": "Buy the bigger machine first.",
+}  # fmt: skip
+EXAMPLE_RUN_ROW = {
+    "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
+    "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
+    "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
+}  # fmt: skip
+EXAMPLE_STATEMENT = {
+    "key": "draft/alpha", "seat": "alpha", "state": "ok", "said": "Scale up.", "reply": None, "attempts": 1, "seconds": 12.4,
+    "served_by": "anthropic:claude-opus-4.6", "tokens": {"in": 812, "out": 240, "cached": 0},
+}  # fmt: skip
+EXAMPLE_PHASE = {
+    "name": "draft",
+    "started": 1794742800.0,
+    "ended": 1794742841.2,
+    "asked": ["alpha"],
+    "said": [EXAMPLE_STATEMENT],
+    "absent": [],
+}
+EXAMPLE_RUN_DETAIL = {
+    "run": EXAMPLE_RUN, "status": "complete", "running": False, "report": EXAMPLE_REPORT, "plan": EXAMPLE_PLAN,
+    "minutes": {"phases": [EXAMPLE_PHASE], "notes": [], "labels": {}}, "cap": 1.0, "cost": {"usd": 0.29, "estimated": False, "unpriced": []},
+}  # fmt: skip
+EXAMPLE_ATTEMPT = {
+    "key": "draft/alpha", "n": 1, "member": "anthropic:claude-opus-4.6", "seat": "alpha", "why": "", "request": "{…}",
+    "result": {"text": "Scale up."},
+}  # fmt: skip
+EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
+
+
+def example_responses(example: Any, *errors: int, status: int = 200, description: str = "OK.") -> Responses:
+    """Return the response with its example, the common errors, and the given errors of this route."""
+    lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
+    responses: Responses = {
+        code: {"description": line, **_json_content(_error_example(line))} for code, line in lines.items()
+    }
+    return {status: {"description": description, **_json_content(example)}} | responses
+
+
+def stream_responses(*errors: int) -> Responses:
+    content = {"schema": {"type": "string"}, "example": EXAMPLE_STREAM}
+    return example_responses(None, *errors) | {
+        200: {"description": "Events until the run ends.", "content": {"text/event-stream": content}}
+    }
+
+
+ROUTE_ERRORS = {
+    404: "unknown run",
+    409: "the run is owned by another process, or cannot continue",
+    415: "the body is not JSON",
+}
+
+
+def _json_content(example: Any) -> dict[str, Any]:
+    return {"content": {"application/json": {"example": example}}}
+
+
+def _error_example(line: str) -> Json:
+    return {"schema": "council.error/1", "error": line, "exit": 2}

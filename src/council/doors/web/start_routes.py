@@ -1,0 +1,206 @@
+"""The page, and the session it opens with the token from its URL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+
+from council import protocols
+from council.doors import limits
+from council.doors.limits import BudgetCaps, list_folder
+from council.doors.web import schemas
+from council.doors.web.app_state import AppState
+from council.doors.web.guard import Guard
+from council.doors.web.responses import ApiResponse, error_response
+from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, SessionRequest, example_responses
+from council.errors import CouncilError
+from council.planning.plan import Material, Plan
+from council.protocols import Protocol
+from council.protocols.options import OPTIONS, NoOptions
+from council.runs.doctor import list_members, list_warnings, preview_seating
+from council.runs.service import Convener
+from council.types import Json
+
+PAGE_FOLDER = Path(__file__).parents[1] / "page"
+page_router = APIRouter()
+
+
+@page_router.get("/", include_in_schema=False)
+async def get_page() -> Response:
+    index = PAGE_FOLDER / "index.html"
+    return (
+        FileResponse(index)
+        if index.is_file()
+        else PlainTextResponse("The page is not installed; the API is under /api/.\n")
+    )
+
+
+@page_router.post("/api/session", tags=["session"], responses=example_responses({"session": "open"}, 415))
+async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
+    """Exchange the token for an HttpOnly cookie."""
+    guard: Guard = request.app.state.guard
+    if not guard.is_token_valid(body.token):
+        return error_response(401, "wrong token: open the address that `council serve` printed")
+    answer = ApiResponse({"session": "open"})
+    answer.set_cookie(guard.cookie, guard.token, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+VERBS = ("validate", "brainstorm", "research")
+
+
+@asynccontextmanager
+async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterator[tuple[Convener, Plan]]:
+    """Yield the convener and the plan."""
+    folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
+    options = {name: value for name, value in request.options.items() if _is_filled(value)}
+    settings = app_state.owner.settings(folder)
+    limits.refuse_owner_options(request.options)
+    limits.check_files(options, folder, roots)
+    limits.check_members([*request.seats.values(), *_as_list(options.get("explorer_model"))], settings)
+    cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
+    async with app_state.open_convener(folder, **_make_flags(request, options, cap)) as convener:
+        plan = await convener.plan(
+            _question_words(request), options, protocol=request.protocol, material=_make_material(request)
+        )
+        limits.check_members(plan.roster.member_names, settings)
+        limits.check_search(plan.options.get("search"), options.get("search"), folder, roots, settings)
+        yield convener, plan
+
+
+def _question_words(request: RunRequest) -> list[str]:
+    """Return the question; add the targets if it is empty or only a task."""
+    question = request.question.strip()
+    if question and question not in VERBS:
+        return [question]
+    return [*([question] if question else []), *request.targets]
+
+
+def _make_material(request: RunRequest) -> Material:
+    return Material(
+        decisions=tuple(request.decisions),
+        redact=request.redact,
+        skip_secrets=request.skip_secrets,
+        targets=tuple(request.targets),
+    )
+
+
+def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
+    profile = options.get("profile")
+    flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
+    flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def _is_filled(value: Any) -> bool:
+    """Whether a form field has a value: null, false and empty mean unset, 0 does not."""
+    return bool(value) or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _as_list(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else []
+
+
+start_router = APIRouter(prefix="/api", tags=["starting"])
+SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
+EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
+EXAMPLE_PROTOCOL = {
+    "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
+    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
+}  # fmt: skip
+EXAMPLE_MEMBERS = {
+    "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
+    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
+    "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
+}  # fmt: skip
+
+
+@start_router.get("/protocols", responses=example_responses([EXAMPLE_PROTOCOL]))
+async def get_protocols(app_state: AppStateDep) -> ApiResponse:
+    """List the protocols with their seats, options and phases."""
+    async with app_state.open_convener() as convener:
+        return ApiResponse(
+            [await _describe_protocol(protocols.get_protocol(name), convener) for name in protocols.protocol_names()]
+        )
+
+
+async def _describe_protocol(protocol: Protocol, convener: Convener) -> Json:
+    options = (protocol.options or OPTIONS.get(protocol.name, NoOptions)).model_json_schema()
+    row: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
+    plan, note = await _plan_sample(protocol, convener)
+    if plan is None:
+        return row | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
+    return row | {
+        "seats": [seat.name for seat in plan.roster.seats],
+        "phases": list(plan.phases),
+        "note": plan.refusal,
+    }
+
+
+async def _plan_sample(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
+    """Plan the protocol with a sample question, or return why it cannot run."""
+    try:
+        return await convener.plan([SAMPLE_QUESTION], protocol=protocol.name, material=Material(match=False)), ""
+    except CouncilError as error:
+        return None, str(error)
+
+
+@start_router.get("/members", responses=example_responses(EXAMPLE_MEMBERS))
+async def get_members(app_state: AppStateDep) -> ApiResponse:
+    """List the members with prices, the current seating, and the named rosters."""
+    async with app_state.open_convener() as convener:
+        rows = list_members(convener, prices=True)
+        rosters = [_describe_roster(row) for row in convener.rosters()]
+        return ApiResponse(
+            {"members": rows, **preview_seating(convener), "warnings": list_warnings(convener), "rosters": rosters}
+        )
+
+
+def _describe_roster(row: Json) -> Json:
+    return {
+        "name": row["name"],
+        "about": row["about"],
+        "seats": [seat["name"] for seat in row["seats"]],
+        "error": row["error"],
+    }
+
+
+@start_router.get("/roots", responses=example_responses([{"name": "shop", "path": "/srv/shop"}]))
+async def get_roots(app_state: AppStateDep) -> ApiResponse:
+    """List the folders whose files may be named; the first is the default."""
+    return ApiResponse([{"name": name, "path": str(path)} for name, path in app_state.roots.items()])
+
+
+@start_router.get("/files", responses=example_responses([EXAMPLE_FILE]))
+async def get_files(
+    app_state: AppStateDep, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = ""
+) -> ApiResponse:
+    """List a folder of a root, without files that hold secrets."""
+    return ApiResponse(await asyncio.to_thread(list_folder, app_state.find_root(root), path))
+
+
+@start_router.post("/estimate", responses=example_responses(schemas.EXAMPLE_PLAN, 415))
+async def estimate_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
+    """Return the plan with its cost estimate. Spends nothing."""
+    async with plan_request(body, app_state) as (_, plan):
+        return ApiResponse(plan.as_json())
+
+
+@start_router.post(
+    "/runs",
+    status_code=201,
+    responses=example_responses({"run": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN}, 415, status=201),
+)
+async def start_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
+    """Start a run. It is queued at once and runs in the local worker."""
+    async with plan_request(body, app_state) as (convener, plan):
+        run = await convener.enqueue(plan)
+    app_state.call_worker(run)
+    return ApiResponse({"run": run, "plan": plan.as_json()}, 201)

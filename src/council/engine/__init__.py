@@ -1,0 +1,1 @@
+"""The engine: the verbs a protocol uses, the ledger, prompts and minutes."""

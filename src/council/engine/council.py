@@ -1,0 +1,378 @@
+"""The verbs of a protocol. Every effect is a ledger step: a stored result is replayed, a missing one is computed and stored."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from string import ascii_uppercase
+from typing import Any, TypeVar
+
+from council import events as ev
+from council.engine.gather import Grace, gather_or_cancel
+from council.engine.ledger import Ledger, compute_fingerprint
+from council.engine.prompting import Prompts, truncate_messages
+from council.engine.reply import Choices, Reply, build_schema, parse_reply
+from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
+from council.types import (  # fmt: skip
+    STATES_OUT_FOR_RUN,
+    Absence,
+    Ask,
+    CarryOut,
+    Json,
+    Message,
+    Outcome,
+    Packet,
+    Question,
+    Roster,
+    Round,
+    Seat,
+    SeatWatch,
+    Statement,
+    Step,
+)
+
+T = TypeVar("T")
+BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
+Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Arguments of one `ask`, without the seat and the conversation."""
+
+    prompt: str
+    reply: type[Reply] | None
+    choices: Choices
+    timeout: float | None
+    variables: dict[str, Any]
+
+
+class Council:
+    """Interface of a running protocol to its seats, its ledger and its material."""
+
+    def __init__(
+        self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
+        context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
+        timeouts: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
+        effort: str | None = None,
+    ) -> None:  # fmt: skip
+        self.roster = roster
+        self.question = question
+        self.quorum = quorum
+        self.grace = grace  # seconds to wait for a seat without output after the rest of a poll finished
+        self.effort = effort  # reasoning effort of members that support it
+        self.ledger = ledger
+        self.prompts = prompts
+        self.carry_out = carry_out
+        self.context = dict(context or {})
+        self.effects = dict(effects or {})
+        self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
+        self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
+        self.stances: dict[str, str] = {}  # the verdict in each seat's latest reply, where it has one
+        self._out_seats: dict[str, Absence] = {}
+        self._key_path: tuple[str, ...] = ()
+        self._phases: tuple[str, ...] = ()
+        self._absences: Json = {}
+
+    @property
+    def members(self) -> tuple[Seat, ...]:
+        return self.roster.seats
+
+    @property
+    def packet(self) -> Packet:
+        """Return the material sent with the question; empty if there is none."""
+        packet: Packet = self.context.get("packet") or Packet()
+        return packet
+
+    @property
+    def chair(self) -> Seat:
+        if self.roster.chair is None:
+            raise EngineError("this protocol asks its chair, but its Protocol entry has none: set chair=Seat(…)")
+        return self.roster.chair
+
+    @asynccontextmanager
+    async def phase(self, name: str) -> AsyncIterator[None]:
+        """Name the phase and prefix its keys. Seats absent at its end stay absent on replay."""
+        path, phases, absences = self._key_path, self._phases, self._absences
+        self._key_path, self._absences = (*path, name), {}
+        self._phases = (*phases, "/".join(self._key_path))
+        self.ledger.emit_once(ev.PhaseStarted(self._phases[-1]))
+        try:
+            yield
+            await self.ledger.end_phase(self._phases[-1], self._absences)
+        except BaseException:
+            absences.update(self._absences)  # the enclosing phase stores them if it still ends normally
+            raise
+        finally:
+            self._key_path, self._phases, self._absences = path, phases, absences
+
+    async def ask(
+        self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+    ) -> Statement[Any]:  # fmt: skip
+        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer."""
+        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables), after)
+        if isinstance(heard, Statement):
+            return heard
+        if heard.state == BUDGET_SKIPPED:
+            raise BudgetSpent(heard.reason)
+        detail = f"{seat.name} did not answer in {self._current_phase}: {heard.state}: {heard.reason}"
+        raise ChairAbsent(detail) if seat == self.roster.chair else SeatAbsent(detail, heard)
+
+    async def poll(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
+    ) -> Round[Any]:  # fmt: skip
+        """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
+        past: Mapping[str, Statement[Any]] = after or {}
+        request = Request(prompt, reply, choices or {}, timeout, variables)
+        watches = [SeatWatch() for _ in seats]
+        asked = [
+            self._ask_seat(seat, request, past.get(seat.name), watch)
+            for seat, watch in zip(seats, watches, strict=True)
+        ]
+        enough = max(1, self.quorum if quorum is None else quorum)
+        grace = None if self.grace is None else Grace(self.grace, watches, enough)
+        return self._make_round(await gather_or_cancel(asked, grace), quorum)
+
+    async def relay(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
+        timeout: float | None = None, **variables: Any,
+    ) -> Round[Any]:  # fmt: skip
+        """Ask the seats one after another; each template gets `heard`, the earlier statements."""
+        heard: list[Statement[Any] | Absence] = []
+        for seat in seats:
+            before = [said for said in heard if isinstance(said, Statement)]
+            request = Request(prompt, reply, choices or {}, timeout, {**variables, "heard": before})
+            heard.append(await self._ask_seat(seat, request, None))
+            if isinstance(heard[-1], Absence) and heard[-1].state == BUDGET_SKIPPED:
+                break
+        return self._make_round(heard)
+
+    async def gather(
+        self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
+    ) -> list[T | Absence]:
+        """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
+
+        Return the results in seating order; a seat that failed to answer in its `act` is an Absence.
+        """
+        came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
+        for one in came:
+            if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
+                raise one
+        return [one for one in came if not isinstance(one, BudgetSpent)]
+
+    async def _run_act(
+        self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
+    ) -> T | Absence | BudgetSpent:
+        try:
+            return await act(council, seat)
+        except BudgetSpent as spent:
+            return spent
+        except SeatAbsent as lost:
+            absence: Absence = lost.absence
+            if absence.seat.name != seat.name:
+                raise
+            return absence
+
+    async def look(self, seat: Seat, wanted: Json) -> list[Json]:
+        """Return the results of read-only look-ups through the packet gate."""
+        return await self._run_effect("look", seat.name, wanted)
+
+    async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
+        """Return search results with title, address and snippet; a failed query has a row with `why`."""
+        return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
+
+    def note(self, what: str, why: str) -> None:
+        """Record a decision of the protocol and its reason."""
+        self.ledger.emit_once(ev.Noted(what, why))
+
+    def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
+        """Return the items in an order specific to the reader, and stable when the run is resumed."""
+        key = self.prompts.hmac_key
+        order = [hmac.new(key, f"{reader.name}/{n}".encode(), hashlib.sha256).digest() for n in range(len(items))]
+        return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]
+
+    def assign_labels(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
+        """Return the statements under anonymous labels, shuffled for this reader. The ledger records the real seats."""
+        shown = dict(zip(make_labels(len(items)), self.shuffled(items, reader), strict=True))
+        whose = {label: one.seat.name for label, one in shown.items()}
+        self.ledger.emit_once(ev.Labelled(self._current_phase, reader.name, whose))
+        return shown
+
+    # Steps
+
+    @property
+    def _current_phase(self) -> str:
+        if not self._phases:
+            raise EngineError("a step was started outside any phase: put it inside `async with council.phase(…)`")
+        return self._phases[-1]
+
+    async def _ask_seat(
+        self, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None = None
+    ) -> Statement[Any] | Absence:
+        key = "/".join((*self._key_path, seat.name))
+        self.ledger.claim_key(key)
+        if known := self._find_absence(key, seat):
+            return known
+        if past := self.ledger.source and self.ledger.source.find_absence(self._current_phase, key):
+            return self._record_absence(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
+        if gone := self._out_seats.get(seat.name):
+            return self._record_absence(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
+        step = replace(self._make_step(key, seat, request, after), watch=watch)
+        print_ = compute_fingerprint(step.ask, seat.member)
+        outcome = self.ledger.find_result(key, print_) or await self._execute_step(step, seat, print_)
+        if not outcome.ok:
+            return self._record_absence(key, Absence(seat, outcome.state, outcome.reason), outcome)
+        return self._record_statement(step, seat, outcome)
+
+    def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+        reply, choices = request.reply, request.choices
+        known = {"question": self.question, **self.context, **request.variables}
+        rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
+        schema = build_schema(reply, choices, small=seat.small) if reply else None
+        tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
+        name = reply.__name__ if reply else ""
+        ask = Ask(
+            key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, effort=self.effort,
+            shared=rendered.shared,
+        )  # fmt: skip
+
+        def read(text: str) -> Any:
+            return parse_reply(reply, text, choices) if reply else None
+
+        def repair(said: str, words: str) -> Ask:
+            return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
+
+        def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]] | None:
+            found = truncate_messages(ask.messages, share)
+            return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
+
+        chain = (seat.member, *seat.fallbacks)
+        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair)
+
+    async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Outcome:
+        asked = ev.Asked(
+            step.ask.key, self._current_phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
+        )
+        self.ledger.begin_step(step.ask.key, print_, asked)
+        outcome = self.ledger.find_inherited(step.ask.key, print_) or await self.carry_out(step)
+        if outcome.ok:
+            await self.ledger.accept_result(step.ask.key, outcome, self._stated_event(step, seat, outcome))
+        return outcome
+
+    def _stated_event(self, step: Step, seat: Seat, outcome: Outcome) -> ev.Stated:
+        said = self._record_statement(step, seat, outcome)
+        reply = said.reply.model_dump() if said.reply is not None else None
+        return ev.Stated(
+            said.key, self._current_phase, seat.name, outcome.state, said.said, reply,
+            outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
+            list(outcome.cut), list(outcome.dropped),
+        )  # fmt: skip
+
+    def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
+        answer: Message = {"role": "assistant", "content": outcome.text}
+        reply = step.read(outcome.text)
+        if reply is not None and outcome.state == "truncated":
+            reply = reply.with_low_confidence()
+        said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
+        if seat in self.roster.seats and getattr(said.reply, "takes_a_position", True):
+            self.positions[seat.name] = said
+            if stance := getattr(said.reply, "verdict", None):
+                self.stances[seat.name] = str(stance)
+        return said
+
+    def _find_absence(self, key: str, seat: Seat) -> Absence | None:
+        for phase in (self._current_phase, *self._phases):
+            if found := self.ledger.find_absence(phase, key):
+                return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
+        return None
+
+    def _record_absence(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
+        seat = absence.seat.name
+        self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
+        spent = outcome.usage.as_json()
+        self.ledger.emit(
+            ev.WasAbsent(key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent)
+        )
+        return self._mark_out(key, absence)
+
+    def _mark_out(self, key: str, absence: Absence) -> Absence:
+        if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
+            why = f"was {absence.state} in {self._current_phase}"
+            self._out_seats.setdefault(absence.seat.name, replace(absence, reason=why))
+        return absence
+
+    def _make_round(self, heard: Sequence[Statement[Any] | Absence], quorum: int | None = None) -> Round[Any]:
+        round_ = Round(
+            [said for said in heard if isinstance(said, Statement)],
+            [gone for gone in heard if isinstance(gone, Absence)],
+        )
+        for gone in round_.absent.values():
+            if gone.state == BUDGET_SKIPPED:
+                raise BudgetSpent(gone.reason)
+        if heard and len(round_) < (self.quorum if quorum is None else quorum):
+            reasons = "; ".join(f"{gone.seat.name}: {gone.state}" for gone in round_.absent.values())
+            raise QuorumLost(f"{len(round_)} of {len(heard)} seats answered in {self._current_phase} ({reasons})")
+        return round_
+
+    def _council_for_seat(self, seat: Seat) -> Council:
+        """Return a Council for one seat of this run, with the seat in its keys."""
+        council = Council(
+            self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
+            context=self.context, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
+            effort=self.effort,
+        )  # fmt: skip
+        council.positions, council.stances, council._out_seats = self.positions, self.stances, self._out_seats
+        council._key_path, council._phases, council._absences = (
+            (*self._key_path, seat.name),
+            self._phases,
+            self._absences,
+        )
+        return council
+
+    async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
+        key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
+        self.ledger.claim_key(key)
+        print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
+        known = self.ledger.find_result(key, print_)
+        if known is None:
+            known = await self._execute_effect(kind, key, print_, wanted)
+        found: list[Json] = json.loads(known.text)
+        return found
+
+    async def _execute_effect(self, kind: str, key: str, print_: str, wanted: Json) -> Outcome:
+        if kind not in self.effects:
+            raise EngineError(
+                f'this council has no "{kind}" effect: configure a packet or a search provider, or do not call "{kind}"'
+            )
+        what = json.dumps(wanted, ensure_ascii=False)
+        self.ledger.begin_step(key, print_)
+        outcome = self.ledger.find_inherited(key, print_)
+        if outcome is None:
+            found = await self.effects[kind](wanted)
+            outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
+        found = json.loads(outcome.text)
+        await self.ledger.accept_result(
+            key, outcome, ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)))
+        )
+        return outcome
+
+
+def _has_result(row: Json) -> bool:
+    """Return whether a row is a result, not the reason for an empty one."""
+    return "why" not in row and all(row.get(part, True) for part in ("paths", "hits"))
+
+
+def make_labels(count: int) -> list[str]:
+    """Return A to Z, then AA, AB and so on."""
+    return [_nth_label(n) for n in range(1, count + 1)]
+
+
+def _nth_label(n: int) -> str:
+    rest, last = divmod(n - 1, len(ascii_uppercase))
+    return (_nth_label(rest) if rest else "") + ascii_uppercase[last]

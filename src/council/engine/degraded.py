@@ -1,0 +1,334 @@
+"""Caveats of statements that count: the prompt was cut, the answer was truncated, or parameters were dropped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from council.engine.layout import describe_absence, describe_state, unblind
+from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
+from council.events import Attempted
+from council.text_cleanup import single_line
+from council.types import STATEMENT_CUT_PREFIX, Json
+
+COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCaveat:
+    seat: str
+    phase: str
+    state: str  # coverage_hole | cut | truncated | dropped
+    reason: str
+    line: str  # the sentence above the answer; empty if another line covers it
+
+
+def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
+    """Return each caveat once per seat, with the first phase in which it happened, in seating order."""
+    names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
+    judging = minutes.plan.get("task") == "validate"
+    found: dict[tuple[str, str, str], StatementCaveat] = {}
+    for said in minutes.statements:
+        labels = minutes.phases[said.phase].labels.get(said.seat, {})
+        for one in _statement_caveats(said, judging, labels) if said.seat in names else ():
+            found.setdefault((one.seat, one.state, one.reason), one)
+    return sorted(found.values(), key=lambda one: names.index(one.seat))
+
+
+def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[str, str]) -> Iterator[StatementCaveat]:
+    unseen = [cut for cut in said.cut if judging and not cut.startswith(STATEMENT_CUT_PREFIX)]
+    for cut in unseen:
+        yield StatementCaveat(
+            said.seat, said.phase, COVERAGE_HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", ""
+        )
+    if rest := [cut for cut in said.cut if cut not in unseen]:
+        reason = unblind(f"cut to fit {said.served_by}: {', '.join(rest)}", labels)
+        yield StatementCaveat(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
+    if said.state == "truncated":
+        reason = "cut off at its length limit, but complete as a reply: it counts with confidence LOW"
+        yield StatementCaveat(
+            said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
+        )
+    if said.dropped:
+        reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
+        yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
+
+
+FALLBACK_PREFIX = "fallback: "  # start of `Attempted.why` for an attempt on another member
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    seat: str
+    phase: str
+    requested: str
+    state: str  # failure state of the requested member; empty if it was not recorded
+    served_by: str
+
+    @property
+    def reason(self) -> str:
+        failed = f"which {self.state}" if self.state.startswith("failed") else f"which was {self.state or 'absent'}"
+        return f"requested {self.requested}, {failed}: {self.served_by} answered instead"
+
+
+def list_fallbacks(minutes: Minutes) -> list[Fallback]:
+    """Return each fallback once per seat and member, with the first phase in which it happened, in seating order."""
+    names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
+    found: dict[tuple[str, str], Fallback] = {}
+    for said in minutes.statements:
+        requested = _requested_member(minutes, said)
+        asked_here = said.seat in names and not minutes.is_from_fork(said)
+        if asked_here and requested and said.served_by not in ("", requested):
+            one = Fallback(said.seat, said.phase, requested, _failure_state(minutes, said, requested), said.served_by)
+            found.setdefault((said.seat, said.served_by), one)
+    return sorted(found.values(), key=lambda one: names.index(one.seat))
+
+
+def _requested_member(minutes: Minutes, said: StatementMinutes) -> str:
+    asked = minutes.prompts.get(said.key)
+    return minutes.seat(said.seat).model or (asked.member if asked else "")
+
+
+def _failure_state(minutes: Minutes, said: StatementMinutes, requested: str) -> str:
+    begin = f"{FALLBACK_PREFIX}{requested} "
+    reasons = [one.why for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
+    return next((why.removeprefix(begin) for why in reasons if why.startswith(begin)), "")
+
+
+BANNER_THRESHOLD = 0.8  # show a banner if fewer than this share of the asked seats answered
+REPEATED_ABSENCE_PREFIX = "out since it "  # reason of an absence that only repeats an earlier one
+NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
+
+STOP_REASONS = {
+    "interrupted": "interrupted before the last step; `council resume {run}` continues from here",
+    "cancelled": "cancelled before the last step; `council resume {run}` continues from here",
+    "budget": "stopped by the budget; raise it and run `council resume {run}` to continue",
+    "chair": "no chair was available; below is a digest of the statements, without a ruling",
+    "quorum": "too few seats answered{where} to continue; `council resume {run}` asks the absent ones again",
+}
+
+
+def build_degraded_rows(minutes: Minutes) -> list[Json]:
+    """Return one row per missing seat or part; `seat` is null if a row concerns no single seat."""
+    rows = [_build_row(one.phase, "fallback", one.reason, one.seat) for one in list_fallbacks(minutes)]
+    rows += [_build_row(missed.phase, missed.state, missed.reason, missed.seat) for missed in list_absences(minutes)]
+    rows += [_build_row(one.phase, one.state, one.reason, one.seat) for one in list_caveats(minutes)]
+    if minutes.stopped and not _is_chair_absence_listed(minutes):
+        rows.append(_build_row(_last_phase(minutes), minutes.stopped, minutes.reason))
+    if why := minutes.verdict.get("incomplete"):
+        rows.append(_build_row(_last_phase(minutes), "incomplete", why))
+    rows += [_build_row(None, COVERAGE_HOLE, hole) for hole in list_coverage_holes(minutes)]
+    return rows + [_build_row(None, "notice", notice) for notice in list_notices(minutes)]
+
+
+def _build_row(phase: str | None, state: str, reason: str, seat: str | None = None) -> Json:
+    return {"seat": seat, "phase": phase, "state": state, "reason": reason}
+
+
+def _last_phase(minutes: Minutes) -> str | None:
+    return minutes.rounds[-1].name if minutes.rounds else None
+
+
+def _is_chair_absence_listed(minutes: Minutes) -> bool:
+    """Return whether the run stopped because of its chair and the absence of the chair is already a row."""
+    return minutes.stopped == "chair" and any(_is_chair(minutes, missed.seat) for missed in list_absences(minutes))
+
+
+def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
+    """Return each absence once: only the first for a seat that is out for the whole run."""
+    return [missed for missed in minutes.absences if not missed.reason.startswith(REPEATED_ABSENCE_PREFIX)]
+
+
+def format_degraded_lines(minutes: Minutes) -> list[str]:
+    """Return the sentences above the answer, the most important first."""
+    return [
+        *_format_status(minutes),
+        *(_format_fallback(one) for one in list_fallbacks(minutes)),
+        *_format_absences(minutes),
+        *(single_line(one.line, 400) for one in list_caveats(minutes) if one.line),
+        *_format_single_draft(minutes),
+        *_format_banner(minutes),
+        *_format_coverage_holes(minutes),
+        *(single_line(notice) for notice in list_notices(minutes)),
+    ]
+
+
+def list_notices(minutes: Minutes) -> list[str]:
+    """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
+    empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
+    return [
+        *minutes.plan.get("notices", []),
+        *_format_shared_members(minutes),
+        *empty,
+        *minutes.verdict.get("caveats", []),
+    ]
+
+
+def list_coverage_holes(minutes: Minutes) -> list[str]:
+    """Return the files that the judges should have seen but did not, with the reason: `src/big.py: over 256 KB`."""
+    packet = minutes.plan.get("packet") or {}
+    if minutes.plan.get("task") != "validate":
+        return []
+    reasons = {item["path"]: item["why"] for item in packet.get("skipped") or []}
+    return [f"{path}: {reasons[path]}" if reasons.get(path) else path for path in packet.get("holes") or []]
+
+
+def _format_coverage_holes(minutes: Minutes) -> list[str]:
+    missing = [
+        *list_coverage_holes(minutes),
+        *(one.reason for one in list_caveats(minutes) if one.state == COVERAGE_HOLE),
+    ]
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    shown = single_line("; ".join(missing[:5]), 600)
+    return [f"Not shown to the judges: {shown}{more}. The verdict can be no better than WARN."] if missing else []
+
+
+def _format_shared_members(minutes: Minutes) -> list[str]:
+    sharing = defaultdict(list)
+    for seat in minutes.planned_seats:
+        if seat.served_by:
+            sharing[seat.served_by].append(seat)
+    return [
+        f"{_join_names([seat.name for seat in seats])} were all served by {member}, so their agreement means less."
+        for member, seats in sharing.items()
+        if len({seat.model for seat in seats}) > 1
+    ]
+
+
+def _format_fallback(one: Fallback) -> str:
+    failed = single_line(describe_state(one.state)) if one.state else "did not answer"
+    return single_line(f"{one.seat} requested {one.requested}: {failed}; {one.served_by} answered instead.", 400)
+
+
+def _format_status(minutes: Minutes) -> list[str]:
+    if minutes.status == "complete":
+        return []
+    if minutes.status == "failed":
+        return [f"FAILED: {_describe_failure(minutes)}; `council resume {minutes.run}` asks again."]
+    return [f"INCOMPLETE: {_describe_incomplete(minutes)}."]
+
+
+def _describe_failure(minutes: Minutes) -> str:
+    if minutes.stopped in ("interrupted", "cancelled", "budget"):
+        return f"{minutes.stopped} before any seat answered".replace("budget", "stopped by the budget")
+    if minutes.absences or not minutes.reason:
+        return "no seat answered"
+    return single_line(minutes.reason).rstrip(".")
+
+
+def _describe_incomplete(minutes: Minutes) -> str:
+    if minutes.status == "running":
+        return f"the run has not ended; `council resume {minutes.run}` continues from its last step"
+    if minutes.stopped in STOP_REASONS:
+        return STOP_REASONS[minutes.stopped].format(run=minutes.run, where=_format_quorum_phase(minutes))
+    reason = minutes.verdict.get("incomplete") or minutes.reason or "the last step of the protocol was not done"
+    return single_line(reason).rstrip(".")
+
+
+def _format_quorum_phase(minutes: Minutes) -> str:
+    """Format the phase in which quorum was lost: ` in attack (0 of 2)`."""
+    if not minutes.rounds:
+        return ""
+    phase = minutes.rounds[-1]
+    return f" in {single_line(phase.name)} ({len(phase.said)} of {len({*phase.asked, *phase.absent})})"
+
+
+def _format_absences(minutes: Minutes) -> list[str]:
+    missing = list_absences(minutes)
+    locked_out = _list_shared_auth_failures(minutes, missing)
+    return [
+        *_format_other_absences(minutes, [one for one in missing if one not in locked_out]),
+        *_format_auth_failures(minutes, locked_out),
+    ]
+
+
+def _list_shared_auth_failures(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
+    """Return the auth failures of vendors with several; they are reported once per vendor."""
+    refused = [one for one in missing if one.state == "failed(auth)"]
+    vendors = [minutes.seat(one.seat).vendor for one in refused]
+    return [one for one, vendor in zip(refused, vendors, strict=True) if vendor and vendors.count(vendor) > 1]
+
+
+def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) -> list[str]:
+    vendors: dict[str, list[AbsenceMinutes]] = {}
+    for missed in locked_out:
+        vendors.setdefault(minutes.seat(missed.seat).vendor, []).append(missed)
+    heard = (
+        f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
+        if minutes.answered_count
+        else ""
+    )
+    return [
+        f"{_join_names([_format_seat(minutes, one) for one in missing])} did not answer: {single_line(vendor)} refused the key or "
+        f"login they share (failed(auth)): {single_line(missing[0].reason).rstrip('.')}{heard}."
+        for vendor, missing in vendors.items()
+    ]
+
+
+def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
+    tails = [_describe_consequence(minutes, missed) for missed in missing]
+    # Seats absent for good share one count, shown with the last of them.
+    counts = [tail if " seats" in tail and tail in tails[n + 1 :] else "" for n, tail in enumerate(tails)]
+    return [
+        f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}: {describe_absence(missed)}{'' if shared else tail}."
+        for missed, tail, shared in zip(missing, tails, counts, strict=True)
+    ]
+
+
+def _format_seat(minutes: Minutes, missed: AbsenceMinutes) -> str:
+    return "the chair" if _is_chair(minutes, missed.seat) else single_line(missed.seat)
+
+
+def _is_chair(minutes: Minutes, seat: str) -> bool:
+    return minutes.chair is not None and seat == minutes.chair.name
+
+
+def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
+    """Format the phase of an absence; only the last part of a private phase."""
+    return single_line(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
+
+
+def _describe_consequence(minutes: Minutes, missed: AbsenceMinutes) -> str:
+    if host := minutes.host(missed.seat):
+        return f"; {single_line(host)} continues without it"
+    if missed.seat not in minutes.seats or not minutes.answered_count:
+        return ""
+    if minutes.seats[missed.seat].statements:
+        return "; its earlier statement counts" if _answered_before(minutes, missed) else "; it answered later"
+    return f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
+
+
+def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
+    order = list(minutes.phases)
+    said = [one.phase for one in minutes.statements if one.seat == missed.seat]
+    return missed.phase not in order or any(order.index(phase) < order.index(missed.phase) for phase in said)
+
+
+def count_asked_seats(minutes: Minutes) -> int:
+    """Return the number of seats in the plan; 0 if there was nothing to ask."""
+    if minutes.status == "complete" and not minutes.phases:
+        return 0
+    return len(minutes.plan.get("seats", []))
+
+
+def _format_single_draft(minutes: Minutes) -> list[str]:
+    draft = minutes.phases.get("draft")
+    if minutes.verdict.get("incomplete"):  # the protocol already gave its reason
+        return []
+    if not draft or draft.ended is None or len(draft.said) != 1 or count_asked_seats(minutes) < 2:
+        return []
+    return [f"Only {next(iter(draft.said))} drafted: nothing was compared, the answer rests on one draft."]
+
+
+def _format_banner(minutes: Minutes) -> list[str]:
+    """Return the banner if a seat failed. Seats that an interrupted run never asked do not count as failed."""
+    seats, heard = count_asked_seats(minutes), minutes.answered_count
+    failed = any(missed.seat in minutes.seats and not minutes.host(missed.seat) for missed in minutes.absences)
+    if not failed or not heard or heard >= BANNER_THRESHOLD * seats:
+        return []
+    return [f"BELOW 80 %: {heard} of {seats} seats answered; weigh the answer accordingly."]
+
+
+def _join_names(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

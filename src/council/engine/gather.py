@@ -1,0 +1,55 @@
+"""Parallel waiting with an optional grace period for seats that have no output yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from council.types import SeatWatch, Statement
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """Time limit for seats without output, once enough of the other seats have answered."""
+
+    seconds: float
+    watches: Sequence[SeatWatch]  # one per task, in the same order
+    min_answers: int
+
+    async def wait(self, tasks: Sequence[asyncio.Future[Any]]) -> None:
+        """Return when all tasks are done or one has failed. Drop the seats without output after the grace period."""
+        watch = dict(zip(tasks, self.watches, strict=True))
+        pending = set(tasks)
+        while pending:
+            only_silence = self._has_enough_answers(tasks) and not _has_partial_answer(watch, pending)
+            within = self.seconds if only_silence else None
+            done, pending = await asyncio.wait(pending, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+            if any(task.exception() for task in done):
+                return
+            if not done and not _has_partial_answer(watch, pending):
+                for task in pending:
+                    watch[task].drop(f"left behind after {self.seconds:g} s grace")
+
+    def _has_enough_answers(self, tasks: Sequence[asyncio.Future[Any]]) -> bool:
+        return sum(task.done() and isinstance(task.result(), Statement) for task in tasks) >= self.min_answers
+
+
+def _has_partial_answer(watch: dict[asyncio.Future[Any], SeatWatch], pending: set[asyncio.Future[Any]]) -> bool:
+    return any(watch[task].has_output for task in pending)
+
+
+async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]], grace: Grace | None = None) -> list[T]:
+    """Run all coroutines in parallel. Raise the first error and cancel the rest."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        if grace:
+            await grace.wait(tasks)
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,270 @@
+"""Display names of seats: the seat name, or for advisors a label with the round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from council.engine.minutes import AbsenceMinutes, Minutes
+from council.money import format_usd
+from council.text_cleanup import clean, single_line
+from council.types import OK_STATES, Json, replace_labels
+
+
+def format_label(name: str) -> str:
+    return clean(name).replace("_", " ").capitalize()
+
+
+def unblind(text: str, labels: Mapping[str, str]) -> str:
+    """Replace the labels in the text of a blind reader with the seat names."""
+    return replace_labels(text, {letters: format_label(seat) for letters, seat in labels.items()})
+
+
+def speaker_label(minutes: Minutes, phase: str, seat: str) -> str:
+    """Return the speaker label of a seat: `council-r2-skeptic`, without the round for the referee or a single round."""
+    if minutes.plan.get("protocol") != "advisors":
+        return format_label(seat)
+    several = (minutes.plan.get("options") or {}).get("rounds", 1) > 1
+    presides = minutes.chair is not None and seat == minutes.chair.name
+    return f"council-{phase}-{clean(seat)}" if several and not presides else f"council-{clean(seat)}"
+
+
+def last_speaker_label(minutes: Minutes, seat: str) -> str:
+    """Return the speaker label of the last phase in which the seat was asked, or of the first round if there is none."""
+    asked = [phase.name for phase in minutes.phases.values() if seat in phase.asked]
+    return speaker_label(minutes, asked[-1] if asked else "r1", seat)
+
+
+STATE_DESCRIPTIONS = {
+    "ok_repaired": "its answer needed a repair turn to match the schema",
+    "in_doubt": "no complete answer arrived, and it may have been billed",
+    "degenerate": "its answer was empty, repetitive or a placeholder",
+    "truncated": "its answer was cut off at its length limit",
+    "refused": "it declined to answer",
+    "blind": "it had files to read but cited none",
+    "timed_out": "it ran out of time",
+    "failed(net)": "it could not be reached",
+    "failed(rate)": "it was still rate-limited after all retries",
+    "failed(quota)": "its account has no credit or quota left",
+    "failed(overload)": "it was overloaded",
+    "failed(server)": "its server failed",
+    "failed(schema)": "its answer did not match the schema",
+    "failed(size)": "the prompt did not fit its context window",
+    "failed(model)": "there is no such model",
+    "failed(auth)": "its key or login was refused",
+    "failed(endpoint)": "its base_url does not look like a model API",
+    "failed(parameter)": "it rejected a request parameter",
+    "failed(script)": "its script made it fail",
+    "skipped(budget)": "the budget did not cover it",
+    "skipped(cancel)": "the run was stopped before its turn",
+}
+UNFINISHED_STATES = {
+    "waiting": "not_asked",
+    "asked": "no_answer",
+    "writing": "no_answer",
+}  # the run ended before a final state
+SKIPPED_STATES = {
+    "interrupted": "skipped(cancel)",
+    "cancelled": "skipped(cancel)",
+    "budget": "skipped(budget)",
+}  # state of seats that were not asked, by what stopped the run
+
+
+def describe_state(state: str) -> str:
+    """Describe a state: `its server failed (failed(server))`; return an unknown state unchanged."""
+    words = STATE_DESCRIPTIONS.get(state) or ("its command failed" if state.startswith("failed(cli") else "")
+    return f"{words} ({state})" if words else state
+
+
+def format_absence(missed: AbsenceMinutes) -> str:
+    """Format state and reason: `failed(server): 500 Internal Server Error`."""
+    reason = single_line(missed.reason).rstrip(".")
+    return f"{missed.state}: {reason}" if reason else missed.state
+
+
+def describe_absence(missed: AbsenceMinutes) -> str:
+    """Describe state and reason: `its server failed (failed(server)): 500 Internal Server Error`."""
+    reason = single_line(missed.reason).rstrip(".")
+    return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
+
+
+def final_state(state: str, stopped: str = "") -> str:
+    """Return the state of a seat after its run has ended."""
+    return (
+        SKIPPED_STATES[stopped]
+        if state == "waiting" and stopped in SKIPPED_STATES
+        else UNFINISHED_STATES.get(state, state)
+    )
+
+
+LINE_REFERENCE = re.compile(
+    r"\w(?::L?|#L|,? lines? )\d", re.IGNORECASE
+)  # a file and a line number, in the forms models write
+
+
+def parse_location(finding: Json) -> tuple[str, int] | None:
+    """Return file and line of a finding if they were found in the packet, else None."""
+    path, _, line = str(finding["location"]).rpartition(":")
+    return (path, int(line)) if finding["verified"] and path and line.isascii() and line.isdigit() else None
+
+
+def is_error(finding: Json, errors: bool) -> bool:
+    """Return whether a finding has the level error: only a critical one, and only with `errors`."""
+    return errors and finding["severity"] == "critical"
+
+
+def format_found_by(finding: Json) -> str:
+    return f"found by {len(finding['found_by'])} of {finding['of']}"
+
+
+def list_absent_seats(report: Json) -> list[Json]:
+    """Return the seats without a verdict that failed, with the reason of their last absence."""
+    reasons = {row["seat"]: row["reason"] for row in report["degraded"] if row["seat"]}
+    lost = [seat for seat in report["seats"] if seat["state"] not in OK_STATES and not seat["verdict"]]
+    return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
+
+
+def format_location(finding: Json) -> str:
+    """Format location and reference of a finding, marking a line that the packet does not contain."""
+    location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
+    parts = [f"{location}{format_location_caveat(finding)}" if location else ""]
+    if ref not in ("", location, "No reference"):
+        parts.append(ref if location else f"{ref}{format_location_caveat(finding)}")
+    return "; ".join(filter(None, parts)) or "No reference"
+
+
+def format_location_caveat(finding: Json) -> str:
+    """Return the caveat after a location whose line was not verified; else empty."""
+    if finding["verified"] or not LINE_REFERENCE.search(str(finding["location"] or finding["ref"])):
+        return ""
+    return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"
+
+
+FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+BACKTICKS = re.compile(r"`+")
+MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
+
+
+def render_layout(layout: str, context: Json) -> str:
+    return _layout_environment().get_template(f"{layout}.md").render(context).rstrip() + "\n"
+
+
+@cache
+def _layout_environment() -> Environment:
+    layouts = Environment(
+        loader=PackageLoader("council", "data/layouts"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # Markdown, not HTML
+    )
+    layouts.filters |= {
+        "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
+        "escape_details": escape_details_tags, "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
+        "breaks": "  \n".join,
+    }  # fmt: skip
+    return layouts
+
+
+def format_round_name(phase: str) -> str:
+    """Format a phase name: `r2` as `Round 2`, others capitalised."""
+    return " · ".join(
+        f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
+        for part in clean(phase).split("/")
+    )
+
+
+def format_text(value: Any) -> str:
+    """Format untrusted text as one line, up to 2,000 characters."""
+    return single_line(str(value), MAX_LINE_CHARS)
+
+
+def format_cell(value: Any, limit: int = 300) -> str:
+    return single_line(str(value), limit).replace("|", "\\|")
+
+
+def format_code(value: Any) -> str:
+    """Format untrusted text as inline code that it cannot close."""
+    return f"`{format_cell(BACKTICKS.sub('', str(value)))}`"
+
+
+def blockquote(value: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in clean(value).strip().split("\n"))
+
+
+def fence_code(value: str, kind: str = "text") -> str:
+    """Format text as a code block whose fence it cannot close."""
+    value = clean(value).rstrip()
+    fence = "`" * max(3, 1 + max((len(run) for run in BACKTICKS.findall(value)), default=0))
+    return f"{fence}{kind}\n{value}\n{fence}"
+
+
+def escape_details_tags(value: str) -> str:
+    """Escape the tags that would close the `<details>` block around the text."""
+    return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", value, flags=re.IGNORECASE)
+
+
+def close_code_fence(value: str) -> str:
+    """Close the last code block, so that a truncated statement does not include the text after it."""
+    fence = ""
+    for line in value.split("\n"):
+        mark = FENCE_LINE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+    return f"{value.rstrip()}\n{fence}" if fence else value
+
+
+def format_count(n: int, word: str) -> str:
+    return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def format_ruling(reply: Json | None) -> str:
+    """Format the reply of a judge as `WARN MEDIUM 2 findings`; empty for any other reply."""
+    if not reply or not {"verdict", "findings"} <= reply.keys():
+        return ""
+    return " ".join(
+        filter(None, [reply["verdict"], reply.get("confidence") or "", format_count(len(reply["findings"]), "finding")])
+    )
+
+
+def format_cost(cost: Json) -> str:
+    """Format the cost of a run; an unknown price is never shown as no cost."""
+    if cost["usd"] is None:
+        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
+    remarks = [
+        *([f"of {format_usd(cost['cap'])}"] if cost.get("cap") is not None else []),
+        *(["partly estimated"] if cost["estimated"] else []),
+    ]
+    more = f" ({', '.join(remarks)})" if remarks else ""
+    return f"cost {format_usd(cost['usd'])}{more}" if cost["usd"] else "no cost"
+
+
+def format_fork(minutes: Minutes) -> str:
+    """Format the run this one is a fork of and the number of copied statements; empty if it is no fork."""
+    fork = minutes.plan.get("fork")
+    if not fork:
+        return ""
+    taken = sum(map(minutes.is_from_fork, minutes.statements))
+    return f"of {fork['run']} from {fork['from']} on, {format_count(taken, 'statement')} taken from it"
+
+
+def format_packet_line(packet: Json) -> str:
+    """Format the size of the packet that is sent, in one line; empty if it has no content."""
+    skipped = packet.get("skipped") or []
+    if not packet.get("files") and not skipped and not packet.get("bytes"):
+        return ""
+    reasons = ", ".join(dict.fromkeys(item["why"] for item in skipped))
+    left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
+    masked = f" · {format_count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
+    files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
+    return f"{format_count(files, 'file')}, {_format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+
+
+def _format_size(size: int) -> str:
+    return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"

@@ -1,0 +1,236 @@
+"""The ledger: results by step key, written once and never paid for twice.
+
+A step has a key, a fingerprint of its prompt, numbered attempts with their results, and one accepted result. The end of a
+phase is a separate row. Each write includes its events in the same transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from council import events as ev
+from council.errors import DuplicateKey, LedgerMismatch
+from council.events import Entry, Event
+from council.money import usd_to_nanos
+from council.store.interface import Attempt, Record, Row, Store
+from council.types import Ask, Json, Outcome, Usage
+
+Listener = Callable[[Entry], None]
+STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
+
+
+class NullStore:
+    """Store that discards everything, for rehearsals."""
+
+    def post(self, run: str, rows: Sequence[Row]) -> None:
+        pass
+
+    async def write(self, run: str, rows: Sequence[Row]) -> None:
+        pass
+
+
+def compute_fingerprint(ask: Ask, member: str) -> str:
+    """Return a hash of the prompt, the member and the settings; if it changes, the stored result no longer applies."""
+    asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens, *([ask.effort] if ask.effort else [])]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ForkSource:
+    """Results that a fork reuses from its parent: all phases before the fork, and steps with an unchanged fingerprint."""
+
+    record: Record
+    earlier_phases: frozenset[str]
+
+    def find_result(self, key: str, fingerprint: str) -> Outcome | None:
+        """Return the parent's result at no cost, or None if it does not apply."""
+        found = self.record.results.get(key)
+        if found is None or not (self._is_earlier(key) or self.record.steps.get(key) == fingerprint):
+            return None
+        return replace(found, usage=Usage(), attempts=0, seconds=0.0)
+
+    def find_absence(self, phase: str, key: str) -> Json | None:
+        found: Json | None = self.record.phases.get(phase, {}).get(key) if self._is_earlier(key) else None
+        return found
+
+    def _is_earlier(self, key: str) -> bool:
+        return key.partition("/")[0] in self.earlier_phases
+
+
+class Ledger:
+    def __init__(
+        self,
+        store: Store,
+        record: Record,
+        on_event: Listener = lambda entry: None,
+        *,
+        strict: bool = True,
+        redact: Callable[[Event], Event] = lambda event: event,
+        source: ForkSource | None = None,
+    ) -> None:
+        self.store = store
+        self.record = record
+        self.run = record.run
+        self.on_event = on_event
+        self.redact = redact  # masks secrets in an event before it is stored and shown
+        self.source = source
+        self.strict = strict  # False: ignore fingerprints (audit of a run made with older prompts)
+        self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
+        self._seq = record.entries[-1].seq if record.entries else 0
+        self._claimed: set[str] = set()
+        self._emitted = {
+            str(entry.event)
+            for entry in record.entries
+            if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
+        }
+        self._live: dict[str, tuple[float, list[str]]] = {}
+
+    # Events: each gets a number and a time, and is passed to the listener.
+
+    def emit(self, event: Event, *rows: Row) -> None:
+        self.store.post(self.run, [*rows, self._append_event(event)])
+
+    async def emit_durably(self, event: Event, *rows: Row) -> None:
+        await self.store.write(self.run, [*rows, self._append_event(event)])
+
+    def emit_once(self, event: Event) -> None:
+        """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
+        if str(event) not in self._emitted:
+            self._emitted.add(str(event))
+            self.emit(event)
+
+    def _append_event(self, event: Event) -> Row:
+        self._seq += 1
+        event = self.redact(event)
+        entry = Entry(self._seq, time.time(), event)
+        self.record.entries.append(entry)
+        self.on_event(entry)
+        return ("event", (entry.seq, entry.at, event.type, _dump_compact(ev.dump_event(event))))
+
+    # Steps and their results.
+
+    def claim_key(self, key: str) -> None:
+        if key in self._claimed:
+            raise DuplicateKey(
+                f'two steps of one run have the key "{key}": open another phase, or give the seats different names'
+            )
+        self._claimed.add(key)
+
+    def find_result(self, key: str, fingerprint: str) -> Outcome | None:
+        """Return the accepted result of this step, if it has one."""
+        known = self.record.steps.get(key)
+        if self.strict and known is not None and known != fingerprint:
+            raise LedgerMismatch(
+                f'the step "{key}" of run {self.run} has changed since it was asked (prompts, seats or version), '
+                f"so the run cannot be resumed: `council fork {self.run}` reuses the unchanged steps"
+            )
+        result = self.record.results.get(key)
+        if result is not None:
+            self.calls["replayed"] += 1
+        return result
+
+    def find_inherited(self, key: str, fingerprint: str) -> Outcome | None:
+        """Return the parent's result of this step, if the run is a fork and it applies."""
+        found = self.source.find_result(key, fingerprint) if self.source else None
+        self.calls["replayed"] += found is not None
+        return found
+
+    def begin_step(self, key: str, fingerprint: str, event: Event | None = None) -> None:
+        rows: list[Row] = [] if key in self.record.steps else [("step", (key, fingerprint))]
+        self.record.steps[key] = fingerprint
+        if event:
+            self.emit(event, *rows)
+        else:
+            self.store.post(self.run, rows)
+
+    async def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
+        self._live.pop(key, None)
+        self.record.results[key] = outcome
+        rows: list[Row] = [("result", (key, _dump_compact(outcome.as_json()))), ("hush", (key,))]
+        await self.emit_durably(event, *rows)
+
+    # Phases: one that has ended is never asked again, nor are its absent seats.
+
+    def has_other_member(self, key: str, seat: str) -> bool:
+        """Return whether a fork gave this seat another member, so that the old member's absence does not apply."""
+        others: dict[str, list[str]] = (self.record.setup.get("fork") or {}).get("others", {})
+        return key.partition("/")[0] in others.get(seat, ())
+
+    def find_absence(self, phase: str, key: str) -> Json | None:
+        found: Json | None = self.record.phases.get(phase, {}).get(key)
+        return found
+
+    async def end_phase(self, phase: str, absences: Json) -> None:
+        if phase in self.record.phases:
+            return
+        self.record.phases[phase] = absences
+        absent = sorted(absence["seat"] for absence in absences.values())
+        await self.emit_durably(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))))
+
+    async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
+        """Write the closing event, the status and the report in one transaction."""
+        row = self._append_event(event)
+        self.record.status, self.record.report = event.status, report(self.record.entries)
+        await self.store.write(self.run, [row, ("close", (event.status, self.record.report))])
+
+    # Attempts: the attempt is on disk before the request is sent, its result before it is used.
+
+    def attempts(self, key: str) -> list[Attempt]:
+        return self.record.attempts.setdefault(key, [])
+
+    async def record_attempt(
+        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None
+    ) -> Attempt:
+        past = self.attempts(key)
+        attempt = Attempt(len(past) + 1, member, body)
+        past.append(attempt)
+        self.calls["made"] += 1
+        told = ev.Attempted(key, seat, attempt.n, member, why, most)
+        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
+        return attempt
+
+    def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
+        """Queue the result and its bill; the step's result or the next attempt flushes it to disk."""
+        attempt.result = result
+        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
+        self.store.post(self.run, [*rows, *self._charge_rows(bill)])
+
+    def record_charge(self, bill: ev.Billed | None) -> None:
+        """Record the bill of a request that got no answer."""
+        if bill:
+            self.store.post(self.run, self._charge_rows(bill))
+
+    def _charge_rows(self, bill: ev.Billed | None) -> list[Row]:
+        """Return the spending row, with an event unless the charge is zero."""
+        if bill is None:
+            return []
+        charged = usd_to_nanos(Decimal(str(bill.usd)))
+        held = self.record.spending[bill.key, bill.n]
+        self.record.spending[bill.key, bill.n] = replace(held, charged=charged, estimated=bill.estimated)
+        row: Row = ("charge", (bill.key, bill.n, charged, int(bill.estimated)))
+        return [row, self._append_event(bill)] if charged else [row]
+
+    def stream_delta(self, key: str, seat: str, piece: str) -> None:
+        """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
+        now = time.time()
+        last, pieces = self._live.get(key, (0.0, []))
+        pieces.append(piece)
+        if now - last >= STREAM_WRITE_INTERVAL_S:
+            self.store.post(self.run, [("live", (key, "".join(pieces), now))])
+            last = now
+        self._live[key] = (last, pieces)
+        self.on_event(Entry(0, now, ev.Delta(key, seat, piece)))
+
+    def discard_stream(self, key: str) -> None:
+        """Discard the streamed text of a failed attempt."""
+        if self._live.pop(key, None):
+            self.store.post(self.run, [("hush", (key,))])
+
+
+def _dump_compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,342 @@
+"""Minutes: the read model of a run, folded from its events. Views and reports read only this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from council import events as ev
+from council.events import Entry
+from council.types import OK_STATES, Json, Usage
+
+
+@dataclass(slots=True)
+class StatementMinutes:
+    """One complete statement."""
+
+    key: str
+    phase: str
+    seat: str
+    state: str
+    said: str
+    reply: Json | None
+    served_by: str
+    usage: Usage
+    attempts: int
+    seconds: float
+    cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
+    dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
+
+
+@dataclass(slots=True)
+class AbsenceMinutes:
+    """One absence."""
+
+    key: str
+    phase: str
+    seat: str
+    state: str
+    reason: str
+    attempts: int
+
+
+@dataclass(slots=True)
+class PhaseMinutes:
+    name: str
+    started: float
+    ended: float | None = None
+    asked: list[str] = field(default_factory=list)
+    said: dict[str, StatementMinutes] = field(default_factory=dict)
+    absent: dict[str, AbsenceMinutes] = field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)  # per reader: label → seat
+
+
+@dataclass(slots=True)
+class SeatMinutes:
+    """A seat: its current state and words, and its totals (usage, attempts, seconds)."""
+
+    name: str
+    role: str = ""
+    perspective: str = ""
+    model: str = ""
+    vendor: str = ""
+    state: str = "waiting"  # waiting | asked | writing | a final seat state
+    phase: str = ""
+    since: float = 0.0  # when it was last asked
+    words: int = 0  # words streamed since it was last asked
+    mid_word: bool = False  # the last streamed piece ended inside a word
+    served_by: str = ""
+    trouble: str = ""  # description of the last retry, fallback or repair
+    reason: str = ""  # why it is absent
+    usage: Usage = field(default_factory=Usage)
+    usd: float = 0.0  # billed so far, for members with a known price
+    estimated: bool = False  # part of `usd` is an estimate
+    attempts: int = 0
+    seconds: float = 0.0
+    statements: int = 0  # statements to the council, without those to its own helpers
+
+    @property
+    def ok(self) -> bool:
+        """Return whether its answer counts. A truncated answer counts unless it was recorded as an absence (has a reason)."""
+        return self.state in OK_STATES or (self.state == "truncated" and not self.reason)
+
+
+@dataclass(slots=True)
+class Minutes:
+    run: str = ""
+    name: str = ""
+    folder: str = ""
+    plan: Json = field(default_factory=dict)
+    started: float = 0.0
+    status: str = "running"  # running | complete | incomplete | failed
+    stopped: str = ""
+    reason: str = ""
+    seats: dict[str, SeatMinutes] = field(default_factory=dict)
+    chair: SeatMinutes | None = None
+    phases: dict[str, PhaseMinutes] = field(default_factory=dict)
+    notes: list[ev.Noted] = field(default_factory=list)
+    prompts: dict[str, ev.Asked] = field(default_factory=dict)
+    troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
+    cap: float | None = None  # cost limit in dollars
+    priced: set[str] = field(default_factory=set)  # members whose price is known
+    open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
+    verdict: Json = field(default_factory=dict)
+    calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
+    report_path: str = ""
+    files: dict[str, str] = field(default_factory=dict)  # analysis files of judges: "r2/judge-1" → path
+    seconds: float = 0.0  # working time, without the pauses between processes
+    fetching: ev.Fetching | None = None
+    seq: int = 0
+    _last_at: float = 0.0
+
+    @classmethod
+    def fold(cls, entries: Iterable[Entry]) -> Minutes:
+        """Build the minutes of a run from its entries."""
+        minutes = cls()
+        for entry in entries:
+            minutes.on_event(entry)
+        return minutes
+
+    def on_event(self, entry: Entry) -> None:
+        """Apply one event."""
+        if isinstance(entry.event, ev.Resumed):
+            self._last_at = entry.at
+        elif not isinstance(entry.event, ev.TRANSIENT_EVENTS):
+            self.seconds += max(0.0, entry.at - self._last_at) if self._last_at else 0.0
+            self._last_at = entry.at
+        self.seq = max(self.seq, entry.seq)
+        HANDLERS[type(entry.event)](self, entry.event, entry.at)
+
+    def seat(self, name: str) -> SeatMinutes:
+        """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""
+        if self.chair and name == self.chair.name:
+            return self.chair
+        return self.seats.setdefault(name, SeatMinutes(name))
+
+    @property
+    def planned_seats(self) -> list[SeatMinutes]:
+        """The seats of the plan in seating order, without explorers and other helpers."""
+        return [self.seats[seat["name"]] for seat in self.plan.get("seats", [])]
+
+    @property
+    def all_seats(self) -> list[SeatMinutes]:
+        return [*self.seats.values(), *([self.chair] if self.chair else [])]
+
+    def helpers(self, name: str) -> list[SeatMinutes]:
+        """Return the helpers of a seat. Their names start with the name of the seat."""
+        names = {seat.name for seat in self.planned_seats}
+        return [seat for seat in self.seats.values() if seat.name not in names and seat.name.startswith(f"{name}-")]
+
+    def host(self, helper: str) -> str:
+        """Return the seat a helper works for; empty for a seat of the plan."""
+        names = [seat.name for seat in self.planned_seats]
+        return "" if helper in names else next((name for name in names if helper.startswith(f"{name}-")), "")
+
+    def is_private_phase(self, phase: str) -> bool:
+        """Return whether a phase is private to a seat and its helpers: `judge/judge-1/questions`."""
+        return not self.seats.keys().isdisjoint(phase.split("/")[1:])
+
+    @property
+    def rounds(self) -> list[PhaseMinutes]:
+        """The phases of the whole council, without those private to a seat."""
+        return [phase for phase in self.phases.values() if not self.is_private_phase(phase.name)]
+
+    @property
+    def labels(self) -> dict[str, dict[str, str]]:
+        """The labels each reader saw, with the seat behind each label."""
+        return {reader: labels for phase in self.phases.values() for reader, labels in phase.labels.items()}
+
+    @property
+    def statements(self) -> list[StatementMinutes]:
+        return [said for phase in self.phases.values() for said in phase.said.values()]
+
+    def is_from_fork(self, said: StatementMinutes | None) -> bool:
+        """Return whether a statement was copied from the run that this one is a fork of."""
+        return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))
+
+    @property
+    def absences(self) -> list[AbsenceMinutes]:
+        """Absences by phase, then in seating order, so that two reports of one run do not differ by timing."""
+        place = {seat.name: n for n, seat in enumerate(self.all_seats)}
+        return [
+            missed
+            for phase in self.phases.values()
+            for missed in sorted(phase.absent.values(), key=lambda missed: place[missed.seat])
+        ]
+
+    @property
+    def answered_count(self) -> int:
+        """The number of seats, without the chair, that made a statement."""
+        return sum(1 for seat in self.planned_seats if seat.statements)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((seat.usage for seat in self.all_seats), Usage())
+
+    @property
+    def usd(self) -> float:
+        """Dollars billed so far, for members with a known price, without open requests."""
+        return round(sum(seat.usd for seat in self.all_seats), 9)
+
+    def in_doubt_usd(self, *seats: str) -> float:
+        """Return the maximum cost of open requests, of these seats or of all."""
+        amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
+        return round(sum(amounts), 9)
+
+    def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
+        return self.phases.setdefault(name, PhaseMinutes(name, at))
+
+
+def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
+    m.run, m.name, m.plan, m.folder, m.started = event.run, event.name, event.plan, event.folder, at
+    m.cap = event.plan.get("cap")
+    for seat in event.plan.get("seats", []):
+        m.seats[seat["name"]] = _seat_from_plan(seat)
+    if chair := event.plan.get("chair"):
+        m.chair = _seat_from_plan(chair)
+
+
+def _seat_from_plan(seat: Json) -> SeatMinutes:
+    return SeatMinutes(seat["name"], seat["role"] or "", seat["perspective"] or "", seat["model"], seat["vendor"])
+
+
+def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
+    m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
+    m.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
+
+
+def _apply_phase_started(m: Minutes, event: ev.PhaseStarted, at: float) -> None:
+    m.ensure_phase(event.phase, at)
+
+
+def _apply_phase_ended(m: Minutes, event: ev.PhaseEnded, at: float) -> None:
+    m.ensure_phase(event.phase, at).ended = at
+
+
+def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
+    phase = m.ensure_phase(event.phase, at)
+    phase.absent.pop(event.seat, None)
+    if event.seat not in phase.asked:
+        phase.asked.append(event.seat)
+    m.prompts[event.key] = event
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.since, seat.words, seat.trouble = "asked", event.phase, at, 0, ""
+    seat.mid_word, seat.reason = False, ""
+
+
+def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
+    seat = m.seat(event.seat)
+    seat.words, seat.mid_word = 0, False
+    if event.most is not None:
+        m.priced.add(event.member)
+    m.open_attempts[event.key, event.n] = event
+    m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
+    if event.why:
+        seat.trouble = event.why
+        m.troubles.append(event)
+
+
+def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
+    m.troubles.append(event)
+    m.open_attempts.pop((event.key, event.n), None)
+    m.seat(event.seat).trouble = f"{event.kind}: {event.detail}"
+
+
+def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
+    m.open_attempts.pop((event.key, event.n), None)
+    seat = m.seat(event.seat)
+    seat.usd = round(seat.usd + event.usd, 9)
+    seat.estimated |= event.estimated
+
+
+def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
+    seat = m.seat(event.seat)
+    seat.state = "writing"
+    continues_word = seat.mid_word and not event.text[:1].isspace()
+    seat.words += len(event.text.split()) - (1 if continues_word and event.text else 0)
+    seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
+
+
+def _close_attempts(m: Minutes, key: str) -> None:
+    """Remove the open requests of a step that has ended."""
+    m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
+
+
+def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
+    usage = Usage.from_json(event.usage)
+    m.ensure_phase(event.phase, at).said[event.seat] = StatementMinutes(
+        event.key, event.phase, event.seat, event.state, event.said, event.reply,
+        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped,
+    )  # fmt: skip
+    _close_attempts(m, event.key)
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
+    seat.usage += usage
+    seat.attempts += event.attempts
+    seat.seconds += event.seconds
+    seat.statements += event.seat not in event.phase.split("/")[1:]
+    seat.words = len(event.said.split())
+
+
+def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
+    missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
+    m.ensure_phase(event.phase, at).absent[event.seat] = missed
+    _close_attempts(m, event.key)
+    seat = m.seat(event.seat)
+    seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason
+    seat.attempts += event.attempts
+    seat.usage += Usage.from_json(event.usage)
+
+
+def _apply_noted(m: Minutes, event: ev.Noted, at: float) -> None:
+    m.notes.append(event)
+
+
+def _apply_labelled(m: Minutes, event: ev.Labelled, at: float) -> None:
+    m.ensure_phase(event.phase, at).labels[event.reader] = event.labels
+
+
+def _apply_voted(m: Minutes, event: ev.Voted, at: float) -> None:
+    m.files[f"{event.phase}/{event.seat}"] = event.file
+
+
+def _apply_fetching(m: Minutes, event: ev.Fetching, at: float) -> None:
+    m.fetching = event if event.done < event.total else None
+
+
+def _apply_closed(m: Minutes, event: ev.Closed, at: float) -> None:
+    m.status, m.stopped, m.reason = event.status, event.stopped, event.reason
+    m.verdict, m.calls, m.report_path = event.verdict, dict(event.calls), event.report_path
+
+
+def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
+    """Ignore an event that does not change the minutes."""
+
+
+HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {
+    ev.Convened: _apply_convened, ev.Resumed: _apply_resumed, ev.PhaseStarted: _apply_phase_started, ev.PhaseEnded: _apply_phase_ended,
+    ev.Asked: _apply_asked, ev.Attempted: _apply_attempted, ev.Faulted: _apply_faulted, ev.Billed: _apply_billed, ev.Delta: _apply_delta, ev.Stated: _apply_stated,
+    ev.WasAbsent: _apply_absent, ev.LookedUp: _apply_nothing, ev.Noted: _apply_noted, ev.Labelled: _apply_labelled, ev.Voted: _apply_voted,
+    ev.Fetching: _apply_fetching, ev.Closed: _apply_closed,
+}  # fmt: skip

@@ -1,0 +1,312 @@
+"""Command-line agents as members: `cli:claude`, `cli:codex:MODEL`, `cli:gemini`, with the user's existing login.
+
+`prepare` serialises the prompt and the schema. `send` creates a temporary workspace, starts the agent there with the
+flags it supports, writes the prompt to its standard input and parses its JSON output. The prompt contains the whole
+packet, and the agent gets no tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from council.errors import ConfigError, Fault
+from council.members.base import OnDelta, Progress
+from council.members.cli_output import CONTROL_SEQUENCES, READERS, AgentOutput, OutputParser, strip_escapes
+from council.members.cli_process import AgentTimeouts, ProcessResult, format_tails, run_process
+from council.members.cli_sandbox import (
+    AGENTS,
+    DEPTH_VARIABLE,
+    Agent,
+    Flag,
+    council_depth,
+    find_key_variable,
+    has_login,
+    open_workspace,
+)
+from council.members.wires.error_responses import (
+    INVALID_KEY_MESSAGE,
+    QUOTA_MESSAGE,
+    TOO_LONG_MESSAGE,
+    UNKNOWN_MODEL_MESSAGE,
+    parse_error_json,
+)
+from council.members.wires.wire import append_schema
+from council.settings.catalogue import catalogue
+from council.settings.config_files import find_command
+from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
+from council.types import Answer, Ask, Json, Message
+
+PROBE_TIMEOUTS = AgentTimeouts(first_byte=10.0, idle=10.0)
+MAX_COMPLAINT_CHARS = 300  # characters
+MAX_TRIES = 3  # per request; each retry drops a flag that the agent rejected
+UNKNOWN_FLAG = re.compile(
+    r"(?:unknown|unrecognized|unexpected|invalid)\s(?:option|argument|flag)s?[:\s]+\W*([\w-]+)", re.I
+)
+NOT_LOGGED_IN = re.compile(
+    r"not logged in|/login|codex login|log ?in again|authenticat|unauthorized|\b401\b|auth method|oauth|invalid_grant|credentials", re.I
+)  # fmt: skip
+QUOTA_EXCEEDED = re.compile(
+    r"(usage|session|weekly|daily|spending|hit your|reached your).{0,20}limit|out of credits", re.I
+)
+ERROR_LINE = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", re.I)
+
+
+@dataclass(slots=True)
+class ExecutableInfo:
+    """Version and help of an executable, cached until the file changes."""
+
+    version: str
+    help: str
+    rejected_flags: set[str] = field(default_factory=set)  # flags it lists in --help but rejects
+
+    def supports(self, flag: Flag) -> bool:
+        """Return whether --help lists each word of a flag. Without readable help, every flag is tried."""
+        words = [word for word in flag if re.fullmatch(r"-{0,2}[a-z][a-z-]*", word)]
+        known = (not self.help or re.search(rf"(?<![\w-]){word}(?![\w-])", self.help) for word in words)
+        return not self.rejected_flags.intersection(words) and all(known)
+
+
+_executables: dict[tuple[str, int], ExecutableInfo] = {}
+
+
+class CliAgentMember:
+    small = False
+    free = False  # billed to a login or a key
+    backoff = 0.5
+
+    def __init__(
+        self, name: str, *, env: Mapping[str, str], vendor: str, first_byte: float = 300.0, idle: float = 300.0
+    ) -> None:
+        kind, _, self.model = name.removeprefix("cli:").partition(":")
+        self.name, self.vendor, self.env = name, vendor, dict(env)
+        self.agent = _find_agent(kind, name)
+        self.timeouts = AgentTimeouts(first_byte, idle)
+        self._probe_lock = asyncio.Lock()
+        if council_depth(env):
+            raise ConfigError(
+                f'"{name}" cannot be used inside another council ({DEPTH_VARIABLE} is set): choose a member of a provider'
+            )
+
+    def prepare(self, ask: Ask) -> bytes:
+        messages = append_schema(ask.messages, ask.schema) if ask.schema is not None else list(ask.messages)
+        system, prompt = _flatten_messages(messages)
+        request = {"model": vendor_model_id(self.model), "system": system, "prompt": prompt, "schema": ask.schema}
+        more = {"effort": ask.effort, "bare": ask.bare}
+        return json.dumps(request | more, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+    async def ready(self, progress: Progress) -> None:
+        """Do nothing: the first call probes the executable."""
+
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        request: Json = json.loads(body)
+        path = self._executable_path()
+        known = await self._executable_info(path)
+        for _ in range(MAX_TRIES):
+            listener, ended = await self._run_agent(path, known, request, on_delta)
+            flag = _find_rejected_flag(ended, listener.output)
+            if flag is None or flag in known.rejected_flags:
+                break
+            known.rejected_flags.add(flag)
+        return self._to_answer(listener, ended, request)
+
+    async def _run_agent(
+        self, path: Path, known: ExecutableInfo, request: Json, on_delta: OnDelta
+    ) -> tuple[OutputParser, ProcessResult]:
+        with open_workspace(self.agent, self.env) as made:
+            values = made.write_request(request)
+            output = next(filter(known.supports, self.agent.output_flags), ())
+            flags = [*output, *self._build_flags(known, values)]
+            has_system_file = "--system-prompt-file" in flags
+            prompt = (
+                request["prompt"]
+                if has_system_file or not request["system"]
+                else f"{request['system']}\n\n{request['prompt']}"
+            )
+            listener = OutputParser(READERS[self.agent.name] if output else None, on_delta)
+            argv = [str(path), *self.agent.args_before, *flags, *self.agent.args_after]
+            try:
+                ended = await run_process(
+                    argv, env=made.env, folder=made.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
+                    on_output=listener.feed, is_complete=lambda: listener.read_event is not None and listener.output.done,
+                )  # fmt: skip
+            except Fault as fault:
+                raise self._redacted_fault(fault.kind, f"{self.agent.name}: {fault.detail}", fault.said) from None
+        listener.finish()
+        return listener, ended
+
+    def _build_flags(self, known: ExecutableInfo, values: Mapping[str, str]) -> Iterator[str]:
+        for flag in filter(known.supports, self.agent.flags):
+            wanted = [name for word in flag for name in re.findall(r"{(\w+)}", word)]
+            if all(name in values for name in wanted):
+                yield from (_fill_placeholders(word, values) for word in flag)
+
+    def _to_answer(self, listener: OutputParser, result: ProcessResult, request: Json) -> Answer:
+        said = listener.output
+        sound = said.done and not said.error and (listener.read_event is not None or result.exit_code == 0)
+        if sound or (not listener.text and not result.exit_code):
+            text = strip_echo(CONTROL_SEQUENCES.sub("", said.text), request)
+            return Answer(text, said.finish, said.usage, said.model or self.agent.name, said.id)
+        raise self._to_fault(said, listener, result)
+
+    def _to_fault(self, output: AgentOutput, listener: OutputParser, result: ProcessResult) -> Fault:
+        """Return the Fault for a call without a usable answer."""
+        reason = output.error or _failure_line(result, output)
+        tails = format_tails(result.stdout_tail, result.stderr_tail)
+        # Match only failures and short outputs: a real answer may mention logins and limits too.
+        is_complaint = output.error or result.exit_code or len(listener.text) <= MAX_COMPLAINT_CHARS
+        if is_complaint and (kind := _classify_failure(f"{output.warning} {reason}")):
+            hint = f"; {self.agent.login_hint}" if kind == "auth" else ""
+            return self._redacted_fault(kind, f"{self.agent.name} reports: {reason}{hint}", tails)
+        if output.error:
+            return self._redacted_fault("cli:error", f"{self.agent.name} reports an error: {reason}", tails)
+        if result.exit_code:
+            return self._redacted_fault(
+                "cli:exit", f"{self.agent.name} exited with code {result.exit_code}: {reason}", tails
+            )
+        printed = f"{self.agent.name} printed an incomplete answer: {listener.text[:MAX_COMPLAINT_CHARS]}"
+        return self._redacted_fault("cli:output", printed, tails)
+
+    def _redacted_fault(self, kind: str, detail: str, said: str) -> Fault:
+        keys = [self.env.get(name, "") for name in self.agent.key_variables]
+        return Fault(
+            kind,
+            redact_line(detail, keys),
+            said=KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", said), keys)),
+        )
+
+    def _executable_path(self) -> Path:
+        path = find_command(self.agent.name, self.env)
+        if path is None:
+            raise Fault("cli:start", f"{self.agent.name} is not installed or not on PATH")
+        return path
+
+    async def probe(self) -> str:
+        """Return the version and whether a login or key exists, without calling a model."""
+        version = (await self._executable_info(self._executable_path())).version
+        if key := find_key_variable(self.agent, self.env):
+            return f"{version}, {key} is set"
+        if has_login(self.agent, self.env):
+            return f"{version}, logged in"
+        if sys.platform == "darwin":  # the login may be in the keychain, which we do not read
+            return f"{version}; login status unknown until the first call"
+        raise Fault("auth", f"{version} is installed, but not logged in; {self.agent.login_hint}")
+
+    async def _executable_info(self, path: Path) -> ExecutableInfo:
+        key = _file_version(path)
+        async with self._probe_lock:
+            if key not in _executables:
+                _executables[key] = await self._probe_executable(path)
+        return _executables[key]
+
+    async def _probe_executable(self, path: Path) -> ExecutableInfo:
+        version, listed = await asyncio.gather(
+            self._run_for_output(path, "--version"), self._run_for_output(path, *self.agent.args_before, "--help")
+        )
+        # `--x[-file]` means two flags.
+        listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", listed)
+        return ExecutableInfo(
+            redact_line(version.partition("\n")[0]) or "an unknown version", listed if "--" in listed else ""
+        )
+
+    async def _run_for_output(self, path: Path, *words: str) -> str:
+        listener = OutputParser(None, lambda piece: None)
+        with open_workspace(self.agent, self.env) as made:
+            try:
+                await run_process(
+                    [str(path), *words],
+                    env=made.env,
+                    folder=made.work,
+                    prompt=b"",
+                    timeouts=PROBE_TIMEOUTS,
+                    on_output=listener.feed,
+                )
+            except Fault:  # the call itself will report the problem
+                return ""
+        return listener.text
+
+    async def close(self) -> None:
+        """Do nothing: each call ends its process."""
+
+
+def _file_version(path: Path) -> tuple[str, int]:
+    return str(path.resolve()), path.stat().st_mtime_ns
+
+
+def _find_agent(kind: str, name: str) -> Agent:
+    if kind not in AGENTS:
+        raise ConfigError(f'"{name}" is not a supported command-line agent: use one of {", ".join(AGENTS)}')
+    return AGENTS[kind]
+
+
+def vendor_model_id(name: str) -> str:
+    """Return the vendor's model id; a name that is not in the catalogue is passed as written."""
+    known = catalogue().find(name)
+    return next(iter(known.ids.values()), name) if known else name
+
+
+def _fill_placeholders(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
+    """Return the system prompt and the conversation, each as one text."""
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    turns = [message for message in messages if message["role"] != "system"]
+    headings = {"assistant": "--- Your answer ---\n", "user": "--- Next message ---\n"}
+    parts = [(headings[turn["role"]] if n else "") + turn["content"] for n, turn in enumerate(turns)]
+    return system, "\n\n".join(parts)
+
+
+def strip_echo(text: str, request: Json) -> str:
+    """Remove the prompt from the start of an answer that repeats it."""
+    for part in (f"{request['system']}\n\n{request['prompt']}", request["prompt"]):
+        text = text.strip().removeprefix(part.strip())
+    return text.strip()
+
+
+def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | None:
+    """Return the flag that the agent rejected, if any."""
+    if not result.exit_code or output.done:
+        return None
+    found = UNKNOWN_FLAG.search(strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail))
+    return "--" + found[1].lstrip("-") if found else None
+
+
+def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
+    """Return the most useful line about a failure, from standard error or else standard output, skipping JSON."""
+    for stream in (result.stderr_tail, result.stdout_tail):
+        text = strip_escapes(stream).strip()
+        if found := re.search(r"^[\[{]", text, re.MULTILINE):
+            text = text[: found.start()] + _error_message(text[found.start() :])
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines:
+            return next(filter(ERROR_LINE.search, lines), lines[-1])
+    return output.warning or "no reason given"
+
+
+def _error_message(text: str) -> str:
+    """Return the error message inside a JSON object, or ""."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return parse_error_json(found).message if isinstance(found, dict) and found.get("error") else ""
+
+
+def _classify_failure(words: str) -> str:
+    """Return the fault kind of a vendor error, or "" for other failures."""
+    if NOT_LOGGED_IN.search(words) or INVALID_KEY_MESSAGE.search(words):
+        return "auth"
+    if QUOTA_EXCEEDED.search(words) or QUOTA_MESSAGE.search(words):
+        return "quota"
+    if TOO_LONG_MESSAGE.search(words):
+        return "size"
+    return "model" if UNKNOWN_MODEL_MESSAGE.search(words) else ""

@@ -1,0 +1,220 @@
+"""Parse the output of command-line agents: JSON lines, one JSON object at the end, or plain text.
+
+Unknown events and fields are ignored. An answer is complete only after an explicit final event.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from council.types import Json, Usage
+
+# Terminal titles and links, colours and cursor moves, single escapes, and all control characters but tab and newline.
+CONTROL_SEQUENCES = re.compile(
+    r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+FINISH_REASONS = {"max_tokens": "length", "refusal": "refused"}
+
+
+@dataclass(slots=True)
+class AgentOutput:
+    """Answer of an agent so far."""
+
+    text: str = ""
+    done: bool = False  # the final event, success or failure, was received
+    error: str = ""  # error message of a failed answer
+    warning: str = ""  # last non-fatal error
+    finish: str = "stop"
+    usage: Usage = field(default_factory=lambda: Usage(known=False))
+    model: str = ""
+    id: str = ""
+
+
+Delta = str | None  # content; "" for activity without content; None for neither
+EventReader = Callable[[AgentOutput, Json], Delta]
+
+
+class OutputParser:
+    """Incremental parser of standard output."""
+
+    def __init__(self, read_event: EventReader | None, on_delta: Callable[[str], None]) -> None:
+        self.read_event = read_event  # None: the output is plain text
+        self.on_delta = on_delta
+        self.output = AgentOutput()
+        self.pending = b""
+        self.stdout = bytearray()
+
+    def feed(self, data: bytes) -> bool:
+        """Parse bytes; return whether they contained content."""
+        self.stdout += data
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        if self.read_event is None:
+            return self._feed_plain(data)
+        moved = [self._parse_line(line) for line in lines]
+        if not self.output.done and lines and lines[-1].strip() in (b"}", b"]"):
+            moved.append(self._parse_object())
+        return any(moved)
+
+    def finish(self) -> AgentOutput:
+        """Parse the rest as a last line or as one object, and return the result."""
+        if self.read_event is None:
+            self.output.text, self.output.done = strip_escapes(bytes(self.stdout)).strip(), True
+        elif not self.output.done:
+            self._parse_line(self.pending)
+            if not self.output.done:
+                self._parse_object()
+        return self.output
+
+    @property
+    def text(self) -> str:
+        """Return the whole output without control sequences."""
+        return strip_escapes(bytes(self.stdout)).strip()
+
+    def _feed_plain(self, data: bytes) -> bool:
+        piece = strip_escapes(data)
+        if piece:
+            self.on_delta(piece)
+        return bool(piece.strip())
+
+    def _parse_line(self, line: bytes) -> bool:
+        text = strip_escapes(line).strip()
+        return text.startswith("{") and self._parse_events(text)
+
+    def _parse_object(self) -> bool:
+        start = re.search(r"^[\[{]", text := self.text, re.MULTILINE)
+        return start is not None and self._parse_events(text[start.start() :])
+
+    def _parse_events(self, text: str) -> bool:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return False
+        moved = [self._handle_event(event) for event in (found if isinstance(found, list) else [found])]
+        return any(moved)
+
+    def _handle_event(self, event: Any) -> bool:
+        if not isinstance(event, dict) or self.read_event is None:
+            return False
+        try:
+            piece = self.read_event(self.output, event)
+        except (AttributeError, LookupError, TypeError, ValueError):  # a field with an unexpected type
+            return False
+        if piece is None:
+            return False
+        self.on_delta(CONTROL_SEQUENCES.sub("", piece))
+        return True
+
+
+def strip_escapes(data: bytes) -> str:
+    return CONTROL_SEQUENCES.sub("", data.decode(errors="replace").replace("\r\n", "\n"))
+
+
+def read_claude_event(output: AgentOutput, event: Json) -> Delta:
+    match event.get("type"):
+        case "stream_event":
+            delta = event["event"].get("delta") or {}
+            output.model = output.model or str((event["event"].get("message") or {}).get("model") or "")
+            return str(delta["text"]) if delta.get("type") == "text_delta" else "" if delta else None
+        case "assistant":
+            output.warning = str(event.get("error") or output.warning)
+            return ""
+        case "result":
+            return _read_claude_result(output, event)
+    return None
+
+
+def _read_claude_result(output: AgentOutput, event: Json) -> Delta:
+    typed, text = event.get("structured_output"), str(event.get("result") or "")
+    output.done, output.id = True, str(event.get("session_id") or "")
+    if event.get("is_error") or str(event.get("subtype", "success")).startswith("error"):
+        reasons = [text, *map(str, event.get("errors") or []), str(event.get("subtype") or "")]
+        output.error = next(reason for reason in (*reasons, "error without a reason") if reason)
+    output.text = json.dumps(typed, ensure_ascii=False) if typed is not None else text
+    output.finish = FINISH_REASONS.get(str(event.get("stop_reason")), "stop")
+    output.model = output.model or next(iter(event.get("modelUsage") or {}), "")
+    if usage := event.get("usage"):
+        cached, written = (int_field(usage, f"cache_{kind}_input_tokens") for kind in ("read", "creation"))
+        read = int_field(usage, "input_tokens") + cached + written
+        output.usage = Usage(read, int_field(usage, "output_tokens"), cached, True, written)
+    return ""
+
+
+def read_codex_event(output: AgentOutput, event: Json) -> Delta:
+    match event.get("type"):
+        case "thread.started":
+            output.id = str(event.get("thread_id") or "")
+        case "item.completed" if event["item"].get("type") == "agent_message":
+            output.text = str(event["item"].get("text") or "")  # the last one is the answer
+            return output.text
+        case "item.started" | "item.updated" | "item.completed":
+            output.warning = str(event["item"].get("message") or output.warning)
+            return None if event["item"].get("type") == "error" else ""
+        case "turn.completed":
+            output.done = True
+            usage = event.get("usage") or {}
+            output.usage = Usage(
+                int_field(usage, "input_tokens"),
+                int_field(usage, "output_tokens"),
+                int_field(usage, "cached_input_tokens"),
+                bool(usage),
+                int_field(usage, "cache_write_input_tokens"),
+            )
+            return ""
+        case "turn.failed":
+            output.done, output.error = True, str((event.get("error") or {}).get("message") or "the turn failed")
+        case "error":  # not final: codex may retry
+            output.warning = str(event.get("message") or output.warning)
+    return None
+
+
+def read_gemini_event(output: AgentOutput, event: Json) -> Delta:
+    match event.get("type"):
+        case "init":
+            output.model, output.id = str(event.get("model") or ""), str(event.get("session_id") or "")
+        case "message" if event.get("role") == "assistant":
+            piece = str(event.get("content") or "")
+            output.text = output.text + piece if event.get("delta") else piece
+            return piece
+        case "tool_use" | "tool_result":
+            return ""
+        case "error":
+            output.warning = str(event.get("message") or output.warning)
+        case "result":
+            _read_gemini_result(output, event, event.get("status") == "error")
+            return ""
+        case None if "response" in event or "error" in event:
+            output.text = str(event.get("response") or "")
+            _read_gemini_result(output, event, bool(event.get("error")))
+            return ""
+    return None
+
+
+def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
+    output.done, output.id = True, str(event.get("session_id") or output.id)
+    if failed:
+        output.error = str((event.get("error") or {}).get("message") or output.warning or "error without a reason")
+    stats = event.get("stats") or {}
+    if models := stats.get("models"):
+        tokens = [model.get("tokens") or {} for model in models.values()]
+        read, cached = (sum(int_field(one, name) for one in tokens) for name in ("prompt", "cached"))
+        output.usage = Usage(
+            read, sum(int_field(one, "candidates") + int_field(one, "thoughts") for one in tokens), cached
+        )
+        output.model = output.model or next(iter(models))
+    elif "output_tokens" in stats:
+        output.usage = Usage(
+            int_field(stats, "input_tokens"), int_field(stats, "output_tokens"), int_field(stats, "cached")
+        )
+
+
+def int_field(values: Json, name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0
+
+
+READERS: dict[str, EventReader] = {"claude": read_claude_event, "codex": read_codex_event, "gemini": read_gemini_event}

@@ -1,0 +1,230 @@
+"""Run an external program: write its prompt, read both output streams, and leave no process behind.
+
+The program leads a separate process group. After an answer, a fault or a cancellation the whole group is killed; on Linux
+also processes that left the group, found by a marker variable in their environment. If this process is killed, a watchdog
+process kills the group and deletes the workspace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from council.errors import Fault
+
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024  # bytes of standard output
+TAIL_BYTES = 4096  # bytes of each stream kept for error messages
+EXIT_WAIT_S = 1.0  # seconds to exit after the output is complete
+TERM_WAIT_S = 1.0  # seconds between SIGTERM and SIGKILL
+KILL_WAIT_S = 2.0  # seconds to wait after SIGKILL
+POLL_S = 0.02
+CALL_ID_VARIABLE = "COUNCIL_CALL"
+PROC = Path("/proc")
+# Waits for one line. End of file without a line means that the parent died.
+WATCHDOG_SCRIPT = 'read -r finished || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
+
+OnOutput = Callable[[bytes], bool]  # receives bytes of standard output; returns whether they contain content
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTimeouts:
+    """Seconds until the first content, and between pieces of content."""
+
+    first_byte: float = 300.0
+    idle: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """Exit code and last output. `code` is None if the process had to be killed."""
+
+    exit_code: int | None
+    stdout_tail: bytes  # tail of standard output
+    stderr_tail: bytes  # tail of standard error
+
+
+class ProcessOutput(asyncio.SubprocessProtocol):
+    """Output and state of one process."""
+
+    def __init__(self, on_output: OnOutput) -> None:
+        self.on_output = on_output
+        self.tails = {1: b"", 2: b""}
+        self.open_fds = {1, 2}
+        self.bytes_read = 0
+        self.exited = False
+        self.has_new_content = False  # new content since the last check
+        self.changed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.tails[fd] = (self.tails[fd] + data[-TAIL_BYTES:])[-TAIL_BYTES:]
+        if fd == 1:
+            self.bytes_read += len(data)
+            if self.bytes_read <= MAX_OUTPUT_BYTES:
+                self.has_new_content |= self.on_output(data)
+            self.changed.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self.open_fds.discard(fd)
+        self.changed.set()
+
+    def process_exited(self) -> None:
+        self.exited = True
+        self.changed.set()
+
+    async def wait_until(self, happened: Callable[[], bool]) -> None:
+        while not happened():
+            self.changed.clear()
+            await self.changed.wait()
+
+
+async def run_process(
+    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, timeouts: AgentTimeouts, on_output: OnOutput,
+    is_complete: Callable[[], bool] = lambda: False,
+) -> ProcessResult:  # fmt: skip
+    """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
+    mark = secrets.token_hex(8)
+    talk = ProcessOutput(on_output)
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.subprocess_exec(
+            lambda: talk, *argv, env={**env, CALL_ID_VARIABLE: mark}, cwd=folder, start_new_session=True
+        )
+    except OSError as error:
+        raise Fault("cli:start", f"{Path(argv[0]).name} could not be started: {error.strerror or error}") from None
+    group = transport.get_pid()
+    with watchdog(group, folder.parent):
+        try:
+            _write_stdin(transport, prompt)
+            await _wait_for_output(talk, timeouts, is_complete)
+            return ProcessResult(transport.get_returncode(), talk.tails[1], talk.tails[2])
+        except Fault as fault:
+            raise Fault(fault.kind, fault.detail, said=_format_output_tails(talk)) from None
+        finally:
+            try:
+                await _terminate_group(group, mark)
+            except BaseException:  # cancelled again: skip SIGTERM
+                _kill_group(group, mark)
+                raise
+            finally:
+                transport.close()
+
+
+@contextmanager
+def watchdog(group: int, workspace: Path) -> Iterator[None]:
+    """Kill the group and delete the workspace if this process dies: the watchdog's pipe then closes."""
+    argv = ["/bin/sh", "-c", WATCHDOG_SCRIPT, "watchdog", str(group), str(workspace)]
+    try:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   cwd="/", env={"PATH": os.defpath}, start_new_session=True)  # fmt: skip
+    except OSError:  # no /bin/sh on this system, so no watchdog
+        yield
+        return
+    try:
+        yield
+    finally:
+        process.communicate(b"\n")
+
+
+def _write_stdin(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
+    """Write the whole prompt and close standard input, without waiting for the program to read it."""
+    pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+    if prompt:
+        pipe.write(prompt)
+    pipe.close()
+
+
+async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_complete: Callable[[], bool]) -> None:
+    now = asyncio.get_running_loop().time
+    try:
+        async with asyncio.timeout(timeouts.first_byte) as clock:
+            while not (is_complete() or output.exited or 1 not in output.open_fds):
+                output.changed.clear()
+                await output.changed.wait()
+                _check_output_size(output)
+                if output.has_new_content:  # only content extends the timeout
+                    output.has_new_content = False
+                    clock.reschedule(now() + timeouts.idle)
+    except TimeoutError:
+        raise Fault("cli:silent", "no output before the timeout; it may be waiting for input") from None
+    # A child process may keep the streams open after it exits, or it may not exit after its last output.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(EXIT_WAIT_S):
+            await output.wait_until(lambda: output.exited and not output.open_fds)
+    _check_output_size(output)
+
+
+def _check_output_size(output: ProcessOutput) -> None:
+    if output.bytes_read > MAX_OUTPUT_BYTES:
+        raise Fault("cli:flood", f"printed more than {MAX_OUTPUT_BYTES >> 20} MB and was stopped")
+
+
+def _format_output_tails(output: ProcessOutput) -> str:
+    return format_tails(output.tails[1], output.tails[2])
+
+
+def format_tails(out: bytes, err: bytes) -> str:
+    """Format the tails of both streams for error details."""
+    named = (("standard output", out), ("standard error", err))
+    return "\n".join(f"[{name}]\n{text.decode(errors='replace')}" for name, text in named if text.strip())
+
+
+async def _terminate_group(group: int, call_id: str) -> None:
+    """Send SIGTERM, wait, then send SIGKILL; return when no process is left."""
+    if not running_pids(group, call_id):
+        return
+    _signal_group(group, signal.SIGTERM)
+    await _wait_until_gone(group, call_id, TERM_WAIT_S)
+    _kill_group(group, call_id)
+    await _wait_until_gone(group, call_id, KILL_WAIT_S)
+
+
+async def _wait_until_gone(group: int, call_id: str, timeout: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            while running_pids(group, call_id):  # noqa: ASYNC110  no event exists for processes that are not our children
+                await asyncio.sleep(POLL_S)
+
+
+def _kill_group(group: int, call_id: str) -> None:
+    _signal_group(group, signal.SIGKILL)
+    for one in running_pids(group, call_id):
+        with suppress(OSError):
+            os.kill(one, signal.SIGKILL)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Return whether a process received the signal."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def running_pids(group: int, call_id: str) -> list[int]:
+    """Return the running processes of the group and, on Linux, all with the marker variable. Zombies do not count."""
+    if not PROC.is_dir():
+        return [group] if _signal_group(group, 0) else []
+    return [
+        int(place.name)
+        for place in PROC.glob("[0-9]*")
+        if _is_in_call(place, group, f"{CALL_ID_VARIABLE}={call_id}".encode())
+    ]
+
+
+def _is_in_call(place: Path, group: int, marked: bytes) -> bool:
+    try:
+        state, _, own = (place / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+        if state in (b"Z", b"X"):
+            return False
+        return int(own) == group or marked in (place / "environ").read_bytes().split(b"\0")
+    except (OSError, ValueError):  # exited, or owned by another user
+        return False

@@ -1,0 +1,148 @@
+"""Error responses: map a status, vendor codes and a message to a kind of the fault table."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+KIND_BY_STATUS = {401: "auth", 402: "quota", 403: "auth", 404: "model", 405: "endpoint", 407: "auth", 408: "overload", 413: "size", 429: "rate",
+         502: "cut", 503: "overload", 504: "cut", 520: "cut", 521: "overload", 522: "overload", 523: "overload",
+         524: "cut", 529: "overload"}  # fmt: skip
+QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance",
+                  "billing_error", "enforced_spend_limit_reached"}  # fmt: skip
+REFUSAL_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+QUOTA_MESSAGE = re.compile(
+    r"billing|current quota|credit balance|(insufficient|not enough|no|out of) (credit|balance|fund)|payment"
+    r"|(spend|usage) limits?\b",
+    re.I,
+)
+THROTTLING_MESSAGE = re.compile(
+    r"per[ -](minute|second|hour|day)|rate.?limit|throttl|too many requests|(try again|retry) in|please wait|\b[rt]pm\b",
+    re.I,
+)
+TOO_LONG_MESSAGE = re.compile(
+    r"context.?(length|window|size|limit)|maximum (context|prompt|input)|reduce the length|too many tokens"
+    r"|(prompt|input|message|request|payload|body)\w* .{0,60}too (long|large)"
+    r"|(input|prompt)\w* .{0,60}exceed|exceeds? the (maximum )?(number of )?(input )?tokens|tokens.{0,60}must be <=",
+    re.I,
+)
+OUTPUT_SIZE_MESSAGE = re.compile(r"(completion|output) tokens|max_(completion_)?tokens", re.I)
+UNKNOWN_MODEL_MESSAGE = re.compile(
+    r"model.{0,80}(not found|does not exist|not exist|unknown)|(unknown|no such|invalid) model", re.I
+)
+# The URL is wrong, not the model name.
+WRONG_URL_MESSAGE = re.compile(
+    r"\W*(404\W*)?((page|file|route|path|url|resource)\W+)?not found\W*|.*\b(invalid url|requested url|cannot post)\b.*",
+    re.I | re.S,
+)
+INVALID_KEY_MESSAGE = re.compile(
+    r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
+)
+HTML_TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
+
+
+class ErrorResponse(NamedTuple):
+    """Parsed error body."""
+
+    codes: frozenset[str]
+    message: str
+    retry_after: float | None = None  # seconds, if the body states them
+    is_html: bool = False  # the body is HTML
+
+
+def parse_error_body(body: bytes, default: str = "") -> ErrorResponse:
+    """Parse an error body in any of the common shapes."""
+    text = body.decode(errors="replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return ErrorResponse(frozenset(), HTML_TAGS.sub(" ", text).strip() or default, is_html=text.lstrip()[:1] == "<")
+    return parse_error_json(found, default)
+
+
+def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
+    if isinstance(value, list) and value:
+        value = value[0]
+    if isinstance(value, dict) and value.get("error"):
+        value = value["error"]
+    if not isinstance(value, dict):
+        return ErrorResponse(frozenset(), str(value or default))
+    codes = {str(value[name]) for name in ("code", "type", "status") if value.get(name)}
+    waits: float | None = None
+    for detail in iter_error_details(value):
+        codes |= {str(detail[name]) for name in ("error_code", "reason", "quotaId") if detail.get(name)}
+        waits = parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if waits is None else waits
+    message = str(value.get("message") or value.get("detail") or default or value)
+    return ErrorResponse(frozenset(code.lower() for code in codes), message, waits)
+
+
+def iter_error_details(error: Any) -> list[Any]:
+    """Return the detail objects of an error, including nested violations."""
+    details = error.get("details")
+    objects = [item for item in (details if isinstance(details, list) else [details]) if isinstance(item, dict)]
+    nested = [item.get("violations") for item in objects]
+    return objects + [row for rows in nested if isinstance(rows, list) for row in rows if isinstance(row, dict)]
+
+
+def classify_error(status: int, error: ErrorResponse, retry_after: float | None) -> str:
+    """Return the fault kind. Codes take precedence over messages, and throttling messages over other messages."""
+    if status in (400, 402, 403, 429) and is_out_of_quota(status, error, retry_after):
+        return "quota"
+    if status in (400, 413, 422):
+        return classify_bad_request(error, KIND_BY_STATUS.get(status, "parameter"))
+    if (
+        status == 404
+        and "model_not_found" not in error.codes
+        and (error.is_html or WRONG_URL_MESSAGE.fullmatch(error.message))
+    ):
+        return "endpoint"
+    return KIND_BY_STATUS.get(status) or ("server" if status >= 500 else "parameter" if status >= 400 else "endpoint")
+
+
+def is_out_of_quota(status: int, error: ErrorResponse, retry_after: float | None) -> bool:
+    if error.codes & QUOTA_CODES or any("perday" in code for code in error.codes):  # daily limit: too long to wait
+        return True
+    # Some vendors mention quota and billing in rate-limit errors, but then they state how long to wait.
+    is_throttled = status == 429 and (retry_after is not None or THROTTLING_MESSAGE.search(error.message))
+    return bool(QUOTA_MESSAGE.search(error.message)) and not is_throttled
+
+
+def classify_bad_request(error: ErrorResponse, default: str) -> str:
+    message = error.message
+    if THROTTLING_MESSAGE.search(message):
+        return "rate"
+    if "context_length_exceeded" in error.codes or "exceed_context_size_error" in error.codes:
+        return "size"
+    if TOO_LONG_MESSAGE.search(message) and (not OUTPUT_SIZE_MESSAGE.search(message) or "context" in message.lower()):
+        return "size"
+    if "model_not_found" in error.codes or UNKNOWN_MODEL_MESSAGE.search(message):
+        return "model"
+    return "auth" if "api_key_invalid" in error.codes or INVALID_KEY_MESSAGE.search(message) else default
+
+
+def parse_retry_after(value: str | None, milliseconds: str | None = None) -> float | None:
+    """Parse the wait in seconds from seconds, milliseconds or an HTTP date. Return None if it is invalid."""
+    exact = parse_seconds(milliseconds)
+    if exact is not None:
+        return exact / 1000
+    plain = parse_seconds(value)
+    return plain if plain is not None else seconds_until(value)
+
+
+def parse_seconds(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def seconds_until(date: str | None) -> float | None:
+    try:
+        return max(0.0, parsedate_to_datetime(date or "").timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None

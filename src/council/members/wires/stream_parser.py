@@ -1,0 +1,217 @@
+"""Stream parser: lines, timeouts and the terminator. Each wire subclasses it to parse its vendor's events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from council.errors import Fault
+from council.members.base import OnDelta
+from council.members.wires.error_responses import parse_error_json
+from council.members.wires.http import describe_non_model_response, is_framed, iter_lines
+from council.types import Answer, Json, Usage
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+
+DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
+
+
+class StreamParser:
+    """Base class of the stream parsers. Uses plain dictionaries, so an event costs microseconds."""
+
+    finish_reasons: ClassVar[Mapping[str, str]] = {}  # vendor's finish reason → length | refused | broken; else stop
+    drain_timeout: ClassVar[float] = DRAIN_TIMEOUT_S
+    has_trailing_events: ClassVar[bool] = False  # whether text may follow the finish reason
+
+    def __init__(self, on_delta: OnDelta) -> None:
+        self.on_delta = on_delta
+        self.pieces: list[str] = []
+        self.refusal: list[str] = []
+        self.counts: dict[str, int] = {}  # token counts, by the vendor's names
+        self.finish = ""
+        self.model = ""
+        self.id = ""
+        self.error: Any = None
+        self.has_events = False  # an event was received
+        self.is_done = False  # the terminator was received
+        self.has_new_content = False  # content was received since the timeout was last reset
+        self.has_thinking = False  # this event shows activity but has no answer text
+
+    # Implemented by each wire
+
+    def parse_event(self, event: Json) -> str:
+        """Return the text of one stream event and store its other fields."""
+        raise NotImplementedError
+
+    def parse_body(self, body: Json) -> str:
+        """Return the text of an answer that was sent as one body."""
+        raise NotImplementedError
+
+    def usage(self) -> Usage:
+        raise NotImplementedError
+
+    def is_complete(self, framed: bool) -> bool:
+        """Return whether an ended stream is complete. `framed`: HTTP can distinguish the end from a lost connection."""
+        return self.is_done or (framed and bool(self.finish))
+
+    def filter_thinking(self, piece: str) -> str:
+        """Return the part of the text that is certainly answer, not thinking."""
+        return piece
+
+    def flush(self) -> str:
+        """Return the buffered text at the end of the stream."""
+        return ""
+
+    # Reading
+
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    async def read(self, response: ClientResponse, clock: asyncio.Timeout, idle: float) -> None:
+        now = asyncio.get_running_loop().time
+        if response.content_type == "application/json":
+            clock.reschedule(now() + idle)
+            return self.feed_body(response, await response.read())
+        lines = iter_lines(response)
+        async for batch in lines:
+            self.feed_lines(batch)
+            if ended := self.is_done or bool(self.error):
+                clock.reschedule(None)
+                if await self._drain(lines, response):
+                    return None
+            if self.has_new_content or ended:  # comments and empty events do not reset the timeout
+                self.has_new_content = False
+                clock.reschedule(now() + idle)
+        if not self.has_events and (problem := describe_non_model_response(response)):
+            raise Fault("endpoint", problem)
+        self.is_done = self.is_complete(is_framed(response))
+        return None
+
+    async def _drain(self, lines: AsyncIterator[list[bytes]], response: ClientResponse) -> bool:
+        """Read the rest of the body for a moment, for late text or token counts. Return whether the answer is finished."""
+        import aiohttp
+
+        self.has_new_content = False
+        try:
+            async with asyncio.timeout(self.drain_timeout):
+                async for batch in lines:
+                    if self.has_trailing_events:
+                        self.feed_lines(batch)
+                    if self.has_new_content:
+                        return False
+        except (TimeoutError, OSError, ValueError, aiohttp.ClientError):
+            response.close()
+        return True
+
+    def feed_body(self, response: ClientResponse, body: bytes) -> None:
+        if problem := describe_non_model_response(response, body):
+            raise Fault("endpoint", problem)
+        self.feed_json(body, self.parse_body)
+        self.is_done = True
+
+    def feed_lines(self, lines: list[bytes]) -> None:
+        for line in lines:
+            if line.startswith(b"data:"):
+                self.has_events = True
+                data = line[5:].strip()
+                if data == b"[DONE]":
+                    self.is_done = True
+                    return
+                if data:
+                    self.feed_json(data, self.parse_event)
+
+    def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
+        try:
+            piece = parse(json.loads(data.decode()))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise ValueError(f"unreadable event {data[:80]!r}") from None
+        if piece or self.has_thinking:
+            self.has_new_content, self.has_thinking = True, False
+            self.emit_text(self.filter_thinking(piece))
+
+    def emit_text(self, piece: str) -> None:
+        """Store answer text and report it. An empty piece reports activity only."""
+        if piece:
+            self.pieces.append(piece)
+        self.on_delta(piece)
+
+    def update_counts(self, reported: Json) -> None:
+        """Keep the largest value of each count, because streams report cumulative usage."""
+        for name, value in reported.items():
+            if isinstance(value, int) and value > self.counts.get(name, -1):
+                self.counts[name] = value
+
+    # Building the answer
+
+    def build_answer(self, detail: Callable[[str], str]) -> Answer:
+        if rest := self.flush():
+            self.emit_text(rest)
+        text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
+        if self.error or finish == "broken":
+            message = parse_error_json(self.error, self.finish or "no reason given").message
+            raise Fault("cut", detail(f"the stream ended with an error: {message}"), said=text)
+        if not self.is_done:
+            raise Fault("cut", "the stream ended without its terminator", said=text)
+        usage = self._check_usage(self.usage(), text)
+        if self.refusal:
+            text, finish = "".join(self.refusal), "refused"
+        return Answer(text, finish, usage, self.model, self.id)
+
+    def _check_usage(self, usage: Usage, text: str) -> Usage:
+        """Mark usage as unknown if it reports no input, or no output for a non-empty answer."""
+        return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
+
+
+THINKING_TAGS = ("<think>", "<thinking>")
+
+
+class ThinkingFilter:
+    """Passes the answer through and drops a leading <think> block, also when a tag is split between pieces."""
+
+    def __init__(self) -> None:
+        self.buffer = ""  # text that may be part of a tag
+        self.end_tag = ""  # closing tag of the current block
+        self._state: Callable[[], str] = self._before_thinking
+
+    def feed(self, piece: str) -> str:
+        """Add text and return the part that is certainly answer."""
+        self.buffer += piece
+        return self._state()
+
+    def flush(self) -> str:
+        """Return the buffered text at the end of the stream. An unclosed block is dropped."""
+        return "" if self.end_tag else self._flush_answer()
+
+    def _before_thinking(self) -> str:
+        start = self.buffer.lstrip()
+        tag = next((tag for tag in THINKING_TAGS if start[: len(tag)].lower() == tag), "")
+        if tag:
+            self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
+        elif any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
+            return ""
+        else:
+            self._state = self._flush_answer
+        return self._state()
+
+    def _inside_thinking(self) -> str:
+        at = self.buffer.lower().find(self.end_tag)
+        if at < 0:
+            self.buffer = self.buffer[-len(self.end_tag) :]  # keep only what may be the start of the closing tag
+            return ""
+        self.buffer, self.end_tag, self._state = self.buffer[at + len(self.end_tag) :], "", self._after_thinking
+        return self._state()
+
+    def _after_thinking(self) -> str:
+        self.buffer = self.buffer.lstrip()
+        if self.buffer:
+            self._state = self._flush_answer
+        return self._flush_answer()
+
+    def _flush_answer(self) -> str:
+        text, self.buffer = self.buffer, ""
+        return text

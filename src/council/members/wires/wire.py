@@ -1,0 +1,149 @@
+"""Base class of members behind an HTTP endpoint. Each wire adds its request body, headers and parser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from council.errors import Fault
+from council.members.base import OnDelta, Progress
+from council.members.wires.error_responses import REFUSAL_CODES
+from council.members.wires.http import Endpoint
+from council.members.wires.stream_parser import StreamParser
+from council.types import Answer, Ask, Json, Message
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+
+EFFORTS = ("low", "medium", "high")
+# Every vendor counts thinking as output, so add this to the cap on the answer.
+THINKING_TOKENS = {"low": 4096, "medium": 8192, "high": 16384}
+
+
+class WireMember:
+    """Member behind an HTTP endpoint."""
+
+    parser: ClassVar[type[StreamParser]]
+    path: str  # request path under base_url
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str,
+        model: str,
+        api_key: str | None,
+        vendor: str,
+        structured: str = "json_schema",
+        small: bool = False,
+        free: bool = False,
+        thinks: bool = False,
+        efforts: Sequence[str] = EFFORTS,
+        connect: float = 10.0,
+        first_byte: float = 120.0,
+        idle: float = 90.0,
+        max_connections: int = 16,
+        backoff: float = 0.5,
+    ) -> None:
+        key = (api_key or "").strip()
+        headers = self.headers(key)
+        self.endpoint = Endpoint(base_url, headers=headers, secret=key, connect=connect, limit=max_connections)
+        self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
+        self.structured, self.thinks, self.efforts = structured, thinks, tuple(efforts)
+        self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
+
+    # Implemented by each wire
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def body(self, ask: Ask) -> Json:
+        raise NotImplementedError
+
+    # Shared by all wires
+
+    def prepare(self, ask: Ask) -> bytes:
+        # A lone surrogate cannot be encoded as UTF-8, so replace it.
+        return json.dumps(self.body(ask), ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+    async def ready(self, progress: Progress) -> None:
+        """Do nothing: an endpoint needs no download."""
+
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        parser = self.parser(on_delta)
+        async with self.endpoint.post(self.path, body, self.first_byte, parser.text) as (response, clock):
+            if response.status >= 300:
+                return await self._handle_error_status(response)
+            await parser.read(response, clock, self.idle)
+        return parser.build_answer(self.endpoint.format_detail)
+
+    async def _handle_error_status(self, response: ClientResponse) -> Answer:
+        """Return a refusal if a content filter caused the status, else raise the Fault."""
+        error = await self.endpoint.read_error(response)
+        if error.codes & REFUSAL_CODES:
+            return Answer(self.endpoint.format_detail(error.message), "refused")
+        raise self.endpoint.make_fault(response, error)
+
+    async def probe(self) -> str:
+        body = await self.endpoint.get("/models", self.endpoint.connect + min(self.first_byte, 20.0))
+        try:
+            listed = json.loads(body)
+        except ValueError:
+            raise Fault("endpoint", "the endpoint did not return a list of models: check base_url") from None
+        models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
+        if not isinstance(models, list):
+            return "answered"
+        more = isinstance(listed, dict) and (listed.get("has_more") or listed.get("nextPageToken"))
+        missing = "" if more or self._is_listed(models) else f", {self.model} not listed"
+        return f"answered, {len(models)} models{missing}"
+
+    def _is_listed(self, models: list[Any]) -> bool:
+        """Return whether the list contains this model, ignoring a `models/` prefix and a `:latest` tag."""
+        named = {str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)}
+        short = {name.removeprefix("models/").removesuffix(":latest") for name in named}
+        return not named or self.model in named | short
+
+    async def close(self) -> None:
+        await self.endpoint.close()
+
+    # Request parameters
+
+    def structured_mode(self, ask: Ask) -> str:
+        """Return how to request a typed reply: json_schema, json_object or prompt; empty for free text."""
+        if ask.schema is None:
+            return ""
+        return "prompt" if ask.bare else self.structured
+
+    def build_messages(self, ask: Ask) -> list[Message]:
+        """Return the messages, with the schema appended unless it is sent as a parameter."""
+        if ask.schema is None or self.structured_mode(ask) == "json_schema":
+            return list(ask.messages)
+        return append_schema(ask.messages, ask.schema)
+
+    def resolve_effort(self, ask: Ask) -> str | None:
+        """Return the requested effort, or the next higher one the model supports, or None."""
+        if ask.effort is None or ask.bare:
+            return None
+        requested = EFFORTS[EFFORTS.index(ask.effort) :]
+        return next((level for level in (*requested, *reversed(EFFORTS)) if level in self.efforts), None)
+
+    def max_output_tokens(self, ask: Ask, default: int | None = None) -> int | None:
+        """Return the cap on output tokens: the answer's cap plus an allowance for thinking."""
+        cap = ask.max_tokens or default
+        effort = self.resolve_effort(ask)
+        room = THINKING_TOKENS[effort or "medium"] if effort or self.thinks else 0
+        return cap and cap + room
+
+
+def append_schema(messages: tuple[Message, ...], schema: Json) -> list[Message]:
+    """Return the messages with the schema appended to the last user message."""
+    schema_json = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    instruction = f"Reply with only one JSON object that matches this JSON Schema: {schema_json}"
+    copies = [dict(message) for message in messages]
+    for message in reversed(copies):
+        if message["role"] == "user":
+            message["content"] += f"\n\n{instruction}"
+            return copies
+    return [*copies, {"role": "user", "content": instruction}]

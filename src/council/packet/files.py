@@ -1,0 +1,331 @@
+"""Classification of files by name: secret, lock file, private."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from council.errors import UsageError
+from council.packet.git import GitFailed, Repo
+from council.packet.secret_filter import redact_text
+from council.text_cleanup import strip_invisible
+from council.types import repair_surrogates
+
+SECRET_FILE_PATTERNS = (
+    ".env*", "*.pem", "id_*", ".npmrc", ".netrc", "_netrc", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup",
+    "kubeconfig", "*.kubeconfig", "credentials*", ".credentials*", ".pgpass", ".pypirc", ".git-credentials", ".dockercfg",
+    ".htpasswd", ".my.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
+)  # fmt: skip
+SECRET_PATH_PATTERNS = (".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*")
+# credentials.py is source code and .env.example is a template; their contents are checked like any other file.
+ENV_TEMPLATE = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
+SOURCE_SUFFIXES = set("py pyi js mjs cjs jsx ts tsx vue svelte go rs java kt kts scala rb php c h cc cpp hpp cs swift m ex exs erl clj hs ml lua dart sql sh md rst adoc html css scss proto graphql".split())  # fmt: skip # noqa: SIM905
+KNOWN_SUFFIXES = SOURCE_SUFFIXES | set("txt json jsonl yaml yml toml ini cfg conf env csv tsv xml svg bash zsh ps1 bat tf ipynb lock log diff patch htm less vb r pl pdf".split())  # fmt: skip # noqa: SIM905
+PRODUCT_NAME = re.compile(
+    r"(?i)(?:node|next|nuxt|vue|react|ember|express|three|d3|p5|chart|nest|solid|backbone|require|moment|alpine|discord|ractive|asp|ml)\.(?:js|ts|net)"
+)
+LOCK_FILES = {
+    "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "bun.lockb", "packages.lock.json", "gradle.lockfile",
+    "package.resolved", "conda-lock.yml", ".terraform.lock.hcl",
+}  # fmt: skip
+
+
+def has_secret_name(path: str) -> bool:
+    """Return whether a file is treated as secret because of its name."""
+    whole = PurePosixPath(path.lower())
+    if any(fnmatchcase("/".join(whole.parts[-2:]), place) for place in SECRET_PATH_PATTERNS):
+        return True
+    return any(fnmatchcase(whole.name, name) and not _is_exempt(whole, name) for name in SECRET_FILE_PATTERNS)
+
+
+def _is_exempt(path: PurePosixPath, name: str) -> bool:
+    if name == ".env*":
+        return bool(ENV_TEMPLATE.fullmatch(path.name))
+    if name in ("id_*", "credentials*", ".credentials*"):
+        return path.suffix.removeprefix(".") in SOURCE_SUFFIXES and not re.match(
+            r"id_(?:rsa|dsa|ecdsa|ed25519)\b", path.name
+        )
+    return False
+
+
+def is_lock_file(path: str) -> bool:
+    name = PurePosixPath(path).name.lower()
+    return name in LOCK_FILES or name.endswith((".lock", "-lock.json"))
+
+
+def is_private(path: str) -> bool:
+    """Return whether a file is in .git or .agents, which are never material (the environment file is read by name)."""
+    parts = PurePosixPath(path.lower()).parts  # some file systems ignore case
+    return ".git" in parts or parts[:1] == (".agents",)
+
+
+def has_known_suffix(path: str) -> bool:
+    """Return whether a word ends like a file name: `core.py`, but not the product name `Node.js`."""
+    name = PurePosixPath(path.lower())
+    return bool(name.stem) and name.suffix.removeprefix(".") in KNOWN_SUFFIXES and not PRODUCT_NAME.fullmatch(path)
+
+
+def format_path(path: str) -> str:
+    """Return a path that is safe to print: one line, no control characters, secrets masked."""
+    plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
+    return redact_text(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))
+
+
+SNIFF_BYTES = 8_192
+CONTROL_BYTES = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # without ESC: terminal logs contain it
+SPECIAL_FILES = (
+    (stat.S_ISDIR, "a folder"), (stat.S_ISLNK, "a link"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
+
+
+class Unreadable(Exception):
+    """A file that cannot be read, with the reason. `is_special` marks files without text: binary files, folders, links, pipes, devices."""
+
+    def __init__(self, why: str, *, is_special: bool = False, binary: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.is_special = is_special
+        self.binary = binary
+
+
+def relative_to_root(root: Path, path: str) -> str:
+    """Return the path relative to the root, with forward slashes, or raise UsageError if it is outside."""
+    if "\0" in path:
+        raise UsageError("a path contains a NUL character: remove it")
+    place = Path(os.path.normpath(root.resolve() / path))
+    if not place.is_relative_to(root.resolve()):
+        raise UsageError(
+            f'"{format_path(path)}" is outside the folder council was started in: start it in a folder that contains both'
+        )
+    return place.relative_to(root.resolve()).as_posix()
+
+
+def read_text_bytes(root: Path, path: str, max_bytes: int) -> bytes:
+    """Return the bytes of a text file below the root, or raise Unreadable."""
+    content, size = read_regular_file(root, path, max_bytes)
+    if is_binary(content):
+        raise Unreadable(
+            f"binary, {_format_size(size)}" if size > max_bytes else "binary", is_special=True, binary=True
+        )
+    if size > max_bytes or len(content) > max_bytes:
+        raise Unreadable(f"{_format_size(max(size, len(content)))}, over {_format_size(max_bytes)} a file")
+    return content
+
+
+def read_regular_file(root: Path, path: str, max_bytes: int) -> tuple[bytes, int]:
+    """Return the bytes of a regular file below the root and its size; only the start if it is too large.
+
+    Stat first, so that nothing that could block or never end is opened."""
+    try:
+        place = _resolve_parent(root.resolve(), path)
+        _check_regular(os.lstat(place))
+        # The file may have been replaced by a link (O_NOFOLLOW) or a pipe (O_NONBLOCK) since the stat.
+        handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as stream:
+            size = _check_regular(os.fstat(handle))
+            return stream.read(SNIFF_BYTES if size > max_bytes else max_bytes + 1), size
+    except (OSError, ValueError, RuntimeError) as error:  # a link cycle raises RuntimeError up to Python 3.12
+        raise Unreadable(f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})") from error
+
+
+def _resolve_parent(root: Path, path: str) -> Path:
+    place = root / path
+    parent = place.parent.resolve()
+    if not parent.is_relative_to(root):
+        raise Unreadable("behind a link that points outside the root", is_special=True)
+    return parent / place.name
+
+
+def _check_regular(status: os.stat_result) -> int:
+    for is_it, what in SPECIAL_FILES:
+        if is_it(status.st_mode):
+            raise Unreadable(what, is_special=True)
+    return status.st_size
+
+
+def is_binary(content: bytes) -> bool:
+    return b"\0" in content[:SNIFF_BYTES]
+
+
+def resolve_link(root: Path, path: str) -> str | None:
+    """Return the target of a link relative to the root, None if it is not a link, or raise UsageError if it is outside."""
+    place = root.resolve() / path
+    if not place.is_symlink():
+        return None
+    try:
+        target = place.resolve()
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f'"{format_path(path)}" is a link that points to itself: name the file itself') from error
+    if not target.is_relative_to(root.resolve()):
+        raise UsageError(
+            f'"{format_path(path)}" is a link that points outside the folder council was started in: name a file inside it'
+        )
+    if not target.exists():
+        raise UsageError(f'"{format_path(path)}" is a broken link: name the file itself')
+    return target.relative_to(root.resolve()).as_posix()
+
+
+def decode_text(content: bytes) -> tuple[str, str]:
+    """Return text without its byte order mark, and a remark if it is not valid UTF-8."""
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff"), ""
+    except UnicodeDecodeError:
+        replaced = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    if re.search("[^\0-\x7f\ufffd]", replaced):  # most of it is valid UTF-8
+        return replaced, "is not valid UTF-8: unreadable bytes were replaced"
+    for encoding, name in (("cp1252", "Windows-1252"), ("latin-1", "Latin-1")):
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode(encoding), f"is not UTF-8 and was read as {name}"
+    raise AssertionError("Latin-1 decodes every byte")
+
+
+def encode_text(text: str) -> bytes:
+    """Return the original bytes of a text that was decoded with surrogateescape."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return repair_surrogates(text).encode()
+
+
+def is_text(content: bytes) -> bool:
+    """Return whether bytes without a file name are text: not binary, and valid UTF-8 or free of control bytes."""
+    return not is_binary(content) and not (decode_text(content)[1] and CONTROL_BYTES.search(content))
+
+
+def decode_visible(content: bytes) -> tuple[str, int]:
+    """Return text without invisible characters, and how many were removed."""
+    return strip_invisible(decode_text(content)[0])
+
+
+def _format_size(size: int) -> str:
+    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if size >= unit:
+            return f"{size / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{size} bytes"
+
+
+MAX_WALKED_FILES = 50_000  # walked without git
+MAX_MATCHES = 20  # a word with more matches is ignored
+SKIPPED_FOLDERS = {
+    ".git",
+    ".hg",
+    ".svn",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    "venv",
+    ".tox",
+    ".mypy_cache",
+    ".ruff_cache",
+}
+GLOB_CHARS = re.compile(r"[*?\[]")
+STOP_WORDS = set(
+    "the this that these those and but for with our your its his her their from into about over not are was were how why what which who when "  # noqa: SIM905
+    "where all any new use using can should could would does did has have had will more than then them they there here out off".split()
+)
+
+
+def list_files(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
+    """Return the files below a folder, sorted: those git does not ignore, or all but the folders of tools."""
+    found: list[str] = []
+    if repo:
+        try:
+            found = [name for name in repo.list_files(folder) if os.path.lexists(root / name)]
+        except GitFailed:
+            found = []
+    # A folder that git ignores can still be named.
+    return [name for name in found or _walk_files(root, folder) if not is_private(name)]
+
+
+def _walk_files(root: Path, folder: str) -> list[str]:
+    found: list[str] = []
+    for place, folders, names in os.walk(root / folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
+        found += ((Path(place) / name).relative_to(root).as_posix() for name in names)
+        if len(found) > MAX_WALKED_FILES:
+            raise UsageError(
+                f'"{format_path(folder) or "."}" contains more than {MAX_WALKED_FILES:,} files: name a smaller folder'
+            )
+    return sorted(found)
+
+
+def is_glob(text: str) -> bool:
+    return bool(GLOB_CHARS.search(text)) and bool(re.search(r"[./]", text))
+
+
+def match_glob(pattern: str, names: Iterable[str]) -> list[str]:
+    """Return the names that match a glob; `*` stays within a folder, `**` does not."""
+    matcher = re.compile(_glob_to_regex(pattern.removeprefix("./")), re.DOTALL)
+    return [name for name in names if matcher.fullmatch(name)]
+
+
+def _glob_to_regex(pattern: str) -> str:
+    # Merge repeated stars: many of them would make matching slow.
+    pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)
+    return "".join(_glob_piece_to_regex(piece) for piece in pieces)
+
+
+def _glob_piece_to_regex(piece: str) -> str:
+    if piece.startswith("**"):
+        return "(?:[^/]+/)*" if piece.endswith("/") else ".*"
+    if piece in ("*", "?"):
+        return "[^/]*" if piece == "*" else "[^/]"
+    if len(piece) > 2 and piece[0] == "[":
+        inside = piece[1:-1].replace("\\", r"\\").replace("[", r"\[")
+        return f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+    return re.escape(piece)
+
+
+def match_words(words: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the words that equal a part of a path or its stem, with the paths they match: `auth` → src/auth/."""
+    said = dict.fromkeys(word for word in _normalize_words(words) if len(word) > 2 and word not in STOP_WORDS)
+    found: dict[str, dict[str, None]] = {word: {} for word in said}
+    for name in names:
+        for key, place in _iter_path_parts(name):
+            if key in found:
+                found[key][place] = None
+    outermost = {word: _keep_outermost(list(places)) for word, places in found.items()}
+    return {word: places for word, places in outermost.items() if 0 < len(places) <= MAX_MATCHES}
+
+
+def _normalize_words(words: str) -> Iterator[str]:
+    return (word.strip("\"'`()[]<>.,;:!?").casefold() for word in words.split())
+
+
+def _iter_path_parts(name: str) -> Iterator[tuple[str, str]]:
+    path = PurePosixPath(name)
+    for depth, part in enumerate(path.parts[:-1], 1):
+        yield part.casefold(), "/".join(path.parts[:depth]) + "/"
+    yield path.name.casefold(), name
+    yield path.stem.casefold(), name
+
+
+def _keep_outermost(places: Sequence[str]) -> list[str]:
+    folders = {place for place in places if place.endswith("/")}
+    return [place for place in places if not any(f"{parent}/" in folders for parent in PurePosixPath(place).parents)]
+
+
+MAX_PDF_BYTES = 16 * 1024 * 1024  # bytes of the file
+MAX_PDF_PAGES = 500
+
+
+def extract_pages(content: bytes) -> list[str]:
+    """Return the text of each page, in order."""
+    try:
+        import pypdf
+    except ImportError:
+        raise Unreadable('a PDF: install support with pip install "council[pdf]"') from None
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every flaw of a file
+    try:
+        pages = pypdf.PdfReader(io.BytesIO(content)).pages
+        return [pages[n].extract_text() for n in range(min(len(pages), MAX_PDF_PAGES))]
+    except Exception as error:  # broken or encrypted files raise many types
+        raise Unreadable("a PDF that cannot be read") from error

@@ -1,0 +1,241 @@
+"""Read-only look-ups for explorers: file slices, file names, matching lines. Results pass the same gate as named files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+from council.packet import files, git, grep
+from council.packet.files import (
+    Unreadable,
+    format_path,
+    has_secret_name,
+    is_glob,
+    is_lock_file,
+    is_private,
+    list_files,
+    match_glob,
+)
+from council.packet.gate import MAX_FILE_BYTES, Gate
+from council.packet.secret_filter import find_secrets
+from council.types import Json
+
+MAX_REQUESTS = 10  # of each kind
+MAX_SLICE_LINES = 400
+MAX_SLICE_CHARS = 40_000
+MAX_NAMES = 50
+MAX_HITS = 40
+MAX_HIT_CHARS = 300
+MAX_SEARCHED_BYTES = 8_000_000
+GREP_TIMEOUT_S = 3.0
+
+
+def look(root: Path, wanted: Json, *, redact: bool = False) -> list[Json]:
+    """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
+    rows = [_read_slice(root, item, redact) for item in _list_requests(wanted, "files")]
+    names = _list_names(root) if wanted.get("names") or wanted.get("patterns") else []
+    rows += [_find_names(item, names) for item in _list_requests(wanted, "names")]
+    patterns = _list_requests(wanted, "patterns")
+    texts = _read_texts(root, names) if patterns else {}
+    return [*rows, *(_find_matches(root, item, texts, redact) for item in patterns)]
+
+
+def _list_requests(wanted: Json, kind: str) -> list[Any]:
+    items = wanted.get(kind)
+    return items[:MAX_REQUESTS] if isinstance(items, list) else []
+
+
+def _list_names(root: Path) -> list[str]:
+    try:
+        return list_files(git.find_repo(root), root)
+    except UsageError:
+        return []  # too many files to search; they can still be requested by name
+
+
+# Files.
+
+
+def _read_slice(root: Path, item: Any, redact: bool) -> Json:
+    asked = item if isinstance(item, dict) else {"path": item}
+    row: Json = {"look": "file", "path": _format_value(asked.get("path"))}
+    try:
+        text = _read_gated(root, parse_path(root, asked.get("path")), redact)
+    except (UsageError, Unreadable) as error:
+        return row | {"why": str(error)}
+    lines = text.splitlines(keepends=True)
+    start, end = _line_range(asked, len(lines))
+    return row | {
+        "from": start,
+        "to": end,
+        "lines": len(lines),
+        "content": "".join(lines[start - 1 : end])[:MAX_SLICE_CHARS],
+    }
+
+
+def parse_path(root: Path, path: Any) -> str:
+    if not isinstance(path, str) or not path.strip():
+        raise Unreadable("a path is needed")
+    return files.relative_to_root(root, path)
+
+
+def _line_range(asked: Json, lines: int) -> tuple[int, int]:
+    start, end = (value if isinstance(value := asked.get(name), int) else None for name in ("from", "to"))
+    first = min(max(1, start or 1), max(1, lines))
+    return first, min(max(first, end or lines), lines, first + MAX_SLICE_LINES - 1)
+
+
+def _read_gated(root: Path, path: str, redact: bool) -> str:
+    """Return a whole file through the gate, even for a slice: a key is detected by its first line."""
+    gate = Gate(root, redact)
+    text = gate.read_file(path)
+    if text is not None:
+        return text
+    if gate.secret_locations:
+        raise Unreadable(f"not shown, secret found at {next(iter(gate.secret_locations))}")
+    raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
+
+
+# Names.
+
+
+def _find_names(item: Any, names: Sequence[str]) -> Json:
+    text = item if isinstance(item, str) else ""
+    row: Json = {"look": "name", "name": _format_value(item)}
+    if not text.strip():
+        return row | {"why": "a name is needed"}
+    found = match_glob(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
+    return row | {"paths": [_format_value(name) for name in found[:MAX_NAMES]], "more": max(0, len(found) - MAX_NAMES)}
+
+
+# Lines.
+
+
+def _read_texts(root: Path, names: Sequence[str]) -> dict[str, str]:
+    texts, left = {}, MAX_SEARCHED_BYTES
+    for name in names:
+        if left <= 0:
+            break
+        if (text := _read_plain(root, name)) is not None:
+            texts[name] = text
+            left -= len(text)
+    return texts
+
+
+def _read_plain(root: Path, name: str) -> str | None:
+    if is_private(name) or is_lock_file(name) or has_secret_name(name):
+        return None
+    try:
+        name.encode()
+        return files.decode_visible(files.read_text_bytes(root, name, MAX_FILE_BYTES))[0]
+    except (Unreadable, UnicodeEncodeError):
+        return None
+
+
+def _find_matches(root: Path, item: Any, texts: dict[str, str], redact: bool) -> Json:
+    row: Json = {"look": "pattern", "pattern": _format_value(item)}
+    if not isinstance(item, str) or not item:
+        return row | {"why": "a pattern is needed"}
+    try:
+        found = _run_grep(item, texts)
+    except Unreadable as error:
+        return row | {"why": error.why}
+    hits = list(_format_hits(root, found, redact))
+    return row | {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
+
+
+def _format_hits(root: Path, found: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
+    """Return the matching lines, taken from the gate's output and not from the searched text."""
+    for path in dict.fromkeys(path for path, _ in found):
+        try:
+            lines = _read_gated(root, path, redact).split("\n")
+        except Unreadable as error:
+            yield {"path": _format_value(path), "why": error.why}
+            continue
+        for number in (number for other, number in found if other == path and number <= len(lines)):
+            yield {"path": path, "line": number, "text": lines[number - 1][:MAX_HIT_CHARS]}
+
+
+def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
+    if not _is_regex(pattern):
+        return grep.grep(re.escape(pattern), texts, MAX_HITS)
+    asked = json.dumps({"pattern": pattern, "texts": texts, "most": MAX_HITS}).encode()
+    with tempfile.TemporaryFile() as fed:
+        fed.write(asked)
+        fed.seek(0)
+        argv = [sys.executable, "-I", "-S", str(Path(grep.__file__))]
+        try:
+            done = subprocess.run(argv, stdin=fed, capture_output=True, timeout=GREP_TIMEOUT_S, check=True)
+        except subprocess.TimeoutExpired as error:
+            raise Unreadable(
+                f"the pattern took longer than {GREP_TIMEOUT_S:.0f} s: ask for something simpler"
+            ) from error
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise Unreadable("the pattern could not be searched for") from error
+    return [(str(path), int(line)) for path, line in json.loads(done.stdout)]
+
+
+def _is_regex(pattern: str) -> bool:
+    """Return whether a pattern must be compiled as a regex; an invalid one is searched for literally."""
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return re.escape(pattern) != pattern
+
+
+def _format_value(value: Any) -> str:
+    return format_path(value)[:200] if isinstance(value, str) else ""
+
+
+PAGE_BREAK = "\f"
+
+
+def make_document_reader(root: Path, redact: bool = True) -> Callable[[Path], str | None]:
+    """Return a function that reads a file below the root with secrets masked, or returns None if it may not be shown.
+
+    Without `redact`, a file with a secret is not shown. PDF pages are separated by form feeds."""
+    root = root.resolve()
+
+    def read_document(path: Path) -> str | None:
+        try:
+            return _read_allowed(root, files.relative_to_root(root, str(path)), redact)
+        except (UsageError, Unreadable):
+            return None
+
+    return read_document
+
+
+def _read_allowed(root: Path, name: str, redact: bool) -> str | None:
+    whole = (root / name).as_posix()
+    if has_secret_name(whole) or is_private(whole) or find_secrets(name):  # a masked name would not match any file
+        return None
+    if not name.lower().endswith(".pdf"):
+        return Gate(root, redact).read_file(name)
+    parts = [Gate(root, redact).read_file(name, part) for part in _group_pages(_read_pages(root, name))]
+    return PAGE_BREAK.join(part or "" for part in parts) if all(part is not None for part in parts) else None
+
+
+def _read_pages(root: Path, name: str) -> list[str]:
+    content, size = files.read_regular_file(root, name, files.MAX_PDF_BYTES)
+    if size > files.MAX_PDF_BYTES:
+        raise Unreadable("too large for a PDF")
+    return files.extract_pages(content)
+
+
+def _group_pages(pages: Sequence[str]) -> list[bytes]:
+    """Group pages up to the gate's file limit, so that a key that spans two pages is still detected by its first line."""
+    parts: list[bytes] = []
+    for page in pages:
+        text = files.encode_text(page.replace(PAGE_BREAK, " ").replace("\0", " "))[: MAX_FILE_BYTES - 1]
+        if parts and len(parts[-1]) + len(text) < MAX_FILE_BYTES:
+            parts[-1] += PAGE_BREAK.encode() + text
+        else:
+            parts.append(text)
+    return parts

@@ -1,0 +1,1 @@
+"""From words and flags to a plan."""

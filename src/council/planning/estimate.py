@@ -1,0 +1,144 @@
+"""Cost estimate of a plan, before any call. See docs/money.md.
+
+The rehearsal renders every prompt, so the input is counted: one token per three bytes of each prompt, plus the estimated
+length of each statement quoted in it. The output is estimated:
+
+    low         the council agrees; every answer has half of its requested words
+    expected    it disagrees; every answer has its requested words, and reasoning members think
+    worst       it disagrees; every answer uses its maximum output and is retried once at twice that, as the fault table
+                allows, by the most expensive member of its seat
+
+All at list price, without savings from a vendor's cache.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens
+from council.errors import ConfigError
+from council.members.base import Member
+from council.money import FREE, Price, exact_cost, max_cost
+from council.settings.catalogue import is_reasoning
+from council.types import Ask, Json, Step, Usage, estimate_tokens
+
+DEFAULT_ANSWER_WORDS = 400  # for an answer without a requested length
+ESTIMATED_THINKING_TOKENS = 1500  # thinking tokens of a reasoning member per answer
+RETRY_FACTOR = 2  # a truncated answer is retried with this multiple of its output cap
+FENCE = re.compile(r"^<<<.* ([0-9a-f]{12})$", re.MULTILINE)
+
+PriceLookup = Callable[[str], Price | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedCall:
+    """One request of a rehearsal: its members, input tokens, quoted statements and output cap."""
+
+    mark: str  # fence mark of the resulting statement
+    chain: tuple[str, ...]
+    tokens: int  # of the prompt, without the question and the quotes
+    quotes: frozenset[str]
+    words: int
+    ask: Ask  # without its messages
+
+
+def build_call(step: Step, mark: Callable[[str], str], question: str) -> RehearsedCall:
+    ask = step.ask
+    prompt = "\n".join(message["content"] for message in ask.messages)
+    schema = estimate_tokens(json.dumps(ask.schema)) if ask.schema else 0
+    return RehearsedCall(
+        mark(ask.key), step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question), frozenset(FENCE.findall(prompt)),
+        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None),
+    )  # fmt: skip
+
+
+def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
+    """Return the call with another effort. The rehearsal does not depend on it."""
+    return replace(call, ask=replace(call.ask, effort=effort))
+
+
+def estimate_cost(
+    agreeing_calls: Sequence[RehearsedCall],
+    disagreeing_calls: Sequence[RehearsedCall],
+    question: str,
+    price: PriceLookup,
+    member: Callable[[str], Member],
+) -> Json | None:
+    """Return {"low", "expected", "worst"} in dollars, or None if a price is unknown."""
+    prices = {name: price(name) for call in (*agreeing_calls, *disagreeing_calls) for name in call.chain}
+    known = {name: found for name, found in prices.items() if found is not None}
+    if len(known) < len(prices):
+        return None
+    if all(found == FREE for found in known.values()):
+        return {"low": 0.0, "expected": 0.0, "worst": 0.0}
+    question_tokens = estimate_tokens(question)
+    return {
+        "low": _round_usd(_usual_cost(agreeing_calls, question_tokens, known, 0.5)),
+        "expected": _round_usd(_usual_cost(disagreeing_calls, question_tokens, known, 1.0)),
+        "worst": _round_usd(_worst_cost(disagreeing_calls, question_tokens, known, member)),
+    }
+
+
+def _usual_cost(
+    calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float
+) -> Decimal:
+    """Return the cost if each requested member answers at once, with this share of the requested length."""
+    answer_tokens = {call.mark: _answer_tokens(call, share) for call in calls}
+    return sum(
+        (
+            exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
+            for call in calls
+        ),
+        Decimal(0),
+    )
+
+
+def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int, share: float) -> Usage:
+    thoughts = int(ESTIMATED_THINKING_TOKENS * share) if is_reasoning(call.chain[0]) or call.ask.effort else 0
+    return Usage(_input_tokens(call, answer_tokens, question_tokens), _answer_tokens(call, share) + thoughts)
+
+
+def _worst_cost(
+    calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], member: Callable[[str], Member]
+) -> Decimal:
+    answer_tokens = {call.mark: max_answer_tokens(call.ask) for call in calls}
+    costs = (
+        max(
+            _cost_with_retry(
+                _input_tokens(call, answer_tokens, question_tokens),
+                _max_output_tokens(member, name, call.ask),
+                prices[name],
+            )
+            for name in call.chain
+        )
+        for call in calls
+    )
+    return sum(costs, Decimal(0))
+
+
+def _cost_with_retry(tokens: int, max_output: int, price: Price) -> Decimal:
+    return max_cost(tokens, max_output, price) + max_cost(tokens, RETRY_FACTOR * max_output, price)
+
+
+def _input_tokens(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int) -> int:
+    return call.tokens + question_tokens + sum(answer_tokens.get(mark, 0) for mark in call.quotes)
+
+
+def _answer_tokens(call: RehearsedCall, share: float) -> int:
+    """Return the estimated answer tokens, within the output cap."""
+    return min(int(call.words * TOKENS_PER_WORD * share), max_answer_tokens(call.ask))
+
+
+def _max_output_tokens(member: Callable[[str], Member], name: str, ask: Ask) -> int:
+    try:
+        return max_billed_tokens(member(name), ask)
+    except ConfigError:  # an invalid member is reported when the seats are assigned
+        return max_answer_tokens(ask)
+
+
+def _round_usd(amount: Decimal) -> float:
+    return round(float(amount), 6)

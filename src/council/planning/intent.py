@@ -1,0 +1,418 @@
+"""Phrase search in a sentence: whole words, any case, hyphen or space."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from council.errors import UsageError
+
+WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
+WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
+CODE_OR_PATH = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
+
+
+def phrase_pattern(phrase: str) -> str:
+    return WORD_GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
+
+
+@cache
+def compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile a pattern for any of the phrases, longest first."""
+    choices = "|".join(phrase_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
+
+
+def mask_text(text: str, exceptions: Iterable[str]) -> str:
+    """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
+    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, CODE_OR_PATH.sub(_blank_match, text))
+
+
+@cache
+def _compile_exceptions(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    choices = "|".join(phrase.replace(" ", WORD_GAP) for phrase in phrases)
+    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
+
+
+def _blank_match(found: re.Match[str]) -> str:
+    return "\0" * len(found.group())
+
+
+JUDGE_PROTOCOLS = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
+REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
+
+
+class ChosenBy(Enum):
+    """What selected the protocol."""
+
+    FLAG = "flag"  # --protocol, or a flag of one protocol
+    PREFIX = "prefix"
+    VERB = "verb"
+    TARGET = "target"
+    TRIGGER = "trigger"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Parsed request, before seating. `why` does not repeat the protocol's name."""
+
+    task: str  # ask | validate | brainstorm | research
+    protocol: str
+    why: str
+    question: str
+    target: str | None
+    verbose: bool
+    domain: str  # code | architecture | writing | research | general
+    options: dict[str, Any]
+    chosen_by: ChosenBy = ChosenBy.FLAG
+
+
+class Choice(NamedTuple):
+    protocol: str
+    why: str
+    by: ChosenBy
+
+
+class Verb(NamedTuple):
+    task: str
+    word: str
+    rest: str  # the words after a leading verb, or all words
+    is_leading: bool
+
+
+def parse_intent(
+    words: Sequence[str],
+    flags: Mapping[str, Any],
+    *,
+    protocol: str | None = None,
+    verbose: bool = False,
+    folder: Path,
+    known: Collection[str],
+) -> Intent:
+    """Parse the words and the flags of protocols. Raise UsageError only."""
+    text, shown = _strip_verbose(" ".join(words).strip())
+    prefixed, text = _strip_prefix(text)
+    text, shown_after_prefix = _strip_verbose(text)
+    asked, text = _strip_ask(words, text)
+    choice = _choose_by_flags(flags, _choose_by_name(protocol, prefixed, known))
+    verb = None if asked else _parse_leading_verb(text)
+    rest = verb.rest if verb else text
+    paths = _find_paths(words, rest, folder)
+    if not asked and not verb and paths:
+        verb = _parse_verb_anywhere(text)
+    choice = choice or (None if asked else _choose_by_task(verb, text, paths)) or _choose_by_trigger(text)
+    task = _choose_task(choice.protocol, verb, flags)
+    question = (
+        rest if verb and verb.word == task and verb.is_leading else text
+    )  # a leading verb is not part of the question
+    if not question:
+        raise UsageError(_format_no_question(verb))
+    return Intent(
+        task=task,
+        protocol=choice.protocol,
+        why=choice.why,
+        question=question,
+        target=_choose_target(task, words, rest, paths),
+        verbose=verbose or shown or shown_after_prefix,
+        domain=detect_domain(text),
+        options=dict(flags),
+        chosen_by=choice.by,
+    )
+
+
+def focus_line(domain: str, seat: str) -> str:
+    """Return the focus of a seat of the dual modes in this domain, or ""."""
+    return str(_load_triggers()["focus"].get(domain, {}).get(seat, ""))
+
+
+def detect_domain(text: str) -> str:
+    """Return the domain of a question. Any code artefact in it means "code"."""
+    domains = _load_triggers()["domains"]
+    if any(re.search(artefact, text) for artefact in domains["artefacts"]):
+        return "code"
+    for domain in ("code", "architecture", "writing", "research"):
+        if compile_phrases(tuple(domains[domain]["words"])).search(mask_text(text, domains[domain]["exceptions"])):
+            return domain
+    return "general"
+
+
+# The choice of a protocol: by name, flag, verb, target, trigger word, or default.
+
+
+def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collection[str]) -> Choice | None:
+    if protocol is None:
+        return prefixed
+    name = protocol.strip().lower()
+    if name not in known:
+        raise UsageError(
+            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'
+        )
+    if prefixed and prefixed.protocol != name:
+        raise UsageError(
+            f"--protocol chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
+        )
+    return Choice(name, "--protocol", ChosenBy.FLAG)
+
+
+def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:
+    owners = {name: _find_flag_owners(name, explicit) for name in flags}
+    if explicit:
+        _check_flag_owners(owners, explicit)
+        return explicit
+    for one, other in combinations(owners, 2):
+        if not set(owners[one]) & set(owners[other]):
+            raise UsageError(
+                f"{_format_flag(one)} belongs to {owners[one][0]} and {_format_flag(other)} to {owners[other][0]}: "
+                "a run uses one protocol, drop one of the two flags"
+            )
+    # The flag with the fewest owners decides: --preset together with a flag of general means general.
+    decisive = min(owners, key=lambda name: len(owners[name]), default=None)
+    return Choice(owners[decisive][0], _format_flag(decisive), ChosenBy.FLAG) if decisive else None
+
+
+def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice) -> None:
+    for name, owned_by in owners.items():
+        if explicit.protocol not in owned_by:
+            raise UsageError(
+                f"{_format_flag(name)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
+            )
+
+
+def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
+    """Return the protocols that own a flag. An unlisted flag may belong to an explicitly named third-party protocol."""
+    table = _load_flag_owners()
+    if name in table:
+        return table[name]
+    if explicit:
+        return (explicit.protocol,)
+    raise UsageError(
+        f"no protocol has the option {_format_flag(name)}: {_format_suggestion(_format_flag(name), map(_format_flag, table))}name the protocol it belongs to"
+    )
+
+
+def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choice | None:
+    if verb and verb.is_leading:
+        return Choice("judges", f'the verb "{verb.word}"', ChosenBy.VERB)
+    if lone := _find_lone_target(text, paths):
+        return Choice("judges", f'the target "{lone}"', ChosenBy.TARGET)
+    return Choice("judges", f'the verb "{verb.word}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
+
+
+def _choose_by_trigger(text: str) -> Choice:
+    for protocol in ("adversarial", "collaborative"):
+        lists = _load_triggers()["protocols"][protocol]
+        words = tuple(form for word, forms in lists["words"].items() for form in (word, *forms))
+        if found := compile_phrases(words).search(mask_text(text, lists["exceptions"])):
+            return Choice(protocol, _format_trigger(found.group()), ChosenBy.TRIGGER)
+    return Choice("collaborative", "the default", ChosenBy.DEFAULT)
+
+
+def _format_trigger(found: str) -> str:
+    said = " ".join(found.lower().split())
+    return f'the words "{said}"' if re.search(r"[\s-]", said) else f'the word "{said}"'
+
+
+def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
+    if protocol not in JUDGE_PROTOCOLS:
+        return "ask"
+    if verb and verb.is_leading:
+        return verb.task
+    if "technique" in flags:
+        return "brainstorm"
+    return verb.task if verb else "validate"
+
+
+# Words that are not part of the question: verbose phrases, a protocol prefix, the word `ask`.
+
+
+def _strip_verbose(text: str) -> tuple[str, bool]:
+    shown = False
+    while span := _find_verbose(text):
+        text, shown = _remove_span(text, *span), True
+    return text, shown
+
+
+def _find_verbose(text: str) -> tuple[int, int] | None:
+    lists = _load_triggers()["verbose"]
+    open_text = mask_text(text, lists["exceptions"])
+    if phrase := compile_phrases(tuple(lists["phrases"])).search(open_text):
+        return phrase.span()
+    beside = compile_phrases(tuple(lists["beside"]))
+    for word in compile_phrases(tuple(lists["words"])).finditer(open_text):
+        if _is_set_off(open_text, *word.span()) or beside.match(open_text[word.end() :].lstrip()):
+            return word.span()
+    return None
+
+
+def _is_set_off(text: str, start: int, end: int) -> bool:
+    """Return whether a span is at an edge of the text or set off by punctuation on both sides; see triggers.toml."""
+    before, after = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
+    if text[:start].endswith("-") or text[end : end + 1] in ("=", "-"):
+        return False  # the sentence mentions a flag or a setting
+    if not before.strip() or not after.strip():
+        return True
+    return before[-1] in ",;:.!?([\n–—" and after[0] in ",;:.)]\n–—"
+
+
+def _remove_span(text: str, start: int, end: int) -> str:
+    """Remove a span with its surrounding punctuation, and join the rest with natural punctuation."""
+    left, right = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
+    if left.endswith("(") and right.startswith(")"):
+        left, right = left[:-1], right[1:]
+    kept_left, kept_right = left.rstrip(" \t,;:–—-"), right.lstrip(" \t,;:–—.")
+    if not kept_left.strip() or not kept_right.strip():
+        return (kept_left + kept_right).strip()
+    between = left[len(kept_left) :] + right[: len(right) - len(kept_right)]
+    mark = next((mark for mark in ":.;," if mark in between), "")
+    mark = "" if mark == "." and kept_left[-1] in ".!?" else mark
+    return f"{kept_left}{mark}{'' if kept_right[0] in '?!)]' or kept_right[0].isspace() else ' '}{kept_right}"
+
+
+def _strip_prefix(text: str) -> tuple[Choice | None, str]:
+    for prefix, protocol in _load_triggers()["prefixes"].items():
+        if found := re.match(rf"{phrase_pattern(prefix)}\s*:\s*", text, re.IGNORECASE):
+            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), text[found.end() :].strip()
+    return None, text
+
+
+def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
+    """Remove a leading `ask` that is a separate argument; inside a quoted sentence it is part of the question."""
+    first, _, rest = text.partition(" ")
+    return (True, rest.strip()) if first == "ask" and "ask" in words else (False, text)
+
+
+def _format_no_question(verb: Verb | None) -> str:
+    example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
+    return f"no question was given: add one, for example {example}"
+
+
+# Verbs of the judges.
+
+
+@cache
+def _tasks_by_verb() -> dict[str, str]:
+    return {word: task for task, words in _load_triggers()["verbs"]["tasks"].items() for word in words}
+
+
+def _parse_leading_verb(text: str) -> Verb | None:
+    found = _match_verb(text)
+    if found is None or found.start() or text[found.end() : found.end() + 1] == "-":
+        return None
+    return _make_verb(found, text[found.end() :].lstrip(" \t\n:,;–—"), is_leading=True)
+
+
+def _parse_verb_anywhere(text: str) -> Verb | None:
+    found = _match_verb(text)
+    return _make_verb(found, text, is_leading=False) if found else None
+
+
+def _match_verb(text: str) -> re.Match[str] | None:
+    return compile_phrases(tuple(_tasks_by_verb())).search(mask_text(text, _load_triggers()["verbs"]["exceptions"]))
+
+
+def _make_verb(found: re.Match[str], rest: str, *, is_leading: bool) -> Verb | None:
+    said = re.sub(WORD_GAP, " ", found.group().lower())
+    task = _tasks_by_verb().get(said)  # None for letters that match only case-insensitively, such as a dotless i
+    return Verb(task, said, rest, is_leading) if task else None
+
+
+# Targets, as the user wrote them.
+
+
+def _choose_target(task: str, words: Sequence[str], rest: str, paths: Sequence[str]) -> str | None:
+    if task != "ask" and (named := _find_named_target(rest) or _find_revision_range(rest)):
+        return named
+    if "-" in words and "-" in (rest[:2].strip(), rest[-2:].strip()):
+        return "-"
+    return " ".join(paths) or None
+
+
+def _find_lone_target(text: str, paths: Sequence[str]) -> str | None:
+    """Return the target if the text consists of nothing else."""
+    if text == "-" or (REVISION_RANGE.fullmatch(text) and not paths):
+        return text
+    if paths and " ".join(paths) == " ".join(text.split()):
+        return " ".join(paths)
+    named = _find_named_target(text)
+    return named if named and not re.search(r"[,;:]", text) else None
+
+
+def _find_named_target(rest: str) -> str | None:
+    for name, phrases in _load_triggers()["targets"].items():
+        found = compile_phrases(tuple(phrases)).match(rest)
+        if found and re.match(r"\s*(?:[,;:]|$)", rest[found.end() :]):
+            return str(name)
+    return None
+
+
+def _find_revision_range(rest: str) -> str | None:
+    """Return a range such as main..HEAD at the start or end; elsewhere two dots are probably punctuation."""
+    edges = (rest.split() or [""])[:: max(1, len(rest.split()) - 1)]
+    return next((edge for edge in edges if REVISION_RANGE.fullmatch(edge)), None)
+
+
+def _find_paths(words: Sequence[str], rest: str, folder: Path) -> list[str]:
+    if _path_exists(rest, folder):
+        return [rest]  # alone, even a plain word or a name with spaces is a path
+    tokens = [token for word in words for token in ([word] if _path_exists(word, folder) else word.split())]
+    found = (_parse_path(token, folder) for token in tokens)
+    return list(dict.fromkeys(path for path in found if path))
+
+
+def _parse_path(token: str, folder: Path) -> str | None:
+    """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
+    bare = token if _path_exists(token, folder) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
+    if not re.search(r"\w", bare) or not _path_exists(bare, folder):
+        return None
+    place = folder / bare
+    if place.is_dir():
+        return bare if "/" in bare and not Path(bare).is_absolute() else None
+    return bare if re.search(r"[/.*?\[\\]", bare) or bare != bare.lower() else None
+
+
+def _path_exists(path: str, folder: Path) -> bool:
+    if not path or path == "-":
+        return False
+    try:
+        if (folder / path).exists():
+            return True
+        if not re.search(r"[*\[?]", path) or not re.search(r"[./]", path) or Path(path).is_absolute():
+            return False
+        return next(folder.glob(path), None) is not None
+    except (OSError, ValueError, re.error):
+        return False
+
+
+# Data files and message parts.
+
+
+@cache
+def _load_triggers() -> dict[str, Any]:
+    return tomllib.loads(files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _load_flag_owners() -> dict[str, tuple[str, ...]]:
+    table = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
+    return {row["name"]: tuple(row["owners"]) for row in table}
+
+
+def _format_flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _format_suggestion(word: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = [name for name in names if name.startswith(word)] or get_close_matches(word, names, n=1)
+    return f'did you mean "{near[0]}"? ' if near and word else ""

@@ -1,0 +1,368 @@
+"""Plans: seat an intent and rehearse its protocol with fake answers, which yields exact call counts and checks every prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+
+from council import events as ev
+from council import protocols
+from council.engine.council import Council
+from council.engine.ledger import Ledger, NullStore
+from council.engine.prompting import Prompts, build_dossier
+from council.engine.reply import Reply
+from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
+from council.events import Entry
+from council.members.base import Member
+from council.members.scripted import example_value
+from council.packet import build
+from council.packet.changes import Selection
+from council.planning.estimate import PriceLookup, RehearsedCall, build_call, estimate_cost, with_effort
+from council.planning.intent import Intent, focus_line
+from council.planning.seating import SeatAssignment, seat_council
+from council.protocols import Protocol
+from council.protocols.judges.replies import OUTPUT_SCHEMA, SubQuestions
+from council.protocols.options import parse_options
+from council.protocols.panel import Panel, PanelContext
+from council.settings import Settings
+from council.store.interface import Record
+from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
+
+EMPTY_PACKET = Packet()
+SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
+HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Seats, phases, calls and estimated cost of a run that has not started."""
+
+    protocol: Protocol
+    why: str
+    question: Question
+    options: Json
+    roster: Roster
+    phases: tuple[Json, ...]
+    calls: tuple[int, int]
+    agents: int
+    verbose: bool = False
+    packet: Packet = field(default_factory=Packet)
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # shown above the answer in the report
+    refusal: str = ""  # why the plan can be shown but not run
+    effort: str | None = None  # reasoning effort of members that support it
+    cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
+    unpriced: tuple[str, ...] = ()  # members without a price
+    cap: float | None = None  # maximum cost in dollars
+    given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
+    continues: str = ""  # the run whose question and answer are in the packet
+
+    def check_runnable(self) -> None:
+        """Raise if the plan cannot be run, before any request is sent."""
+        self.protocol.load()
+        if self.refusal:
+            raise SearchNotEnabled(self.refusal)
+
+    def as_json(self) -> Json:
+        """Return the object `council.plan/1`."""
+        return {
+            "schema": "council.plan/1", "task": self.question.task, "protocol": self.protocol.name, "why": self.why,
+            "question": self.question.text, "target": self.question.target, "options": self.options,
+            "seats": [seat_json(seat) for seat in self.roster.seats],
+            "chair": seat_json(self.roster.chair) if self.roster.chair else None,
+            "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
+            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
+            **({"effort": self.effort} if self.effort else {}), **({"continues": self.continues} if self.continues else {}),
+        }  # fmt: skip
+
+    def setup(self) -> Json:
+        """Return the setup that another process needs to resume the run."""
+        return {
+            "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
+            "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
+            "given": self.given,
+        }  # fmt: skip
+
+
+def seat_json(seat: Seat) -> Json:
+    return {
+        "name": seat.name, "role": seat.role or None, "perspective": seat.perspective or None, "model": seat.member,
+        "vendor": seat.vendor, "fallbacks": list(seat.fallbacks),
+    }  # fmt: skip
+
+
+def question_from(setup: Json) -> Question:
+    return Question(**setup["question"])
+
+
+def roster_from(setup: Json) -> Roster:
+    seats, chair, helpers = (setup["roster"][part] for part in ("seats", "chair", "helpers"))
+    return Roster(tuple(map(_load_seat, seats)), _load_seat(chair) if chair else None, tuple(map(_load_seat, helpers)))
+
+
+def packet_from(setup: Json) -> Packet:
+    """Return the packet as it was sent; a resumed run does not read files again."""
+    kept = setup["packet"]
+    files = tuple(PacketFile(**file) for file in kept["files"])
+    skipped = tuple(Skipped(**item) for item in kept["skipped"])
+    lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks")}
+    return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
+
+
+def _load_seat(value: Json) -> Seat:
+    """Return a stored seat, ignoring the fields of older versions."""
+    known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
+    return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
+
+
+def template_context(
+    question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
+) -> Json:
+    """Return the variables of every prompt besides the question and the seat."""
+    focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
+    return {"focus": focus, "packet": packet, "today": today}
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Material options: flags and standard input."""
+
+    spec: str | None = None
+    decisions: tuple[str, ...] = ()
+    base: str | None = None
+    stdin: str | None = None
+    match: bool = True
+    redact: bool = False
+    skip_secrets: bool = False
+    selection: Selection | None = None  # files already selected, instead of targets in the words
+    targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
+    earlier: tuple[str, str] | None = None  # name and text of an earlier run
+
+
+async def make_plan(
+    intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
+    *, price: PriceLookup = lambda name: None,
+) -> Plan:  # fmt: skip
+    protocol = protocols.get_protocol(intent.protocol)
+    question = Question(intent.question, intent.task, intent.target, intent.domain)
+    options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
+    panel = _load_panel(protocol, question.task, options, where)
+    options |= panel.options
+    roster, notices, advice = _seat_roster(protocol, panel, where)
+    strangers = _check_seat_flags(roster, where.settings)
+    roster = _mark_small_seats(roster, member)
+    packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
+    phases, calls, *ways = await _rehearse_both_ways(protocol, roster, question, options, packet)
+    shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
+    return Plan(
+        protocol, intent.why, question, options, roster, phases, calls,
+        panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
+        cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_warn_quick(protocol, question, options), *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+    )  # fmt: skip
+
+
+def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
+    """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
+    names = [seat.name for seat in roster.seats]
+    set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
+    for seat in set_here:
+        if seat not in (*names, *protocols.fixed_seat_names()):
+            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+            raise UsageError(
+                f'--seat sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
+            )
+    return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
+
+
+def _load_panel(protocol: Protocol, task: str, options: Json, where: PanelContext) -> Panel:
+    if not protocol.panel:
+        return Panel(protocol.seats, protocol.chair)
+    module, _, attribute = protocol.panel.partition(":")
+    panel: Panel = getattr(import_module(module), attribute)(task, options, where)
+    return panel
+
+
+def _build_packet(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
+    """Build the packet, truncated if a member is small; each cut is reported."""
+    everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
+    fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
+    return build(
+        material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
+    )  # fmt: skip
+
+
+def _warn_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
+    quick = protocol.name == "quick" or options.get("quick")
+    said = HIGH_STAKES_WORDS.search(f"{question.text} {question.target or ''}") if quick else None
+    return [f'"{said[0]}" needs more than one judge: drop --quick'] if said else []
+
+
+def _packet_warnings(packet: Packet) -> list[str]:
+    matched = [f"used as target: {match}" for match in packet.matched]
+    masked = [f"{packet.masked} secrets masked"] if packet.masked else []
+    return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
+
+
+def _seat_roster(
+    protocol: Protocol, panel: Panel, where: PanelContext
+) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
+    names = [seat.name for seat in panel.seats]
+    seating = seat_council(
+        names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
+        chair=panel.chair_setting,
+    )  # fmt: skip
+    taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
+    chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
+    return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
+
+
+def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
+    return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
+
+
+def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster:
+    def mark_small(seat: Seat) -> Seat:
+        return replace(seat, small=member(seat.member).small)
+
+    return Roster(
+        tuple(map(mark_small, roster.seats)),
+        roster.chair and mark_small(roster.chair),
+        tuple(map(mark_small, roster.helpers)),
+    )
+
+
+# The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
+Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
+_REHEARSALS: dict[tuple[object, ...], Rehearsal] = {}
+MAX_CACHED_REHEARSALS = 256
+
+
+async def _rehearse_both_ways(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
+) -> Rehearsal:
+    """Rehearse with agreeing and with disagreeing seats. The result does not depend on the question's text, so it is cached."""
+    key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
+    if packet.empty and key in _REHEARSALS:
+        return _REHEARSALS[key]
+    ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
+    contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
+    await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+    shorter, longer = sorted(map(tuple, ways), key=len)
+    done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
+    if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
+        _REHEARSALS[key] = done
+    return done
+
+
+def preview_packet(plan: Plan) -> Json:
+    """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
+    schema = OUTPUT_SCHEMA if plan.question.task == "validate" else None
+    return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
+
+
+async def rehearse(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
+    calls: list[RehearsedCall] | None = None,
+) -> list[Entry]:  # fmt: skip
+    """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
+
+    Append each call to `calls`.
+    """
+    record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
+    prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
+    answer = make_fake_caller(agree, options.get("explorers") or 1)
+
+    async def carry_out(step: Step) -> Outcome:
+        if calls is not None:
+            calls.append(build_call(step, prompts.fence_mark, question.text))
+        return await answer(step)
+
+    council = Council(
+        roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
+        carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
+    )  # fmt: skip
+    try:
+        verdict = await protocol.load()(council, **options)
+        if not isinstance(verdict, Verdict):
+            raise EngineError(
+                f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
+            )
+    except CouncilError:
+        raise
+    except Exception as error:
+        raise EngineError(
+            f'the protocol "{protocol.name}" failed in rehearsal, nothing was spent: {type(error).__name__}: {error}'
+        ) from error
+    return record.entries
+
+
+async def _fake_lookup(wanted: Json) -> list[Json]:
+    return []
+
+
+async def _fake_search(wanted: Json) -> list[Json]:
+    return [
+        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
+    ]
+
+
+def make_fake_caller(agree: bool, explorers: int = 1) -> CarryOut:
+    """Return a function that answers each step with a valid fake reply."""
+    asked: Counter[str] = Counter()
+
+    async def carry_out(step: Step) -> Outcome:
+        name, schema = step.ask.schema_name, step.ask.schema
+        n, asked[name] = asked[name], asked[name] + 1
+        await asyncio.sleep(0)  # let parallel asks start before the first answer
+        reply = example_value(schema, agree) if schema else None
+        if name == SubQuestions.__name__:
+            reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one per explorer
+        elif reply and not agree and (known := _find_reply_type(name)):
+            reply = known.vary(reply, n)
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
+
+    return carry_out
+
+
+def _find_reply_type(name: str) -> type[Reply] | None:
+    """Return the loaded reply type of this name."""
+    pending = [Reply]
+    while pending:
+        reply = pending.pop()
+        if reply.__name__ == name:
+            return reply
+        pending += reply.__subclasses__()
+    return None
+
+
+def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
+    """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
+    asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
+    seats = {event.seat for event in asked}
+    phases: dict[str, Json] = {}
+    waiting = 0
+    for event in (entry.event for entry in entries):
+        if isinstance(event, ev.Asked):
+            waiting += 1
+            name = _strip_seat_names(event.phase, seats)
+            phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
+            phase["calls"] += 1
+            phase["parallel"] |= waiting > 1
+        elif isinstance(event, ev.Stated):
+            waiting -= 1
+    return tuple(phases.values())
+
+
+def _strip_seat_names(phase: str, seats: set[str]) -> str:
+    """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
+    first, *rest = phase.split("/")
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])

@@ -1,0 +1,276 @@
+"""Assign members to seats, spread over vendors, with fallbacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from council.settings import SeatSetting, Settings, member_lookup
+from council.settings.catalogue import catalogue, split_member
+from council.settings.member_lookup import (
+    DEFAULT_SEATS,
+    LOCAL_CANDIDATE,
+    Candidate,
+    available_members,
+    find_available_member,
+    require_available,
+    resolve_member,
+    tier_member,
+    vendor_of,
+)
+
+__all__ = [
+    "LOCAL_CANDIDATE",
+    "Candidate",
+    "SeatAssignment",
+    "Seating",
+    "available_members",
+    "resolve_member",
+    "seat_council",
+    "shared_vendor_notices",
+    "tier_member",
+    "vendor_of",
+]  # fmt: skip
+
+LOCAL_ONLY_NOTICE = f"All seats use the embedded model {LOCAL_CANDIDATE.member}, which is a demonstration and too small for good answers."
+ADD_MODELS_ADVICE = (
+    "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
+    'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
+)
+NO_FALLBACK_PROVIDERS = ("local", "scripted", "human")  # no automatic fallback to another vendor's model
+UNSET_SEAT = SeatSetting()
+NO_MEMBERS: Mapping[str, SeatSetting] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class SeatAssignment:
+    """Member, vendor and fallbacks of one seat."""
+
+    name: str
+    member: str
+    vendor: str
+    fallbacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    seats: tuple[SeatAssignment, ...]
+    chair: SeatAssignment
+    notices: tuple[str, ...] = ()  # for readers of the answer
+    advice: tuple[str, ...] = ()  # for the user who starts the run
+
+
+@dataclass(frozen=True, slots=True)
+class _SeatRequest:
+    """Settings of a seat: `model` is configured; `wanted` and `listed` are the default member and its fallback."""
+
+    name: str
+    model: str | None
+    fallback: tuple[str, ...] | None
+    default: Candidate | None = None
+    default_fallback: Candidate | None = None
+
+
+def seat_council(
+    names: Sequence[str],
+    settings: Settings,
+    env: Mapping[str, str],
+    *,
+    spread: bool = True,
+    members: Mapping[str, SeatSetting] = NO_MEMBERS,
+    shared_member: str | None = None,
+    chair: SeatSetting = UNSET_SEAT,
+) -> Seating:
+    """Assign a member to each seat and to the chair.
+
+    `members` comes from a roster or `--mixed`; [seats.X] and `--seat` override it. `everyone` replaces [models] default
+    if the seats are not spread. `chair` overrides [chair], as for `--tier`.
+    """
+    table = _Assigner(settings, env, available_members(settings, env) or _local_candidates(settings, env))
+    wishes = [table.build_request(name, index, spread, members) for index, name in enumerate(names)]
+    seated = table.assign_spread(wishes) if spread else table.assign_shared(wishes, shared_member)
+    head = table.assign_chair(chair, shared_member, spread, seated)
+    places = tuple(table.build_assignment(wish, seated[wish.name], seated.values()) for wish in wishes)
+    alone = table.local_only_notices((*places, head))
+    shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
+    return Seating(
+        places,
+        head,
+        (*alone, *shared),
+        (*([ADD_MODELS_ADVICE] if alone else []), *table.unavailable_fallbacks((*places, head))),
+    )
+
+
+def _local_candidates(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+    """Return the embedded model, or raise if [models] names a member that is unavailable."""
+    for member in settings.models.values():
+        require_available(member, settings, env)
+    return [LOCAL_CANDIDATE]
+
+
+@dataclass(frozen=True, slots=True)
+class _Assigner:
+    settings: Settings
+    env: Mapping[str, str]
+    candidates: Sequence[Candidate]
+
+    def build_request(self, name: str, index: int, spread: bool, members: Mapping[str, SeatSetting]) -> _SeatRequest:
+        row = name if name in DEFAULT_SEATS else DEFAULT_SEATS[index % len(DEFAULT_SEATS)]
+        elder = _merge_settings(members.get(name), self.settings.seats.get(row) if spread else None)
+        said = _merge_settings(self.settings.seats.get(name), elder)
+        listed = catalogue().seating.get(row, {}) if spread else {}
+        return _SeatRequest(
+            name,
+            said.model,
+            said.fallback,
+            self.find_default(listed.get("model")),
+            self.find_default(listed.get("fallback")),
+        )
+
+    def require_candidate(self, member: str) -> Candidate:
+        found = require_available(member, self.settings, self.env)
+        return Candidate(found, vendor_of(found, self.settings))
+
+    def find_default(self, name: str | None) -> Candidate | None:
+        """Return the default model if a provider offers it, else a candidate of the same vendor."""
+        if name is None:
+            return None
+        model = catalogue().models[name]
+        member = find_available_member(model, self.settings, self.env)
+        return Candidate(member, model.vendor) if member else _find_vendor(model.vendor, self.candidates)
+
+    def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:
+        """Assign configured seats first, then seats whose default vendor is unused, then the rest in order."""
+        seated = {wish.name: self.require_candidate(wish.model) for wish in requests if wish.model}
+        for wish in requests:
+            if wish.name not in seated and wish.default and wish.default.vendor not in _count_vendors(seated):
+                seated[wish.name] = wish.default
+        for wish in requests:
+            if wish.name not in seated:
+                seated[wish.name] = self.choose_alternate(wish, _count_vendors(seated))
+        return seated
+
+    def choose_alternate(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
+        """Return a candidate of an unused vendor, the default fallback first; share a vendor if none is left."""
+        unused = _first_of_other_vendors(self.candidates, sitting)
+        if unused:
+            return (
+                request.default_fallback
+                if request.default_fallback and request.default_fallback.vendor not in sitting
+                else unused[0]
+            )
+        return (
+            request.default
+            or request.default_fallback
+            or min(self.candidates, key=lambda candidate: sitting[candidate.vendor])
+        )
+
+    def assign_shared(self, requests: Iterable[_SeatRequest], shared_member: str | None) -> dict[str, Candidate]:
+        common = self.find_shared(shared_member)
+        return {wish.name: self.require_candidate(wish.model) if wish.model else common for wish in requests}
+
+    def find_shared(self, shared_member: str | None) -> Candidate:
+        named = shared_member or self.settings.models.get("default")
+        return self.require_candidate(named) if named else self.candidates[0]
+
+    def assign_chair(
+        self, decided: SeatSetting, shared_member: str | None, spread: bool, seated: Mapping[str, Candidate]
+    ) -> SeatAssignment:
+        """Assign the chair. Its default may share a vendor with a seat; its replacement should not."""
+        said, row = _merge_settings(decided, self.settings.chair), catalogue().seating["chair"] if spread else {}
+        model = said.model
+        wish = _SeatRequest(
+            "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))
+        )
+        default = self.choose_chair(wish, _count_vendors(seated)) if spread else self.find_shared(shared_member)
+        return self.build_assignment(wish, self.require_candidate(model) if model else default, seated.values())
+
+    def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
+        """Return the default; else its fallback, or an unused vendor if there is one; else the best candidate."""
+        stands_in = (
+            self.choose_alternate(request, sitting)
+            if request.default_fallback and _first_of_other_vendors(self.candidates, sitting)
+            else request.default_fallback
+        )
+        return request.default or stands_in or self.candidates[0]
+
+    def build_assignment(
+        self, request: _SeatRequest, assigned: Candidate, sitting: Iterable[Candidate]
+    ) -> SeatAssignment:
+        chain = self.build_fallbacks(request, assigned, {candidate.vendor for candidate in sitting})
+        return SeatAssignment(request.name, assigned.member, assigned.vendor, chain)
+
+    def build_fallbacks(self, request: _SeatRequest, assigned: Candidate, sitting: set[str]) -> tuple[str, ...]:
+        """Return the configured fallbacks, or one member of each other vendor, vendors without a seat first."""
+        if request.fallback is not None:
+            written = dict.fromkeys(resolve_member(member, self.settings, self.env) for member in request.fallback)
+            return tuple(member for member in written if member != assigned.member)
+        if split_member(assigned.member)[0] in NO_FALLBACK_PROVIDERS:
+            return ()
+        others = _first_of_other_vendors(
+            [request.default_fallback, *self.candidates] if request.default_fallback else self.candidates,
+            {assigned.vendor},
+        )
+        return tuple(
+            candidate.member
+            for candidate in sorted(others, key=lambda candidate: candidate.vendor in sitting)
+            if candidate != LOCAL_CANDIDATE
+        )
+
+    def unavailable_fallbacks(self, places: Iterable[SeatAssignment]) -> list[str]:
+        """Return one line for each unavailable fallback."""
+        written = dict.fromkeys(member for place in places for member in place.fallbacks)
+        return [
+            f"Fallback unavailable: {why}."
+            for member in written
+            if (why := member_lookup.unavailable_reason(member, self.settings, self.env))
+        ]
+
+    def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
+        alone = list(self.candidates) == [LOCAL_CANDIDATE] and any(
+            place.member == LOCAL_CANDIDATE.member for place in places
+        )
+        return [LOCAL_ONLY_NOTICE] if alone else []
+
+
+def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:
+    """Merge a seat's setting with the one it inherits. A fallback is not inherited apart from its model."""
+    own, inherited = own or SeatSetting(), inherited or SeatSetting()
+    if own.model:
+        return own
+    return replace(inherited, fallback=inherited.fallback if own.fallback is None else own.fallback)
+
+
+def _count_vendors(seated: Mapping[str, Candidate]) -> Counter[str]:
+    return Counter(candidate.vendor for candidate in seated.values())
+
+
+def _find_vendor(vendor: str, candidates: Iterable[Candidate]) -> Candidate | None:
+    return next((candidate for candidate in candidates if candidate.vendor == vendor), None)
+
+
+def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:
+    """Return the first candidate of each vendor that is not listed."""
+    first: dict[str, Candidate] = {}
+    for candidate in candidates:
+        first.setdefault(candidate.vendor, candidate)
+    return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
+
+
+def shared_vendor_notices(seats: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a line for each vendor that several seats share. Human seats do not count."""
+    families: dict[str, list[str]] = {}
+    for name, vendor in seats:
+        families.setdefault(vendor, []).append(name)
+    return [
+        _format_shared_vendor(names, vendor)
+        for vendor, names in families.items()
+        if len(names) > 1 and vendor != "human"
+    ]
+
+
+def _format_shared_vendor(names: Sequence[str], vendor: str) -> str:
+    who = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{who} use the same vendor ({vendor}), so their agreement means less."

@@ -1,0 +1,1 @@
+"""Draft, triage, attack, verdict."""

@@ -1,0 +1,1 @@
+"""Advisors in rounds, and a referee."""

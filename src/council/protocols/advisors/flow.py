@@ -1,0 +1,139 @@
+"""The advisors protocol: opening, rebuttal and final rounds, then a referee's verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council.engine.council import Council
+from council.errors import ChairAbsent
+from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
+from council.protocols.advisors.rules import (
+    Stance,
+    cites_evidence,
+    describe_stances,
+    is_long,
+    is_unanimous,
+    stage,
+    stance_changes,
+    word_limits,
+)
+from council.protocols.options import AdvisorsOptions
+from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
+
+
+async def advisors(council: Council, **options: Any) -> Verdict:
+    """Run the rounds, in parallel or in turn, and ask the referee for the verdict."""
+    chosen = AdvisorsOptions.model_validate(options)
+    speak = council.relay if chosen.flow == "sequential" else council.poll
+    transcript: list[Round[Any]] = []
+    for n in range(1, chosen.rounds + 1):
+        least, most = word_limits(n, chosen.rounds)
+        given: Json = {
+            "flow": chosen.flow, "round": n, "rounds": chosen.rounds, "transcript": list(transcript),
+            "least": least, "words": most, "heard": [],
+        }  # fmt: skip
+        async with council.phase(f"r{n}"):
+            said = await speak(
+                council.members,
+                f"advisors/{stage(n, chosen.rounds)}",
+                reply=Stand if chosen.early_stop else None,
+                **given,
+            )
+        transcript.append(said)
+        council.stances.update(describe_stances(_latest_stances(transcript)))
+        _note_long_statements(council, said, n, most)
+        _note_changes(council, transcript)
+        if n < chosen.rounds and _should_stop(council, chosen, transcript):
+            break
+    return await _referee(council, transcript)
+
+
+def _note_long_statements(council: Council, said: Round[Any], n: int, max_words: int) -> None:
+    for name, one in said.items():
+        if is_long(one.said, max_words):
+            words = len(one.said.split())
+            council.note(f"{name} wrote {words} words in round {n}", why=f"over twice its limit of {max_words}")
+
+
+def _note_changes(council: Council, transcript: list[Round[Any]]) -> None:
+    for one in _declared_changes(transcript):
+        if one["round"] == len(transcript):
+            why = one["reason"] if not one["weak"] else "a weak flip: it cites nothing that changed its mind"
+            council.note(f"{one['seat']} went from {one['from']} to {one['to']} in round {one['round']}", why=why)
+
+
+def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
+    """Return whether to skip the remaining rounds, and note why."""
+    left = range(len(transcript) + 1, chosen.rounds + 1)
+    why = _stop_reason(chosen, transcript, len(left))
+    if why:
+        council.note(f"{', '.join(f'r{n}' for n in left)} skipped", why=why)
+    return bool(why)
+
+
+def _stop_reason(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
+    """Return why no further round is needed, or an empty string."""
+    if len(transcript[-1]) < 2:
+        return "only one advisor is left"
+    stances = _latest_stances(transcript)
+    awaited = [one for one in transcript[-1].absent.values() if one.state not in STATES_OUT_FOR_RUN]
+    if any(
+        one.seat.name not in stances for one in awaited
+    ):  # has not answered yet and is asked again in the next round
+        return ""
+    if not chosen.early_stop or not is_unanimous(list(stances.values())):
+        return ""
+    who = "both" if len(stances) == 2 else f"all {len(stances)}"
+    agreed = f"{who} agree with HIGH confidence after round {len(transcript)}"
+    return f"the debate ended early: {agreed}; {left * len(transcript[-1])} calls saved"
+
+
+def _latest_stances(transcript: list[Round[Any]]) -> dict[str, Stance]:
+    return {name: one for said in transcript for name, one in _round_stances(said).items()}
+
+
+def _round_stances(said: Round[Any]) -> dict[str, Stance]:
+    replies = {name: one.reply for name, one in said.items() if isinstance(one.reply, Stand)}
+    return {
+        name: Stance(name, reply.stance, reply.choice, reply.confidence, reply.evidence)
+        for name, reply in replies.items()
+    }
+
+
+def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
+    return stance_changes([_round_stances(said) for said in transcript])
+
+
+async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
+    heard = {seat.name: seat.role for seat in council.members if any(seat.name in said for said in transcript)}
+    several = len(transcript) > 1
+    async with council.phase("referee"):
+        try:
+            ruling = await council.ask(
+                council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
+                transcript=transcript, several=several,
+            )  # fmt: skip
+        except ChairAbsent as gone:  # declared changes need no referee
+            gone.partial_verdict = Verdict("", shifts=tuple(_declared_changes(transcript)))
+            raise
+    reply = ruling.reply
+    shifts = _combine_shifts(reply, _declared_changes(transcript))
+    return Verdict(
+        reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
+        disagreements=tuple({"issue": tension} for tension in reply.tensions),
+        shifts=tuple(shifts),
+        details={"rounds": len(transcript), "referee": reply.model_dump()},
+    )
+
+
+def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
+    """Return the declared changes, plus the referee's account of the other advisors; a change without evidence is a weak flip."""
+    moved = {one["seat"] for one in declared}
+    positions = reply.changes_by_advisor if isinstance(reply, RefereedRounds) else {}
+    return declared + [
+        {
+            "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
+            "weak": one.moved and not cites_evidence(one.evidence),
+        }
+        for name, one in positions.items() if name not in moved
+    ]  # fmt: skip

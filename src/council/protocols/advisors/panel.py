@@ -1,0 +1,62 @@
+"""Panel of the advisors protocol: the default or a chosen roster, the tier, and the referee."""
+
+from __future__ import annotations
+
+from council.protocols.common.rosters import NamedRoster, load_roster
+from council.protocols.options import AdvisorsOptions
+from council.protocols.panel import Panel, PanelContext
+from council.settings import SeatSetting
+from council.settings.member_lookup import tier_member
+from council.types import Json, Seat
+
+REFEREE = Seat("referee", "Referee")
+DEFAULT_ROSTER = "advisors"
+SAME_MODEL_WARNING = (
+    "several rounds between advisors on one model: agreement means less; "
+    "use a roster whose seats name models of different families"
+)
+
+
+def advisors_panel(task: str, options: Json, context: PanelContext) -> Panel:
+    chosen = AdvisorsOptions.model_validate(options)
+    named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
+    return Panel(
+        seats=named.seats,
+        chair=REFEREE,
+        members=named.members,
+        default_member=_default_member(chosen, context),
+        chair_setting=_chair_setting(chosen, named, context),
+        warnings=(
+            *_warn_same_tier(chosen, context),
+            *(() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,)),
+        ),
+        options={"tier": chosen.tier or "light"},
+    )
+
+
+def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:
+    return tier_member("strong" if options.tier == "heavy" else "default", context.settings, context.env)
+
+
+def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:
+    """Return the setting of the referee: `--seat chair=…` overrides --tier, which overrides [chair]."""
+    by_hand = context.settings.origins.get("chair.model") == "flag --seat"
+    if options.tier is None or by_hand:
+        return SeatSetting() if by_hand else roster.chair
+    return SeatSetting(tier_member("default" if options.tier == "light" else "strong", context.settings, context.env))
+
+
+def _warn_same_tier(options: AdvisorsOptions, context: PanelContext) -> tuple[str, ...]:
+    """Return a warning if the chosen tier changes nothing."""
+    default, strong = (tier_member(tier, context.settings, context.env) for tier in ("default", "strong"))
+    if options.tier in (None, "light") or default != strong:
+        return ()
+    return (
+        f"--tier {options.tier} has no effect, no stronger model than {strong} is set: set [models] strong in council.toml",
+    )
+
+
+def _has_several_models(roster: NamedRoster, context: PanelContext) -> bool:
+    """Return whether the advisors are set to more than one model."""
+    settings = {seat.name: context.settings.seats.get(seat.name) or roster.members[seat.name] for seat in roster.seats}
+    return len({one.model for one in settings.values()}) > 1

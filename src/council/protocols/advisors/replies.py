@@ -1,0 +1,154 @@
+"""Replies of advisors and their referee. Advisors answer in free text; only `--early-stop` needs a typed stance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from council.engine.reply import Choices, Reply, one_row_per
+from council.protocols.judges.replies import ConfidenceField, TextField
+from council.types import Json
+
+NO_ADVISORS: Mapping[str, str] = MappingProxyType({})
+
+
+class Stand(Reply):
+    """A statement with a typed stance, so that rounds can be compared without another call."""
+
+    statement: str = Field(description="what you say to the council, in Markdown")
+    stance: Literal["for", "against", "conditional", "undecided"] = Field(
+        description="your stance on the question's proposal"
+    )
+    choice: str = Field(description="what you recommend, in at most six words; the same words for the same thing")
+    confidence: ConfidenceField
+    evidence: TextField = Field(
+        default="",
+        description="if your stance or choice changed since your last round: the fact or argument that changed it; else empty",
+    )
+
+    def prose(self) -> str:
+        """Append the stance and choice, so that advisors who agree can use the same words."""
+        return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_one_line(self.choice)}"
+
+    @classmethod
+    def vary(cls, plain: Json, n: int) -> Json:
+        return plain | {"stance": "against" if n % 2 else "for"}
+
+
+class Perspective(BaseModel):
+    advisor: str = Field(description="the advisor, by its name in lower case")
+    view: str = Field(description="its position in two or three sentences, in its strongest form")
+
+
+class PositionChange(BaseModel):
+    advisor: str = Field(description="the advisor, by its name in lower case")
+    opened_with: str = Field(description="its position in the first round, in one sentence")
+    ended_with: str = Field(description="its position in the last round, in one sentence")
+    moved: bool = Field(description="true if its recommendation changed")
+    why: str = Field(description="what changed its mind, or why it held")
+    evidence: TextField = Field(
+        default="", description="the fact or argument it cited when it moved; empty if it cited none or did not move"
+    )
+
+
+class Refereed(Reply):
+    """The referee's ruling after one round."""
+
+    perspectives: list[Perspective] = Field(
+        description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
+    )
+    tensions: list[str] = Field(
+        description="where the advisors truly conflict, and what it turns on; empty if they do not"
+    )
+    decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
+    next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
+
+    def check_choices(self, choices: Choices) -> None:
+        if not self.decision.strip():
+            raise ValueError("decision is empty: decide, and say what to do and why")
+
+    def prose(self) -> str:
+        return self.format_answer()
+
+    def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
+        """Format the answer with the advisors' roles (`heard`: name → role).
+
+        Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
+        """
+        views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
+        missing = [
+            f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
+            for name in _missing_advisors(self.perspectives, roles)
+        ]
+        parts = [
+            ("Perspectives", "\n".join([*views, *missing])),
+            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
+            *self.format_moves(roles, weak),
+            ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
+            (
+                "Next Steps",
+                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1)) or "None.",
+            ),
+        ]
+        return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
+
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
+        return []
+
+
+class RefereedRounds(Refereed):
+    """The referee's ruling after several rounds, including how positions moved."""
+
+    positions: list[PositionChange] = Field(
+        description="one for each advisor: how its position moved from the first round to the last",
+        json_schema_extra=one_row_per("advisor"),
+    )
+
+    @property
+    def changes_by_advisor(self) -> dict[str, PositionChange]:
+        """The first row of each advisor."""
+        first: dict[str, PositionChange] = {}
+        for one in self.positions:
+            first.setdefault(one.advisor, one)
+        return first
+
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
+        rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
+        for one in self.changes_by_advisor.values():
+            why = f"{one.why} {WEAK_FLIP_NOTE}" if one.advisor in weak else one.why
+            rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
+        rows += [
+            [_advisor_label(name, roles), "", "", LEFT_OUT_NOTE] for name in _missing_advisors(self.positions, roles)
+        ]
+        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows))]
+
+
+LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
+WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
+LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
+VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
+
+
+def _advisor_label(name: str, roles: Mapping[str, str]) -> str:
+    return roles.get(name) or name.capitalize()
+
+
+def _missing_advisors(said: Sequence[Perspective | PositionChange], roles: Mapping[str, str]) -> list[str]:
+    named = {one.advisor for one in said}
+    return [name for name in roles if name not in named]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _clean_items(lines: Sequence[str]) -> list[str]:
+    return [item for line in lines if (item := LIST_MARKER.sub("", _one_line(line)))]
+
+
+def _format_cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")

@@ -1,0 +1,1 @@
+"""Draft, improve, synthesise."""

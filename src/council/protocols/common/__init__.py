@@ -1,0 +1,1 @@
+"""Code that two or more protocols share."""

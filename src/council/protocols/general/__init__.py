@@ -1,0 +1,1 @@
+"""Research, answer, reconcile disputes, synthesise."""

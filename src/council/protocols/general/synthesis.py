@@ -1,0 +1,230 @@
+"""Citations in a text: source numbers and URLs, ignoring code, footnotes, checkboxes and years."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from council.protocols.general.claims import Dispute, Side, topic_key
+
+Sources = Mapping[int, Mapping[str, str]]
+
+MAX_RANGE = 30  # sources: three searches of ten
+
+FENCED = re.compile(r"^[ \t]*(```|~~~)[^`\n]*\n.*?(?:^[ \t]*\1[^\n]*|\Z)", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"(?<!`)(`{1,3})(?!`)[^\n]*?(?<!`)\1(?!`)")
+_ESCAPED = re.compile(r"\\([\[\]()_*~&#-])")
+_NUMBERS = re.compile(r"\[\s*(\d{1,3}(?:\s*(?:[,;&–-]|and)\s*\d{1,3})*)\s*\]")  # a year has four digits
+_RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)|(\d+)")
+_URL = re.compile(r"https?://(?:(?![,;]https?://)[^\s<>\"`|\\^{}。，、；）」』】》”’“‘«»])+", re.IGNORECASE)
+_TRAILING_PUNCTUATION = ".,;:!?'\"*_~…"
+_BRACKET_PAIRS = {")": "(", "]": "["}
+_LOCAL_HOST = re.compile(r"(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1\])\Z", re.IGNORECASE)
+
+
+def find_citations(text: str, sources: Sources | None = None) -> list[int]:
+    """Return the numbers cited as [1], [2, 3], [1-3] or by a source's URL, once each, in order."""
+    prose = _unescape(_INLINE.sub(" ", FENCED.sub(" ", text)))
+    number = {_canonical_url(source.get("url", "")): n for n, source in (sources or {}).items()}
+    found = [(match.start(), n) for match in _NUMBERS.finditer(prose) for n in _expand_numbers(match[1])]
+    found += [(at, number[key]) for at, url in _find_urls(prose) if (key := _canonical_url(url)) in number]
+    return list(dict.fromkeys(n for _, n in sorted(found, key=lambda one: one[0])))
+
+
+def find_unknown_urls(text: str, known_urls: Collection[str]) -> list[str]:
+    """Return the http(s) URLs that are not known, ignoring local hosts and code blocks.
+
+    A known URL with another ending is unknown: that page was not retrieved.
+    """
+    known = {_canonical_url(url) for url in known_urls}
+    prose = _unescape(FENCED.sub(" ", text))
+    return list(
+        dict.fromkeys(url for _, url in _find_urls(prose) if _canonical_url(url) not in known and not _is_local(url))
+    )
+
+
+def _expand_numbers(numbers: str) -> list[int]:
+    """Expand a list or range; return nothing if it contains 0, which is an interval rather than a citation."""
+    found: list[int] = []
+    for first, last, one in _RANGE.findall(numbers):
+        found += [int(one)] if one else _expand_range(int(first), int(last))
+    return found if 0 not in found else []
+
+
+def _expand_range(first: int, last: int) -> Iterable[int]:
+    """Expand a range; return only its ends if it is too long or reversed."""
+    return range(first, last + 1) if 0 <= last - first < MAX_RANGE else (first, last)
+
+
+def _find_urls(text: str) -> Iterator[tuple[int, str]]:
+    for match in _URL.finditer(text):
+        url = _trim_unmatched_bracket(match.group()).rstrip(_TRAILING_PUNCTUATION)
+        if re.match(r"https?://\[?\w", url):
+            yield match.start(), url
+
+
+def _trim_unmatched_bracket(url: str) -> str:
+    """Cut the URL at a closing bracket that has no opening bracket inside it."""
+    open_ = {"(": 0, "[": 0}
+    for place, char in enumerate(url):
+        if char in open_:
+            open_[char] += 1
+        elif char in _BRACKET_PAIRS:
+            open_[_BRACKET_PAIRS[char]] -= 1
+            if open_[_BRACKET_PAIRS[char]] < 0:
+                return url[:place]
+    return url
+
+
+def _canonical_url(url: str) -> str:
+    """Normalise for comparison: no trailing punctuation or slash, scheme and host in lower case."""
+    url = url.strip().replace("&amp;", "&").rstrip(_TRAILING_PUNCTUATION + "/")
+    scheme, colon, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.lower()}{colon}{host.lower()}{slash}{path}"
+
+
+def _is_local(url: str) -> bool:
+    try:
+        return bool(_LOCAL_HOST.match(re.sub(r":\d*\Z", "", urlsplit(url).netloc)))
+    except ValueError:  # not a valid URL
+        return False
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text)
+
+
+__all__ = ["find_citations", "find_problems", "find_unknown_urls", "format_disagreement", "number_disputes"]
+
+MAX_LISTED = 10  # numbers or URLs listed in one problem
+POSSIBLE_LEAD = "Experts may disagree: they declared no stance, but their recommendations differ (possible)."
+
+# Keys that identify a member's reply, alone or together.
+_REPLY_KEYS = ("memberId", "areasOfUncertainty", "disagreementTopics")
+_REPLY_KEY_SETS = (
+    *({key} for key in _REPLY_KEYS),
+    {"response", "confidence"},
+    {"response", "claims"},
+    {"topic", "stance"},
+)
+_REPLY_KEY = re.compile(rf'"(?:{"|".join(_REPLY_KEYS)})"\s*:')
+_JSON_START = re.compile(r'\{\s*"[^"\n]{1,100}"\s*:|\[\s*\{\s*"')
+
+
+def find_problems(
+    answer: str,
+    summaries: Mapping[str, Sequence[str]],
+    sources: Sources,
+    persisting: Mapping[str, Dispute],
+) -> list[str]:
+    """Return the problems a synthesis is sent back for, such as "cites [7], but …".
+
+    `told` maps disagreement names to the sides it reports, `persisting` to the disputes it must report.
+    """
+    if not answer.strip():
+        return ["is empty: write the answer"]
+    whole = "\n\n".join((answer, *(side for sides in summaries.values() for side in sides)))
+    return [*_check_shape(answer), *_check_citations(whole, sources), *_check_disagreements(summaries, persisting)]
+
+
+def number_disputes(disputes: Sequence[Dispute]) -> dict[str, Dispute]:
+    """Name the disputes D1, D2 and so on, for the second round and the synthesis; skip possible ones."""
+    return {f"D{n}": one for n, one in enumerate((one for one in disputes if not one.is_possible), 1)}
+
+
+def _check_shape(answer: str) -> Iterator[str]:
+    blocks = [block.group() for block in FENCED.finditer(answer)]
+    whole = answer.strip()
+    if _is_json(_strip_fence(whole) if [block.strip() for block in blocks] == [whole] else whole):
+        yield "is raw JSON: write Markdown prose"
+    elif _REPLY_KEY.search(answer) or any(_is_reply(_parse_json(_strip_fence(block))) for block in blocks):
+        yield "repeats a member's reply as raw JSON: rewrite it as prose"
+
+
+def _check_citations(text: str, sources: Sources) -> Iterator[str]:
+    wrong = [f"[{number}]" for number in find_citations(text, sources) if number not in sources]
+    if wrong:
+        yield f"cites {', '.join(wrong[:MAX_LISTED])}, but {_describe_range(sources)}"
+    for url in find_unknown_urls(text, [source.get("url", "") for source in sources.values()])[:MAX_LISTED]:
+        yield f'gives the address "{url}", which is not in the context: leave it out'
+
+
+def _describe_range(sources: Sources) -> str:
+    numbers = sorted(sources)
+    if not numbers:
+        return "there is no research context: cite nothing"
+    if numbers == list(range(1, len(numbers) + 1)):
+        return f"the context has 1 to {len(numbers)}" if len(numbers) > 1 else "the context has only 1"
+    return f"the context has {', '.join(map(str, numbers))}"
+
+
+def _check_disagreements(summaries: Mapping[str, Sequence[str]], persisting: Mapping[str, Dispute]) -> Iterator[str]:
+    by_name = {name.strip().upper(): sides for name, sides in summaries.items()}
+    for name, dispute in persisting.items():
+        sides = by_name.get(name, ())
+        if not _has_two_sides(sides):
+            problem = "gives only one side of" if any(side.strip() for side in sides) else "says nothing about"
+            yield f'{problem} the disagreement {name} on "{_one_line(dispute.topic)}": give both sides'
+
+
+def _has_two_sides(sides: Sequence[str]) -> bool:
+    return len({topic_key(side) for side in sides if side.strip()}) > 1
+
+
+def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
+    """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
+    why = re.sub(r"\Abecause\b\s*", "", _one_line(because), flags=re.IGNORECASE).rstrip(".")
+    lead = f"Experts disagree on {_one_line(dispute.topic).rstrip(' .:;')}{f' because {why}' if why else ''}."
+    lead = POSSIBLE_LEAD if dispute.is_possible else lead
+    if _has_two_sides([f"{position} {case}" for position, case in sides]):
+        bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]
+    else:
+        bullets = [_format_seat_side(side) for side in dispute.positions]
+    return "\n".join((lead, "", *(f"- {bullet}" for bullet in bullets)))
+
+
+def _format_chair_side(position: str, case: str) -> str:
+    name, why = _one_line(position).strip("*_ :"), _one_line(case)
+    return f"**{name}**: {why}" if name and why else name or why
+
+
+def _format_seat_side(side: Side) -> str:
+    stance = f" ({side.stance})" if side.stance else ""
+    evidence = "".join(f" [{number}]" for number in side.evidence)
+    return _one_line(f"{side.seat.replace('_', ' ').capitalize()}{stance}: {side.claim}{evidence}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# JSON
+
+
+def _is_json(text: str) -> bool:
+    """Return whether the text is a JSON object or list, even truncated; a list of numbers, as in [1], is a citation."""
+    value = _parse_json(text)
+    if value is None:
+        return bool(_JSON_START.match(text.strip()))
+    return isinstance(value, dict) or (isinstance(value, list) and any(not isinstance(one, int) for one in value))
+
+
+def _is_reply(value: Any) -> bool:
+    rows = value if isinstance(value, list) else [value]
+    return any(isinstance(row, dict) and any(keys <= row.keys() for keys in _REPLY_KEY_SETS) for row in rows)
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _strip_fence(block: str) -> str:
+    """Return the text between the opening and the closing fence."""
+    return block.strip().partition("\n")[2].rstrip().rstrip("`~")

@@ -1,0 +1,1 @@
+"""Independent judges: validate, brainstorm, research."""

@@ -1,0 +1,173 @@
+"""Judges protocol: independent judges for validate, brainstorm and research, with an optional second round."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from council.engine.council import Council
+from council.engine.reply import Reply
+from council.errors import QuorumLost
+from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.judges.replies import (
+    OUTPUT_SCHEMA,
+    Consolidation,
+    Exploration,
+    Facets,
+    Lookups,
+    Opinion,
+    Options,
+    SecondOpinion,
+    SubQuestions,
+)
+from council.protocols.judges.verdict import build_verdict
+from council.protocols.options import JudgesOptions
+from council.types import Absence, Json, Round, Seat, Statement, Verdict
+
+REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
+MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
+
+
+async def judges(council: Council, **options: Any) -> Verdict:
+    """Judge independently, debate if requested, then combine by rule (validate) or by one chair call."""
+    chosen = JudgesOptions.model_validate(options)
+    if council.packet.empty and council.packet.note:
+        return Verdict(council.packet.note)
+    async with council.phase("r1" if chosen.debate else "judge"):
+        opinions = await run_first_round(council, chosen)
+    if council.question.task != "validate":
+        return await consolidate(council, opinions)
+    second = await run_second_round(council, opinions, chosen.early_stop) if chosen.debate else Round[SecondOpinion]()
+    return build_verdict(council, chosen, opinions, second)
+
+
+async def quick(council: Council) -> Verdict:
+    """Ask one judge once."""
+    return await judges(council, quick=True)
+
+
+async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any]:
+    given: dict[str, Any] = {"bench": len(council.members), "technique": options.technique, "explored": []}
+    if council.question.task == "validate":
+        given["output_schema"] = OUTPUT_SCHEMA
+    prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
+    if not options.explorers:
+        return await council.poll(council.members, prompt, reply=reply, **given)
+
+    async def act(apart: Council, judge: Seat) -> Statement[Any]:
+        explored = await run_explorers(apart, judge, options.explorers, given)
+        return await apart.ask(judge, prompt, reply=reply, **{**given, "explored": explored})
+
+    return _build_round(await council.gather(council.members, act))
+
+
+def _build_round(results: list[Statement[Any] | Absence]) -> Round[Any]:
+    statements = [result for result in results if isinstance(result, Statement)]
+    absences = [result for result in results if isinstance(result, Absence)]
+    if not statements:
+        raise QuorumLost("; ".join(f"{absence.seat.name}: {absence.state}" for absence in absences))
+    return Round(statements, absences)
+
+
+# Explorers
+
+
+async def run_explorers(council: Council, judge: Seat, count: int, variables: dict[str, Any]) -> list[Statement[Any]]:
+    """Ask the judge for questions and run one explorer per question. Return the reports; absent explorers are left out."""
+    async with council.phase("questions"):
+        statement = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=count, **variables)
+    questions = statement.reply.questions[:count]
+    (explorer,) = council.roster.helpers
+    seats = [replace(explorer, name=f"{judge.name}-explorer-{n}") for n in range(1, len(questions) + 1)]
+    subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
+
+    async def act(apart: Council, seat: Seat) -> Statement[Any]:
+        return await run_explorer(apart, seat, judge, subjects[seat.name])
+
+    async with council.phase("explore"):
+        results = await council.gather(seats, act)
+    return [result for result in results if isinstance(result, Statement)]
+
+
+async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
+    """Run one explorer: at most HOPS look-ups, then only the report is accepted."""
+    given: dict[str, Any] = {
+        "judge": judge,
+        "subquestion": subquestion,
+        "hops": MAX_LOOKUPS,
+        "timeout": council.timeouts.get("explorer"),
+    }
+    async with council.phase("look-1"):
+        statement = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
+    for hop in range(1, MAX_LOOKUPS + 1):
+        if statement.reply.done:
+            break
+        async with council.phase(f"look-{hop + 1}"):
+            results = await council.look(explorer, _build_lookup_request(statement.reply))
+            reply = Lookups if hop < MAX_LOOKUPS else Exploration
+            statement = await council.ask(
+                explorer,
+                "judges/found",
+                reply=reply,
+                after=statement,
+                left=MAX_LOOKUPS - hop,
+                found=_format_lookup_results(results),
+                **given,
+            )
+    return statement
+
+
+def _build_lookup_request(lookups: Lookups) -> Json:
+    files = [{"path": one.path, "from": one.first, "to": one.last} for one in lookups.files]
+    return {"files": files, "names": lookups.names, "patterns": lookups.patterns}
+
+
+def _format_lookup_results(results: list[Json]) -> str:
+    return "\n\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in results)
+
+
+# Debate
+
+
+async def run_second_round(
+    council: Council, opinions: Round[Opinion], early_stop: bool = False
+) -> Round[SecondOpinion]:
+    """Show each judge the other verdicts and ask again. An absent judge keeps its first verdict."""
+    if len(opinions) < 2:
+        council.note("second round skipped", why="only one judge answered the first round")
+        return Round()
+    if early_stop and is_unanimous([_to_stance(statement) for statement in opinions.values()]):
+        verdict = next(iter(opinions.values())).reply.verdict
+        why = f"all {len(opinions)} judges say {verdict} with HIGH confidence; {len(opinions)} calls saved"
+        council.note("second round skipped", why=why)
+        return Round()
+    agreed = len({opinion.reply.verdict for opinion in opinions.values()}) == 1
+    async with council.phase("r2"):
+        return await council.poll(
+            opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.timeouts.get("r2"),
+            quorum=0, opinions=opinions, unanimous=agreed,
+        )  # fmt: skip
+
+
+def _to_stance(statement: Statement[Opinion]) -> Stance:
+    return Stance(statement.seat.name, statement.reply.verdict, confidence=statement.reply.confidence)
+
+
+# Brainstorm and research
+
+
+async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
+    if council.roster.chair is None:  # quick: one judge, nothing to combine
+        (only,) = statements.values()
+        return Verdict(only.reply.recommendation, details={"judges": {only.seat.name: only.reply.model_dump()}})
+    async with council.phase("consolidate"):
+        result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
+    consolidation: Consolidation = result.reply
+    return Verdict(
+        consolidation.recommendation,
+        details={
+            "consolidation": consolidation.model_dump(),
+            "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},
+        },
+    )

@@ -1,0 +1,216 @@
+"""Number of judges: defaults, flags, and the cap of 12 agents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from council.errors import UsageError
+from council.protocols.judges.perspectives import (
+    Perspective,
+    load_preset,
+    perspectives_from_file,
+    perspectives_from_names,
+)
+from council.protocols.options import JudgesOptions
+from council.protocols.panel import Panel, PanelContext
+from council.settings import PROFILES, SeatSetting
+from council.settings.config_files import config_folder
+from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, resolve_member, tier_member
+from council.text_cleanup import slugify
+from council.types import Json, Seat
+
+MAX_AGENTS = 12
+DEFAULT_JUDGES = 2
+DEEP_JUDGES = 3
+PROFILE_JUDGES = {"thorough": 3, "balanced": 2, "fast": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCounts:
+    """Numbers of judges and explorers. `wanted` is the number per family before the cap."""
+
+    per_family: int
+    families: int = 1
+    explorers: int = 0
+    perspectives: tuple[str, ...] = ()
+    dropped_perspectives: tuple[str, ...] = ()
+    requested: int = 0
+
+    @property
+    def judges(self) -> int:
+        return self.per_family * self.families
+
+    @property
+    def agents(self) -> int:
+        return self.judges * (1 + self.explorers)
+
+    @property
+    def is_scaled_down(self) -> bool:
+        return self.per_family < self.requested
+
+
+def count_judges(
+    *,
+    perspectives: Sequence[str] = (),
+    quick: bool = False,
+    deep: bool = False,
+    mixed: bool = False,
+    debate: bool = False,
+    count: int | None = None,
+    explorers: int = 0,
+    default_count: int = DEFAULT_JUDGES,
+) -> JudgeCounts:
+    """Compute the number of judges. `usual` applies when no flag sets a size."""
+    if quick:
+        return JudgeCounts(1, requested=1)
+    families = 2 if mixed else 1
+    wanted = count or max(DEEP_JUDGES if deep or mixed else default_count, len(perspectives))
+    per_family = _apply_agent_cap(wanted, families, explorers, explicit=count is not None)
+    if debate and per_family * families < 2:
+        raise UsageError(
+            f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
+        )
+    held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
+    return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
+
+
+def _apply_agent_cap(requested: int, families: int, explorers: int, *, explicit: bool) -> int:
+    room = MAX_AGENTS // (families * (1 + explorers))
+    if requested <= room:
+        return requested
+    if explicit:
+        judges = requested * families
+        raise UsageError(
+            f"--count={requested} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
+            f"over the cap of {MAX_AGENTS}: lower --count to {room} or less, or lower --explorers"
+        )
+    return room
+
+
+FAMILY_PREFIXES = {
+    "anthropic": "claude",
+    "openai": "codex",
+}  # seat name prefix by vendor in a mixed council; other vendors use their own name
+LEAD_SEAT = Seat("chair", "Lead")
+
+
+def quick_panel(task: str, options: Json, context: PanelContext) -> Panel:
+    return judges_panel(task, {"quick": True}, context)
+
+
+def judges_panel(task: str, options: Json, context: PanelContext) -> Panel:
+    chosen = JudgesOptions.model_validate(options)
+    lenses = _load_perspectives(chosen, context)
+    first = _choose_first_family(chosen, context)
+    second = _choose_second_family(first, context) if chosen.mixed else None
+    bench = _count_judges(chosen, lenses, context, second)
+    families = [first, second] if second else [first]
+    seats = [
+        (seat, member)
+        for member in families
+        for seat in _build_seats(bench, lenses, _seat_name_prefix(member, context, second))
+    ]
+    return Panel(
+        seats=tuple(seat for seat, _ in seats),
+        chair=None if chosen.quick or task == "validate" else LEAD_SEAT,
+        members={seat.name: _build_seat_setting(member, families, context) for seat, member in seats},
+        default_member=first,
+        helpers=(_build_explorer(chosen, first, context),) if bench.explorers else (),
+        warnings=tuple(_list_warnings(bench)),
+        notices=("--mixed found no second vendor family: all judges are of the first.",)
+        if chosen.mixed and not second
+        else (),
+        agents=bench.agents,
+    )
+
+
+def _load_perspectives(options: JudgesOptions, context: PanelContext) -> tuple[Perspective, ...]:
+    """Load the perspectives: a file or names override a preset."""
+    if options.perspectives_file:
+        return perspectives_from_file(context.folder / options.perspectives_file)
+    if options.perspectives:
+        return perspectives_from_names(options.perspectives)
+    return load_preset(options.preset, config_folder(context.env) / "presets").perspectives if options.preset else ()
+
+
+def _count_judges(
+    options: JudgesOptions, perspectives: tuple[Perspective, ...], context: PanelContext, second: str | None
+) -> JudgeCounts:
+    return count_judges(
+        perspectives=[lens.name for lens in perspectives], quick=options.quick, deep=options.deep or options.mixed,
+        mixed=second is not None, debate=options.debate, count=options.count, explorers=options.explorers,
+        default_count=_default_judge_count(options, context),
+    )  # fmt: skip
+
+
+def _default_judge_count(options: JudgesOptions, context: PanelContext) -> int:
+    """Return the default number of judges: COUNCIL_JUDGE_COUNT, then the profile, then 2."""
+    if context.settings.is_set("variables.COUNCIL_JUDGE_COUNT"):
+        return int(context.settings.variables["COUNCIL_JUDGE_COUNT"])
+    return PROFILE_JUDGES.get(options.profile or "", DEFAULT_JUDGES)
+
+
+def _choose_first_family(options: JudgesOptions, context: PanelContext) -> str:
+    """Return the first member found: environment, profile tier, [models] default, built-in default, any available member."""
+    settings = context.settings
+    if settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
+        return resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
+    if options.profile:
+        return tier_member(PROFILES[options.profile].tier, settings, context.env)
+    if default := settings.models.get("default"):
+        return resolve_member(default, settings, context.env)
+    usual = context.resolve_or_none(settings.variables.get("COUNCIL_CLAUDE_MODEL", "sonnet"))
+    return usual or (available_members(settings, context.env) or [LOCAL_CANDIDATE])[0].member
+
+
+def _choose_second_family(first: str, context: PanelContext) -> str | None:
+    """Return a member of another family: [models] other, the codex member, else any available member."""
+    settings = context.settings
+    by_file, by_env = settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")
+    names = [by_env, by_file] if settings.is_set("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
+    members = [context.resolve_or_none(name) for name in names if name]
+    members += [candidate.member for candidate in available_members(settings, context.env)]
+    others = [member for member in members if member and context.vendor(member) != context.vendor(first)]
+    if not others and context.strict:
+        raise UsageError(
+            "--mixed needs a second vendor family, but none is available: set another API key, or drop --strict"
+        )
+    return others[0] if others else None
+
+
+def _build_seat_setting(member: str, families: list[str], context: PanelContext) -> SeatSetting:
+    """Return the setting of a seat. With two families, seats get no fallbacks, so the families stay separate."""
+    return SeatSetting(member, ()) if len(families) > 1 else SeatSetting(member)
+
+
+def _seat_name_prefix(member: str, context: PanelContext, second: str | None) -> str:
+    vendor = context.vendor(member)
+    return f"{slugify(FAMILY_PREFIXES.get(vendor, vendor))}-" if second else ""
+
+
+def _build_seats(counts: JudgeCounts, perspectives: tuple[Perspective, ...], prefix: str) -> list[Seat]:
+    """Return the judges of one family: one per perspective, the rest numbered."""
+    held = perspectives[: len(counts.perspectives)]
+    seats = [Seat(f"{prefix}judge-{slugify(lens.name)}", lens.persona, lens.name, lens.focus) for lens in held]
+    return seats + [Seat(f"{prefix}judge-{n}", "Judge") for n in range(len(held) + 1, counts.per_family + 1)]
+
+
+def _build_explorer(options: JudgesOptions, first: str, context: PanelContext) -> Seat:
+    if options.explorer_model:
+        member = resolve_member(options.explorer_model, context.settings, context.env)
+    else:
+        member = context.resolve_or_none(context.settings.variables.get("COUNCIL_EXPLORER_MODEL", "sonnet")) or first
+    return Seat("explorer", "Explorer", member=member, vendor=context.vendor(member))
+
+
+def _list_warnings(counts: JudgeCounts) -> list[str]:
+    warnings = []
+    if counts.is_scaled_down:
+        each = " per family" if counts.families > 1 else ""
+        warnings.append(
+            f"{counts.requested} judges{each} scaled down to {counts.per_family}: at most {MAX_AGENTS} agents"
+        )
+    if counts.dropped_perspectives:
+        warnings.append(f"perspectives dropped: {', '.join(counts.dropped_perspectives)}")
+    return warnings

@@ -1,0 +1,169 @@
+"""Perspectives of judges: presets, names on the command line, user files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+from council.text_cleanup import slugify
+
+SHIPPED_PRESETS = Path(__file__).parents[1] / "data" / "presets"
+PRESET_ORDER = (
+    "security-audit", "architecture", "research", "ops", "code-review", "plan-review", "doc-review", "retrospective",
+    "product", "developer-experience",
+)  # fmt: skip
+PERSPECTIVE_KEYS = ("name", "persona", "focus")
+MAX_FILE_BYTES = 256_000  # bytes
+MAX_NAME_LENGTH = 60  # used in seat names and file names
+
+
+@dataclass(frozen=True, slots=True)
+class Perspective:
+    """A judge's perspective: `persona` is its display name, `focus` its instructions."""
+
+    name: str
+    persona: str
+    focus: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named set of perspectives and the file it was read from."""
+
+    name: str
+    about: str
+    perspectives: tuple[Perspective, ...]
+    path: Path
+
+    @property
+    def is_user_defined(self) -> bool:
+        """Return whether the preset comes from the user's folder."""
+        return self.path.parent != SHIPPED_PRESETS
+
+
+def list_presets(folder: Path | None = None) -> tuple[str, ...]:
+    """Return the names of all presets: shipped ones first, then those in `folder`."""
+    return tuple(_find_preset_files(folder))
+
+
+def load_preset(name: str, folder: Path | None = None) -> Preset:
+    """Load a preset; a file of the same name in `folder` overrides the shipped one."""
+    files = _find_preset_files(folder)
+    wanted = name.strip().lower()
+    if wanted not in files:
+        near = get_close_matches(wanted, files, n=1)
+        hint = f'did you mean "{near[0]}"? ' if near else ""
+        raise UsageError(f'unknown preset "{name}": {hint}known are {", ".join(files)}')
+    tables = _read_toml(files[wanted])
+    return Preset(
+        wanted, str(tables.get("about", "")), _parse_perspectives(tables, _format_source(files[wanted])), files[wanted]
+    )
+
+
+def _find_preset_files(folder: Path | None) -> dict[str, Path]:
+    shipped = {name: SHIPPED_PRESETS / f"{name}.toml" for name in PRESET_ORDER}
+    from_folder = {path.stem.lower(): path for path in sorted(folder.glob("*.toml"))} if folder else {}
+    return shipped | from_folder
+
+
+def perspectives_from_names(names: str | Iterable[str]) -> tuple[Perspective, ...]:
+    """Return perspectives from names, given as a list or separated by commas. The name is also the focus."""
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
+
+
+def perspectives_from_file(path: Path) -> tuple[Perspective, ...]:
+    """Load perspectives from a file: TOML if the suffix is `.toml`, else YAML."""
+    tables = _read_toml(path) if path.suffix.lower() == ".toml" else _read_yaml(path)
+    return _parse_perspectives(tables, _format_source(path))
+
+
+def _format_source(path: Path) -> str:
+    return f'the perspectives file "{path}"'
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if not path.is_file():  # reading a pipe would block
+            raise UsageError(
+                f"{_format_source(path)} {'is not a file' if path.exists() else 'does not exist'}: give the path of a file"
+            )
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise UsageError(f"{_format_source(path)} is larger than {MAX_FILE_BYTES // 1000} kB: shorten it")
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise UsageError(
+            f"{_format_source(path)} cannot be read ({_format_error(error)}): save it as UTF-8 text"
+        ) from None
+
+
+def _read_toml(path: Path) -> Any:
+    try:
+        return tomllib.loads(_read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{_format_source(path)} is not valid TOML ({_format_error(error)}): fix the syntax") from None
+
+
+def _read_yaml(path: Path) -> Any:
+    import yaml  # type: ignore[import-untyped]  # slow to import, and few runs need it
+
+    text = _read_text(path)
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"{_format_source(path)} is not valid YAML ({_format_error(error)}): fix the syntax") from None
+
+
+def _format_error(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
+    return f"{problem}, line {mark.line + 1}" if mark else problem
+
+
+def _parse_perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
+    listed = tables.get("perspectives") if isinstance(tables, Mapping) else tables
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+        raise UsageError(
+            f"{source} contains no perspectives: list them under `perspectives`, each with a name and a focus"
+        )
+    perspectives = tuple(_parse_perspective(row, n, source) for n, row in enumerate(listed, 1))
+    slugs = [slugify(one.name) for one in perspectives]
+    if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if slugs.count(name) > 1), None):
+        raise UsageError(f'{source} names "{twice}" twice: drop one')
+    return perspectives
+
+
+def _parse_perspective(row: Any, n: int, source: str) -> Perspective:
+    fields = {"name": row} if isinstance(row, str) else row
+    if not isinstance(fields, Mapping) or not isinstance(fields.get("name"), str):
+        raise UsageError(f"{source} has no name for perspective {n}: write `name: …`")
+    name = _parse_name(fields["name"], source)
+    for key, value in fields.items():
+        _check_entry(key, value, name, source)
+    texts = {key: " ".join(fields.get(key, "").split()) for key in ("persona", "focus")}
+    return Perspective(name, texts["persona"] or f"Council Member {n}", texts["focus"] or name.replace("-", " "))
+
+
+def _parse_name(text: str, source: str) -> str:
+    name = " ".join(text.split())
+    if not any(sign.isalpha() for sign in slugify(name)):
+        raise UsageError(f'{source}: name "{name}" has no letter: use at least one letter')
+    if len(name) > MAX_NAME_LENGTH:
+        raise UsageError(f'{source}: name "{name[:30]}…" has {len(name)} characters: use at most {MAX_NAME_LENGTH}')
+    return name
+
+
+def _check_entry(key: Any, value: Any, name: str, source: str) -> None:
+    if key not in PERSPECTIVE_KEYS:
+        near = get_close_matches(str(key), PERSPECTIVE_KEYS, n=1)
+        hint = f'did you mean "{near[0]}"? ' if near else ""
+        raise UsageError(
+            f'{source} has an unknown key "{key}" in "{name}": {hint}known are {", ".join(PERSPECTIVE_KEYS)}'
+        )
+    if not isinstance(value, str):
+        raise UsageError(f'{source}: {key} of "{name}" is not a string: write it as text')

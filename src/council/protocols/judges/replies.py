@@ -1,0 +1,335 @@
+"""Replies of a judge: the verdict schema, version 2, and the second-round verdict."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from council.engine.reply import Reply
+from council.types import Json
+
+T = TypeVar("T")
+SCHEMA_VERSION = 2
+
+
+# Description of a verdict in the packet; the strict schema is sent with the request.
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "verdict": "PASS | WARN | FAIL",
+    "confidence": "HIGH | MEDIUM | LOW",
+    "key_insight": "the whole judgement in a single sentence",
+    "findings": [
+        {
+            "severity": "critical | significant | minor",
+            "category": "security | architecture | performance | style | another word",
+            "description": "the problem found",
+            "location": "file:line, if it has one",
+            "recommendation": "how to address it",
+            "fix": "the specific action that resolves it",
+            "why": "the root cause",
+            "ref": "the file, passage or document it rests on",
+        }
+    ],
+    "recommendation": "the concrete next step",
+    "schema_version": SCHEMA_VERSION,
+}
+
+
+def _uppercase(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+def _lowercase(value: Any) -> Any:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _none_to_empty(value: Any) -> Any:
+    return "" if value is None else value
+
+
+def _none_to_zero(value: Any) -> Any:
+    return 0 if value is None else value
+
+
+def _parse_revised_from(value: Any) -> Any:
+    """Map the values models use for "no earlier verdict" to None."""
+    verdict = _uppercase(value)
+    return None if verdict in ("", "NULL", "NONE", "N/A") else verdict
+
+
+def _require_items(value: list[T]) -> list[T]:
+    if not value:
+        raise ValueError("give at least one")
+    return value
+
+
+VerdictField = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(_uppercase)]
+ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_uppercase)]
+SeverityField = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lowercase)]
+TextField = Annotated[str, BeforeValidator(_none_to_empty)]
+VersionField = Annotated[int, BeforeValidator(_none_to_zero)]
+# Checked here and not in the schema: some providers do not support minItems.
+NonEmptyList = Annotated[list[T], AfterValidator(_require_items)]
+RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_parse_revised_from)]
+
+
+class ReplyPart(BaseModel):
+    """Part of a reply; extra fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class ReportedFinding(ReplyPart):
+    """One finding of a judge. Older schemas do not have fix, why and ref."""
+
+    severity: SeverityField
+    category: TextField = Field(
+        default="", description="security, architecture, performance, style, or another one word"
+    )
+    description: str = Field(description="the problem found")
+    location: TextField = Field(
+        default="", description="file:line as in the packet; empty if it concerns no single place"
+    )
+    recommendation: TextField = Field(default="", description="how to address it")
+    fix: TextField = Field(default="", description="the specific action that resolves it")
+    why: TextField = Field(default="", description="the root cause")
+    ref: TextField = Field(default="", description="the file, passage of the specification or document it rests on")
+
+    def prose(self) -> str:
+        place = f" `{self.location}`" if self.location else ""
+        lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
+        parts = (("Fix", self.fix or self.recommendation), ("Why", self.why), ("Ref", self.ref))
+        return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
+
+
+class Opinion(Reply):
+    """A judge's verdict with its findings."""
+
+    verdict: VerdictField
+    confidence: ConfidenceField
+    key_insight: str = Field(description="the whole judgement in a single sentence")
+    findings: list[ReportedFinding] = Field(description="every finding, the worst first; empty if there is none")
+    recommendation: str = Field(description="the concrete next step")
+    schema_version: VersionField = Field(default=0, json_schema_extra={"enum": [SCHEMA_VERSION]})
+
+    def prose(self) -> str:
+        found = [f"{n}. {finding.prose()}" for n, finding in enumerate(self.findings, 1)]
+        head = f"**Verdict: {self.verdict}** (confidence {self.confidence})"
+        return "\n\n".join([head, self.key_insight, *found, f"Recommendation: {self.recommendation}"])
+
+    @classmethod
+    def vary(cls, plain: Json, n: int) -> Json:
+        return plain | {"verdict": "WARN" if n % 2 else "PASS"}
+
+
+class Objection(ReplyPart):
+    target_judge: str = Field(description="whose claim it is")
+    claim: str = Field(description="the claim that is wrong or incomplete, with its location if it has one")
+    response: str = Field(description="the error in it, with the evidence")
+
+
+class Acknowledgment(ReplyPart):
+    source_judge: str = Field(description="whose point it is")
+    point: str
+    impact: str = Field(description="what it strengthens or changes in your own view")
+
+
+class DebateNotes(ReplyPart):
+    revised_from: RevisedFromField = Field(default=None, description="your first verdict if you change it, else null")
+    steel_man: TextField = Field(
+        default="",
+        description="the strongest form of an argument you disagree with; where all agreed, the best case against your own verdict",
+    )
+    challenges: list[Objection] = Field(default_factory=list)
+    acknowledgments: list[Acknowledgment] = Field(default_factory=list)
+
+
+class _DebateFields(Reply):
+    """Fields that come before the verdict, so that the model reasons before it decides."""
+
+    restated: TextField = Field(
+        default="", description="your first position and its key evidence, in two or three sentences"
+    )
+    debate_notes: DebateNotes
+    reason: TextField = Field(
+        default="",
+        description="the specific detail, location, error or missed case that makes you revise, or why you are not persuaded",
+    )
+
+
+class SecondOpinion(Opinion, _DebateFields):
+    """The second-round verdict. Field order matters: the reasoning comes before the verdict."""
+
+    @property
+    def revision_reasons(self) -> tuple[str, ...]:
+        """Return the texts that may justify a changed verdict. `restated` is left out: it predates the debate."""
+        notes = self.debate_notes
+        acknowledged = [text for point in notes.acknowledgments for text in (point.point, point.impact)]
+        return (self.reason, *acknowledged)
+
+    def prose(self) -> str:
+        notes = self.debate_notes
+        lines = [f"First position: {self.restated}", f"Steel-man: {notes.steel_man}"]
+        lines += [f"Challenge to {one.target_judge}: {one.claim} {one.response}" for one in notes.challenges]
+        lines += [f"Acknowledged from {one.source_judge}: {one.point} {one.impact}" for one in notes.acknowledgments]
+        lines += [
+            f"Revised from {notes.revised_from}: {self.reason}" if notes.revised_from else f"Confirmed: {self.reason}"
+        ]
+        filled = [line for line in lines if not line.endswith(": ")]
+        return "\n\n".join([super().prose(), *filled])
+
+
+class Option(ReplyPart):
+    name: str = Field(description="a name of a few words that others could have chosen too")
+    what: TextField = Field(default="", description="the option in a sentence or two")
+    pros: list[str]
+    cons: list[str]
+    assessment: str = Field(description="when it would be the right choice, and how you rate it")
+
+    def prose(self) -> str:
+        lines = [
+            f"### {self.name}",
+            *filter(None, [self.what]),
+            *_format_list("For", self.pros),
+            *_format_list("Against", self.cons),
+        ]
+        return "\n".join([*lines, f"Assessment: {self.assessment}"])
+
+
+class Options(Reply):
+    """The options a judge sees in a brainstorm."""
+
+    working: TextField = Field(default="", description="the steps of the requested technique, in Markdown; else empty")
+    options: NonEmptyList[Option] = Field(description="options that differ in kind")
+    recommendation: str = Field(description="the one you would take, and what would change your mind")
+
+    def prose(self) -> str:
+        parts = [*filter(None, [self.working]), *(option.prose() for option in self.options)]
+        return "\n\n".join([*parts, f"Recommendation: {self.recommendation}"])
+
+
+class Facet(ReplyPart):
+    name: str = Field(description="the facet in a few words")
+    findings: list[str] = Field(description="what you find there, what it rests on and how sure you are")
+
+    def prose(self) -> str:
+        return "\n".join([f"### {self.name}", *(f"- {finding}" for finding in self.findings)])
+
+
+class Facets(Reply):
+    """A judge's findings on a subject, grouped by facet."""
+
+    facets: NonEmptyList[Facet]
+    findings: list[str] = Field(description="findings that hold across facets, the most important first")
+    open_questions: list[str] = Field(
+        description="open questions that would change a decision, with how to settle them"
+    )
+    recommendation: str = Field(description="what you would do with this knowledge")
+
+    def prose(self) -> str:
+        parts = [facet.prose() for facet in self.facets]
+        parts += [
+            "\n".join(_format_list("Findings", self.findings)),
+            "\n".join(_format_list("Open questions", self.open_questions)),
+        ]
+        return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
+
+
+class TradeOff(ReplyPart):
+    option: str
+    buys: str = Field(description="what it brings")
+    costs: str = Field(description="what it costs or rules out")
+
+
+class Theme(ReplyPart):
+    name: str
+    findings: list[str] = Field(description="each with the judges who found it and how well it is supported")
+
+
+class Consolidation(Reply):
+    """The chair's consolidation. Fields that the task does not need stay empty."""
+
+    trade_offs: list[TradeOff] = Field(
+        default_factory=list, description="brainstorm: each serious option once; else empty"
+    )
+    themes: list[Theme] = Field(default_factory=list, description="research: the findings by subject; else empty")
+    open_questions: list[str] = Field(
+        default_factory=list, description="research: open questions, the most important first"
+    )
+    recommendation: str = Field(description="what to do, for which reason, and when something else")
+
+    def prose(self) -> str:
+        trades = [f"- **{one.option}**: {one.buys} Costs: {one.costs}" for one in self.trade_offs]
+        parts = ["\n".join(["### Trade-offs", *trades])] if trades else []
+        parts += ["\n".join([f"### {one.name}", *(f"- {found}" for found in one.findings)]) for one in self.themes]
+        parts += ["\n".join(_format_list("Open questions", self.open_questions))]
+        return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
+
+
+def _format_list(heading: str, items: list[str]) -> list[str]:
+    return [f"{heading}:", *(f"- {item}" for item in items)] if items else []
+
+
+class SubQuestions(Reply):
+    """Questions of a judge, one per explorer."""
+
+    questions: NonEmptyList[str] = Field(description="specific, answerable by looking, no two alike")
+
+    def prose(self) -> str:
+        return "\n".join(f"{n}. {question}" for n, question in enumerate(self.questions, 1))
+
+
+class Exploration(Reply):
+    """Report of an explorer to its judge."""
+
+    findings: list[str] = Field(description="facts that you found")
+    evidence: list[str] = Field(description="the files, lines and patterns that show it")
+    assessment: str = Field(description="the meaning for the question, and what you could not find")
+
+    def prose(self) -> str:
+        findings, evidence = (["- " + one for one in many] or ["- none"] for many in (self.findings, self.evidence))
+        return "\n".join(["## Findings", *findings, "", "## Evidence", *evidence, "", "## Assessment", self.assessment])
+
+
+class LineRange(ReplyPart):
+    """A file or a line range of it; 0 to 0 is the whole file."""
+
+    path: str
+    first: int = Field(default=0, description="the first line wanted; 0 for the whole file")
+    last: int = Field(default=0, description="the last line wanted; 0 for the whole file")
+
+    @model_validator(mode="after")
+    def _check_order(self) -> LineRange:
+        if self.first < 0 or self.last < 0 or (self.last and self.last < self.first):
+            raise ValueError(
+                f"lines {self.first} to {self.last} of {self.path} are not a valid range: give the first line, then the last"
+            )
+        return self
+
+
+class Lookups(Reply):
+    """Files, names and patterns an explorer requests next, or its report."""
+
+    exploration: Exploration | None = Field(
+        default=None, description="your report when you are done; null to look further"
+    )
+    files: list[LineRange] = Field(default_factory=list, description="files to read")
+    names: list[TextField] = Field(default_factory=list, description="names or globs of files to find")
+    patterns: list[TextField] = Field(default_factory=list, description="texts to search for in the files")
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Lookups:
+        if not (self.exploration or self.files or any(self.names) or any(self.patterns)):
+            raise ValueError("ask for files, names or patterns, or write up what you found in exploration")
+        return self
+
+    @property
+    def is_done(self) -> bool:
+        return self.exploration is not None
+
+    def prose(self) -> str:
+        if self.exploration:
+            return self.exploration.prose()
+        wanted = [f"read {one.path}" + (f":{one.first}-{one.last}" if one.last else "") for one in self.files]
+        wanted += [f"find {name}" for name in self.names] + [f"search {pattern}" for pattern in self.patterns]
+        return "\n".join(f"- {want}" for want in wanted)

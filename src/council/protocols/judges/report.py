@@ -1,0 +1,368 @@
+"""Header and footer lines of a judges' report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from council.engine.degraded import count_asked_seats, format_degraded_lines
+from council.engine.layout import (
+    close_code_fence,
+    format_cell,
+    format_code,
+    format_cost,
+    format_count,
+    format_fork,
+    format_location,
+    format_location_caveat,
+    format_packet_line,
+    format_ruling,
+    format_text,
+    render_layout,
+)
+from council.engine.minutes import Minutes, StatementMinutes
+from council.protocols.judges import summary
+from council.render.report import build_report
+from council.text_cleanup import clean, clean_json, single_line
+from council.types import Json
+
+MODE_FLAGS = ("deep", "mixed", "debate", "quick")
+TWO_ROUNDS = "2 (independent assessment + adversarial debate)"
+FIDELITY = {
+    "full": "full (the same judges, each in its own conversation)",
+    "degraded": "degraded (a judge that cannot continue a conversation was asked in a new one, with its R1 in the prompt)",
+}
+
+
+def build_header(minutes: Minutes) -> list[str]:
+    """Return one line per fact, `**Name:** value`, without empty facts."""
+    facts = _quick_facts(minutes) if summary.report_kind(minutes) == "quick" else _full_facts(minutes)
+    return [f"**{name}:** {single_line(str(fact), 600)}" for name, fact in facts.items() if fact]
+
+
+def _quick_facts(minutes: Minutes) -> Json:
+    return {
+        "Date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
+        "Mode": "quick (single-agent)",
+        "Target": summary.format_subject(minutes),
+        "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (at most MEDIUM for a single judge)",
+        **_common_facts(minutes),
+    }
+
+
+def _full_facts(minutes: Minutes) -> Json:
+    options, details = minutes.plan.get("options") or {}, summary.verdict_details(minutes)
+    debate = options.get("debate")
+    return {
+        "Target": summary.format_subject(minutes),
+        "Mode": ", ".join([str(minutes.plan.get("task")), *(f"--{name}" for name in MODE_FLAGS if options.get(name))]),
+        "Rounds": _format_rounds(minutes) if debate else "",
+        "Fidelity": FIDELITY.get(details.get("fidelity") or "", details.get("fidelity")) if debate else "",
+        "Judges": f"{count_asked_seats(minutes)} asked, {minutes.answered_count} answered{_format_explorers(minutes)}",
+        "Preset": options.get("preset"),
+        "Technique": options.get("technique"),
+        "Profile": options.get("profile"),
+        "Confidence": minutes.verdict.get("confidence"),
+        "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
+        "Effective votes": _format_effective_votes(minutes, details),
+        **_common_facts(minutes),
+    }
+
+
+def _common_facts(minutes: Minutes) -> Json:
+    notices = minutes.plan.get("notices") or []
+    warnings = [single_line(line) for line in minutes.plan.get("warnings") or [] if line not in notices]
+    return {
+        "Fork": format_fork(minutes),
+        "Packet": format_packet_line(minutes.plan.get("packet") or {}),
+        "Note": "; ".join(warnings),
+    }
+
+
+def _format_rounds(minutes: Minutes) -> str:
+    if summary.second_round(minutes):
+        return TWO_ROUNDS
+    skipped = next((note.why for note in minutes.notes if note.what == "second round skipped"), "")
+    return f"1 (no debate: {skipped or 'the run did not get that far'})"
+
+
+def _format_explorers(minutes: Minutes) -> str:
+    sent = sum(len(minutes.helpers(seat.name)) for seat in minutes.planned_seats)
+    return f", {format_count(sent, 'explorer')} sent out" if sent else ""
+
+
+def _format_effective_votes(minutes: Minutes, details: Json) -> str:
+    if not details.get("n_eff") or minutes.answered_count < 2:
+        return ""
+    return f"at most about {details['n_eff']:g} of {minutes.answered_count} (judges of one family tend to make the same errors)"
+
+
+def build_footer(minutes: Minutes) -> list[str]:
+    """Return the lines with duration, responses, cost and the next command."""
+    value = build_report(minutes)
+    verb = "completed in" if value["status"] == "complete" else "stopped after"
+    seconds = f"{minutes.seconds:.0f}s" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}s"
+    calls, tokens = value["calls"], value["tokens"]
+    then = "replay" if value["status"] == "complete" else "resume"
+    return [
+        f"Council {verb} {seconds}. {summary.format_response_counts(minutes)}",
+        f"{format_cost(value['cost']).capitalize()} · {format_count(calls['made'], 'call')} · {tokens['in']:,} tokens in, "
+        f"{tokens['out']:,} out · `council {then} {minutes.run}`",
+    ]
+
+
+def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
+    """Render what a judge said in one round. The JSON comes first so that programs can read it."""
+    reply = json.dumps(clean_json(said.reply or {}), ensure_ascii=False, indent=2)
+    seat = minutes.seat(said.seat)
+    context = {
+        "reply": reply,
+        "seat": seat,
+        "said": said,
+        "ruling": format_ruling(said.reply),
+        "facts": _analysis_facts(minutes, said),
+    }
+    return render_layout("analysis", context)
+
+
+def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
+    seat = minutes.seat(said.seat)
+    helpers = minutes.helpers(said.seat)
+    served_as_requested = said.served_by == seat.model or minutes.is_from_fork(said)
+    facts: Json = {
+        "Target": minutes.plan.get("target") or minutes.plan.get("question"),
+        "Judge": said.seat,
+        "Perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
+        "Round": said.phase,
+        "Member": said.served_by if served_as_requested else f"{said.served_by} in place of {seat.model}",
+        "State": said.state,
+        "Explorers": format_count(len(helpers), "explorer") if helpers else "",
+        "Run": minutes.run,
+    }
+    return [f"**{name}:** {single_line(str(fact))}" for name, fact in facts.items() if fact]
+
+
+DISAGREE_TEXT = "The families disagree, and Council does not break ties: the decision is yours."
+
+
+def render_judges_report(minutes: Minutes) -> str:
+    """Render the report file of a judges run."""
+    kind = summary.report_kind(minutes)
+    context = {
+        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes), "footer": build_footer(minutes),
+        "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
+        "nothing": summary.is_empty_run(minutes), "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
+    }  # fmt: skip
+    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes))
+
+
+def _format_recommendation(minutes: Minutes) -> str:
+    """Return the recommendation. An unfinished run has none; its digest would repeat the sections above."""
+    if minutes.status != "complete":
+        return "None: the run ended before the answers above were compared."
+    return close_code_fence(clean(minutes.verdict.get("answer") or "")).strip() or "None."
+
+
+def _list_analysis_files(minutes: Minutes) -> list[str]:
+    """Return the analysis files by round and in seating order, so that timing does not change the report."""
+    keys = [f"{phase.name}/{seat.name}" for phase in minutes.rounds for seat in minutes.planned_seats]
+    return [minutes.files[key] for key in keys if key in minutes.files]
+
+
+# Validate
+
+
+def _validate_context(minutes: Minutes) -> Json:
+    rows, details = summary.list_findings(minutes), summary.verdict_details(minutes)
+    return {
+        "heading": _format_heading(minutes), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes)],
+        "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(minutes, one) for one in minutes.verdict.get("shifts") or []],
+        "exchanges": list(_format_exchanges(minutes)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
+        "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DISAGREE_TEXT,
+        "shared": [_shared_finding_row(row) for row in rows if len(row["found_by"]) > 1],
+        "single": [_format_single_finding(minutes, row) for row in rows if len(row["found_by"]) == 1],
+        "positions": _build_positions(minutes), "disputed": [format_text(row["description"]) for row in rows if row["disputed"]],
+        "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _group_insights(minutes),
+        "ungrouped": bool(rows) and not details,
+    }  # fmt: skip
+
+
+def _format_heading(minutes: Minutes) -> str:
+    if minutes.status != "complete":
+        return "INCOMPLETE"
+    return minutes.verdict.get("verdict") or single_line(minutes.verdict.get("answer") or "none")
+
+
+def _shared_finding_row(row: Json) -> list[str]:
+    disputed = " (disputed)" if row["disputed"] else ""
+    found_by = f"{len(row['found_by'])} of {row['of']}: {', '.join(row['found_by'])}"
+    return [
+        format_cell(row["description"], 600) + disputed, format_cell(row["severity"]), format_cell(found_by), format_cell(row["fix"], 600), format_cell(format_location(row)),
+    ]  # fmt: skip
+
+
+def _format_single_finding(minutes: Minutes, row: Json) -> str:
+    kind = " ".join(filter(None, [row["severity"], row["category"]]))
+    place = f" at {format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
+    disputed = " Disputed." if row["disputed"] else ""
+    parts = [f"Fix: {format_text(row['fix'])}", f"Why: {format_text(row['why'])}" if row["why"] else ""]
+    advice = " ".join(_end_sentence(part) for part in parts if part)
+    head = f"{summary.format_judge(minutes, row['found_by'][0])} found ({single_line(kind)}){place}"
+    return f"{head}: {_end_sentence(format_text(row['description']))} {advice}{disputed}"
+
+
+def _end_sentence(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
+
+
+def _build_positions(minutes: Minutes) -> list[list[str]]:
+    """Return a table of the disagreements: one column per family if there are several, else per judge."""
+    rows = minutes.verdict.get("disagreements") or []
+    heads = (
+        summary.list_families(minutes)
+        if len(summary.list_families(minutes)) > 1
+        else [seat.name for seat in minutes.planned_seats]
+    )
+    by = "family" if len(summary.list_families(minutes)) > 1 else "seat"
+    if not rows:
+        return []
+    return [
+        ["Issue", *map(format_cell, heads)],
+        *([format_cell(row["issue"]), *_position_cells(row, by, heads)] for row in rows),
+    ]
+
+
+def _position_cells(row: Json, by: str, heads: Iterable[str]) -> list[str]:
+    def format_position(one: Json) -> str:
+        name = f" ({one['seat']})" if by == "family" else ""
+        return f"{one['verdict']}: {one['why']}{name}"
+
+    return [
+        "<br>".join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–" for head in heads
+    ]  # fmt: skip
+
+
+def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
+    rows = minutes.verdict.get("insights") or []
+    by_family = {family: [row for row in rows if row["family"] == family] for family in summary.list_families(minutes)}
+    return [
+        (single_line(family), [f"({single_line(row['severity'])}) {format_text(row['finding'])}" for row in found])
+        for family, found in by_family.items()
+    ]
+
+
+# Debate
+
+
+def _shift_row(minutes: Minutes, shift: Json) -> list[str]:
+    weak = " **Weak flip: it cites nothing, possible anchoring.**" if shift["weak"] else ""
+    changed = "yes" if shift["changed"] else "no"
+    return [
+        format_cell(shift["seat"]),
+        shift["from"],
+        shift["to"],
+        changed,
+        format_cell(shift["reason"] or "none given", 600) + weak,
+    ]
+
+
+def _format_exchanges(minutes: Minutes) -> Iterable[str]:
+    for name, notes in (summary.verdict_details(minutes).get("notes") or {}).items():
+        for one in notes["challenges"]:
+            whom = summary.format_judge(minutes, one["target_judge"])
+            yield f"{summary.format_judge(minutes, name)} challenges {whom}: {_end_sentence(format_text(one['claim']))} {format_text(one['response'])}"
+        for one in notes["acknowledgments"]:
+            whom = summary.format_judge(minutes, one["source_judge"])
+            yield f"{summary.format_judge(minutes, name)} grants {whom}: {_end_sentence(format_text(one['point']))} {format_text(one['impact'])}"
+
+
+def _format_steel_men(minutes: Minutes) -> Iterable[str]:
+    for name, notes in (summary.verdict_details(minutes).get("notes") or {}).items():
+        if notes["steel_man"].strip():
+            yield f"{summary.format_judge(minutes, name)}: {format_text(notes['steel_man'])}"
+
+
+def _format_dropped_findings(minutes: Minutes) -> list[str]:
+    return [
+        f"{summary.format_judge(minutes, row['seat'])}: {format_text(row['finding'])} ({single_line(row['severity'])})"
+        for row in summary.verdict_details(minutes).get("dropped") or []
+    ]
+
+
+# Quick
+
+
+def _quick_context(minutes: Minutes) -> Json:
+    said = next((one for seat in minutes.planned_seats if (one := summary.last_statement(minutes, seat.name))), None)
+    return {
+        "heading": _format_heading(minutes), "remarks": summary.list_remarks(minutes),
+        "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
+        "analysis": close_code_fence(clean(said.said)).strip() if said else "The judge did not answer.",
+    }  # fmt: skip
+
+
+# Brainstorm and research
+
+
+def _brainstorm_context(minutes: Minutes) -> Json:
+    judges = summary.last_replies(minutes)
+    return {
+        "names": list(map(format_cell, judges)), "options": _option_rows(judges), "trades": list(_format_trade_offs(minutes, judges)),
+    }  # fmt: skip
+
+
+def _option_rows(judges: dict[str, Json]) -> list[list[str]]:
+    """Return one row per option name and one column per judge."""
+    names: dict[str, str] = {}
+    rated: dict[tuple[str, str], str] = {}
+    for judge, reply in judges.items():
+        for option in reply.get("options") or []:
+            key = " ".join(option["name"].lower().split())
+            names.setdefault(key, option["name"])
+            rated[key, judge] = option["assessment"]
+    return [
+        [format_cell(name), *(format_cell(rated.get((key, judge), "–"), 600) for judge in judges)]
+        for key, name in names.items()
+    ]
+
+
+def _format_trade_offs(minutes: Minutes, judges: dict[str, Json]) -> Iterable[str]:
+    """Format the trade-offs of the chair, or the pros and cons of each judge if there was no chair."""
+    merged = summary.verdict_details(minutes).get("consolidation")
+    if merged:
+        for one in merged["trade_offs"]:
+            yield f"**{format_text(one['option'])}** brings: {_end_sentence(format_text(one['buys']))} It costs: {format_text(one['costs'])}"
+        return
+    for judge, reply in judges.items():
+        for option in reply.get("options") or []:
+            pros, cons = ("; ".join(map(format_text, option[side])) or "none given" for side in ("pros", "cons"))
+            yield f"**{format_text(option['name'])}** ({single_line(judge)}) for: {_end_sentence(pros)} Against: {cons}"
+
+
+def _research_context(minutes: Minutes) -> Json:
+    judges = summary.last_replies(minutes)
+    merged = summary.verdict_details(minutes).get("consolidation") or {}
+    themes = [(format_text(one["name"]), list(map(format_text, one["findings"]))) for one in merged.get("themes") or []]
+    alone = [
+        (f"Findings of {single_line(name)}", list(map(format_text, one.get("findings") or [])))
+        for name, one in judges.items()
+    ]
+    open_ = merged.get("open_questions") or [
+        one for reply in judges.values() for one in reply.get("open_questions") or []
+    ]
+    return {
+        "facets": [
+            [format_cell(facet["name"]), format_cell(name), "<br>".join(format_cell(one, 600) for one in facet["findings"]) or "–"]
+            for name, reply in judges.items() for facet in reply.get("facets") or []
+        ],
+        "themes": themes or [row for row in alone if row[1]], "open_questions": list(map(format_text, open_)),
+    }  # fmt: skip
+
+
+CONTEXT_BUILDERS = {
+    "validate": _validate_context,
+    "quick": _quick_context,
+    "brainstorm": _brainstorm_context,
+    "research": _research_context,
+}

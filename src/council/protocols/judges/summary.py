@@ -1,0 +1,280 @@
+"""Judges of a run for its reports: names, verdicts and findings."""
+
+from __future__ import annotations
+
+import re
+
+from council.engine.degraded import count_asked_seats, format_degraded_lines
+from council.engine.layout import final_state, format_count, format_location
+from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.text_cleanup import clean, single_line
+from council.types import Json
+
+JUDGE_TASKS = ("validate", "brainstorm", "research")
+FIRST_ROUND_PHASES, SECOND_ROUND_PHASE = ("r1", "judge"), "r2"
+
+
+def report_kind(minutes: Minutes) -> str:
+    """Return the report kind of a judges run: its task or `quick`; empty for other protocols."""
+    plan = minutes.plan
+    if plan.get("protocol") not in ("judges", "quick"):
+        return ""
+    alone = plan["protocol"] == "quick" or (plan.get("options") or {}).get("quick")
+    if alone and plan.get("task") not in ("brainstorm", "research"):
+        return "quick"
+    return plan["task"] if plan.get("task") in JUDGE_TASKS else ""
+
+
+def is_empty_run(minutes: Minutes) -> bool:
+    """Return whether there was nothing to judge, so that no seat was asked."""
+    return bool(report_kind(minutes)) and minutes.status == "complete" and not minutes.phases
+
+
+def verdict_details(minutes: Minutes) -> Json:
+    return minutes.verdict.get("details") or {}
+
+
+def format_subject(minutes: Minutes) -> str:
+    return single_line(minutes.plan.get("target") or minutes.plan.get("question") or "", 100)
+
+
+def first_round(minutes: Minutes) -> PhaseMinutes | None:
+    return next((minutes.phases[name] for name in FIRST_ROUND_PHASES if name in minutes.phases), None)
+
+
+def second_round(minutes: Minutes) -> PhaseMinutes | None:
+    return minutes.phases.get(SECOND_ROUND_PHASE)
+
+
+def last_statement(minutes: Minutes, name: str) -> StatementMinutes | None:
+    """Return the last statement of a judge to the council."""
+    rounds = [second_round(minutes), first_round(minutes)]
+    return next((phase.said[name] for phase in rounds if phase and name in phase.said), None)
+
+
+def last_replies(minutes: Minutes) -> dict[str, Json]:
+    """Return the last reply of each judge, in seating order."""
+    said = {seat.name: last_statement(minutes, seat.name) for seat in minutes.planned_seats}
+    return {name: one.reply for name, one in said.items() if one and one.reply}
+
+
+def list_families(minutes: Minutes) -> list[str]:
+    return list(dict.fromkeys(seat.vendor for seat in minutes.planned_seats))
+
+
+def format_judge(minutes: Minutes, name: str) -> str:
+    """Format a judge: `**Red** (attacker)` if it has a persona, else its name."""
+    seat = minutes.seats.get(name) or SeatMinutes(name)
+    if not (seat.role and seat.perspective):
+        return f"**{single_line(name)}**"
+    family = f", {seat.vendor}" if len(list_families(minutes)) > 1 else ""
+    return f"**{single_line(seat.role)}** ({single_line(seat.perspective)}{single_line(family)})"
+
+
+def column_name(seat: SeatMinutes) -> str:
+    """Return the table column of a seat, shared by families: its perspective, or its judge number."""
+    number = re.search(r"judge-\d+$", seat.name)
+    return seat.perspective or (number[0].replace("-", " ").capitalize() if number else seat.name)
+
+
+def build_verdict_table(minutes: Minutes) -> list[list[str]]:
+    """Return a header and one row per family: the verdict of each judge and of the family."""
+    columns = list(dict.fromkeys(column_name(seat) for seat in minutes.planned_seats))
+    verdicts = verdict_details(minutes).get("families") or {}
+    rows = []
+    for family in list_families(minutes):
+        seats = [seat for seat in minutes.planned_seats if seat.vendor == family]
+        cells = [
+            " / ".join(format_seat_verdict(minutes, seat) for seat in seats if column_name(seat) == name) or "–"
+            for name in columns
+        ]
+        rows.append([family, *cells, verdicts.get(family) or "none"])
+    return [["Family", *columns, "Family verdict"], *rows]
+
+
+def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
+    """Format the verdict of a judge with its confidence, or its state if there is none."""
+    reply = last_replies(minutes).get(seat.name) or {}
+    if not reply.get("verdict"):
+        return final_state(seat.state, minutes.stopped)
+    doubt = f", {describe_stale_verdict(minutes, seat.name)}" if describe_stale_verdict(minutes, seat.name) else ""
+    return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
+
+
+def describe_stale_verdict(minutes: Minutes, name: str) -> str:
+    """Describe the R1 verdict of a judge that did not answer in R2; empty for any other judge."""
+    second, first = second_round(minutes), first_round(minutes)
+    if not second or name in second.said or not first or name not in first.said:
+        return ""
+    missed = second.absent.get(name)
+    if missed is None:
+        return "R1 verdict (R2 not finished)" if name in second.asked else ""
+    return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else missed.state})"
+
+
+def format_response_counts(minutes: Minutes) -> str:
+    """Format `2/2 judges responded.`, once per round if there were two."""
+    first, second = first_round(minutes), second_round(minutes)
+    once = f"{minutes.answered_count}/{count_asked_seats(minutes)} judges responded."
+    if not second or not first:
+        return once
+    polled = len({*second.asked, *second.absent})
+    return f"R1: {len(first.said)}/{count_asked_seats(minutes)} judges responded. R2: {len(second.said)}/{polled} judges responded."
+
+
+def list_findings(minutes: Minutes) -> list[Json]:
+    """Return the grouped findings; for an unfinished run, the findings as each judge wrote them."""
+    if minutes.verdict.get("findings") or verdict_details(minutes):
+        return list(minutes.verdict.get("findings") or [])
+    return [
+        _ungrouped_finding(name, row, len(last_replies(minutes)))
+        for name, reply in last_replies(minutes).items()
+        for row in reply.get("findings") or []
+        if isinstance(row, dict)
+    ]
+
+
+def _ungrouped_finding(name: str, row: Json, of: int) -> Json:
+    fix = row.get("fix") or row.get("recommendation") or "No fix specified"
+    unchecked: Json = {"found_by": [name], "of": of, "verified": False, "disputed": False, "unchecked": True}
+    return {"category": "", "why": "", "location": "", "ref": ""} | row | {"fix": fix} | unchecked
+
+
+def list_remarks(minutes: Minutes) -> list[str]:
+    """List the reasons to double-check the verdict."""
+    fields = verdict_details(minutes)
+    inconsistent = [
+        f"{format_judge(minutes, name)} said PASS and listed a critical finding: inconsistent, both are kept."
+        for name in fields.get("inconsistent") or []
+    ]
+    weakened = [
+        f"The FAIL of {format_judge(minutes, name)} counted as a WARN: no second family, verified location or survived challenge supports it."
+        for name in fields.get("weakened") or []
+    ]
+    unrevised = [
+        f"{format_judge(minutes, seat.name)}: {describe_stale_verdict(minutes, seat.name)}."
+        for seat in minutes.planned_seats
+        if describe_stale_verdict(minutes, seat.name)
+    ]
+    flips = [
+        f"{format_judge(minutes, shift['seat'])} changed from {shift['from']} to {shift['to']} without citing evidence: possible anchoring."
+        for shift in minutes.verdict.get("shifts") or []
+        if shift.get("weak")
+    ]
+    return [*inconsistent, *weakened, *unrevised, *flips]
+
+
+KIND_WIDTH = 13  # width of the first column: "significant" and two spaces
+MAX_LOCATION_WIDTH = 44  # maximum width of the location column; longer locations shift their line
+
+
+def render_verdict(minutes: Minutes) -> str:
+    """Render the verdict."""
+    return "\n\n".join("\n".join(part) for part in _build_sections(minutes) if part) + "\n"
+
+
+def _build_sections(minutes: Minutes) -> list[list[str]]:
+    above = [f"! {line}" for line in [*format_degraded_lines(minutes), *_format_remarks(minutes)]]
+    if minutes.status == "failed":
+        return [above]
+    found = [*_format_findings(minutes), *_format_disputes(minutes), *_format_shifts(minutes)]
+    return [[_format_headline(minutes), *above], found, _format_next_step(minutes)]
+
+
+def _format_remarks(minutes: Minutes) -> list[str]:
+    converged = "The judges disagreed in R1 and agree in R2: check for anchoring."
+    remarks = [line.replace("**", "") for line in list_remarks(minutes)]
+    return [*remarks, *([converged] if verdict_details(minutes).get("converged") else [])]
+
+
+def _format_headline(minutes: Minutes) -> str:
+    """Format the first line: `WARN  2 of 2 judges · confidence MEDIUM`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
+    verdict = minutes.verdict.get("verdict") if minutes.status == "complete" else None
+    confidence = minutes.verdict.get("confidence")
+    heard = f"{minutes.answered_count} of {count_asked_seats(minutes)}"
+    if len(list_families(minutes)) > 1 and verdict:
+        return f"{verdict}  {_format_families(minutes)}   {heard} seats" + (
+            f" · confidence {confidence}" if confidence else ""
+        )
+    sure = f" · confidence {confidence}" if confidence else ""
+    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}{sure}"
+
+
+def _format_families(minutes: Minutes) -> str:
+    ruled = verdict_details(minutes).get("families") or {}
+    return " · ".join(
+        f"{family} {ruled.get(family) or _format_family_states(minutes, family)}" for family in list_families(minutes)
+    )
+
+
+def _format_family_states(minutes: Minutes, family: str) -> str:
+    return ", ".join(
+        dict.fromkeys(
+            final_state(seat.state, minutes.stopped) for seat in minutes.planned_seats if seat.vendor == family
+        )
+    )
+
+
+def _format_findings(minutes: Minutes) -> list[str]:
+    rows = list_findings(minutes)
+    width = min(MAX_LOCATION_WIDTH, max((len(_format_location(row)) for row in rows), default=0))
+    return [_format_finding(row, width) for row in rows]
+
+
+def _format_finding(row: Json, width: int) -> str:
+    found_by = f"{len(row['found_by'])} of {row['of']}"
+    parts = [single_line(row["description"], 400), f"{found_by}{' (disputed)' if row['disputed'] else ''}"]
+    place = f"{_format_location(row):<{width}}  " if width else ""
+    parts.append(f"fix: {single_line(row['fix'], 400)}")
+    return f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}"
+
+
+def _format_location(row: Json) -> str:
+    return single_line(format_location(row).partition(";")[0] if row["location"] else "", 120)
+
+
+def _format_disputes(minutes: Minutes) -> list[str]:
+    rows = minutes.verdict.get("disagreements") or []
+    return [
+        f"{'disputed':<{KIND_WIDTH}}{single_line(row['issue'])}: {' / '.join(_format_positions(minutes, row))}"
+        for row in rows
+    ]
+
+
+def _format_positions(minutes: Minutes, row: Json) -> list[str]:
+    """Format the positions by judge; for a DISAGREE one per family, with the reasons of its judges."""
+    if not _is_disagreement(minutes):
+        return [single_line(f"{one['seat']} {one['verdict']}: {one['why']}", 300) for one in row["positions"]]
+    ruled = verdict_details(minutes).get("families") or {}
+    held = {
+        family: [one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == (family, verdict)]
+        for family, verdict in ruled.items()
+    }
+    return [
+        single_line(f"{family} {ruled[family]}: {'; '.join(dict.fromkeys(whys))}", 500) for family, whys in held.items()
+    ]
+
+
+def _format_shifts(minutes: Minutes) -> list[str]:
+    changed = [shift for shift in minutes.verdict.get("shifts") or [] if shift["changed"]]
+    return [
+        f"{'shifted':<{KIND_WIDTH}}{single_line(one['seat'])} {one['from']} → {one['to']}: {single_line(one['reason'] or 'no reason given', 300)}"
+        for one in changed
+    ]
+
+
+def _format_next_step(minutes: Minutes) -> list[str]:
+    if minutes.status != "complete":
+        written = format_count(len(last_replies(minutes)), "opinion")
+        return [f"{'next step':<{KIND_WIDTH}}council resume {minutes.run} ({written} so far)"]
+    answer = single_line(clean(minutes.verdict.get("answer") or ""), 2_000)
+    yours = (
+        "the families disagree, and the decision is yours; the most severe finding: "
+        if _is_disagreement(minutes)
+        else ""
+    )
+    return [f"{'next step':<{KIND_WIDTH}}{yours}{answer}"] if answer else []
+
+
+def _is_disagreement(minutes: Minutes) -> bool:
+    return minutes.verdict.get("verdict") == "DISAGREE"

@@ -1,0 +1,50 @@
+"""Panels: the seats of a council, built from options and settings before members are assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from council.errors import ConfigError
+from council.protocols import CHAIR
+from council.settings import SeatSetting, Settings
+from council.settings.member_lookup import resolve_member, vendor_of
+from council.types import Json, Seat
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Seats before assignment. `members` holds settings of single seats, `everyone` the member of all other seats."""
+
+    seats: tuple[Seat, ...]
+    chair: Seat | None = CHAIR
+    members: Mapping[str, SeatSetting] = field(default_factory=dict)
+    default_member: str | None = None
+    chair_setting: SeatSetting = field(default_factory=SeatSetting)  # overrides [chair]
+    helpers: tuple[Seat, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # shown in the report
+    agents: int | None = None
+    options: Json = field(default_factory=dict)  # options filled in from settings
+    refusal: str = ""  # why the run cannot start; the plan can still be shown
+
+
+@dataclass(frozen=True, slots=True)
+class PanelContext:
+    """Inputs of a panel besides its options."""
+
+    settings: Settings
+    env: Mapping[str, str]
+    folder: Path
+    strict: bool = False
+
+    def resolve_or_none(self, member: str) -> str | None:
+        """Return the full name of the member, or None if it is not available."""
+        try:
+            return resolve_member(member, self.settings, self.env)
+        except ConfigError:
+            return None
+
+    def vendor(self, member: str) -> str:
+        return vendor_of(member, self.settings)

@@ -1,0 +1,1 @@
+"""Answer, rank each other blind, synthesise."""

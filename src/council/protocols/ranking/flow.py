@@ -1,0 +1,202 @@
+"""Evaluation of the ballots: the chair's context, under the chair's labels, and the verdict. No model call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from council.engine.council import Council
+from council.errors import ChairAbsent
+from council.protocols.ranking import rules as rule
+from council.protocols.ranking.replies import Ballot
+from council.protocols.ranking.rules import RankingTable, filter_ballots
+from council.types import Json, Round, Seat, Statement, Verdict, replace_labels
+
+SeatNames = Mapping[str, str]  # seat → its name in this context
+LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
+MAX_SMALL_CHAIR_ANSWERS = 5  # answers in a small chair's prompt
+UNRANKED_CAVEAT = "No reader compared two answers: only the chair weighed the answers below."
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBallot:
+    """One reader's ballot, and the seat behind each of its labels."""
+
+    reader: str
+    labels: Mapping[str, str]
+    ballot: Ballot
+
+    @property
+    def order(self) -> list[str]:
+        return [self.labels[label] for label in self.ballot.order]
+
+    def reason_for(self, seat: str, names: SeatNames) -> str:
+        return next(
+            self.relabel(self.ballot.reason_for(label), names) for label, whose in self.labels.items() if whose == seat
+        )
+
+    def relabel(self, text: str, names: SeatNames) -> str:
+        """Replace the ballot's labels in a text; a single letter may be a word, so add what it means as a label."""
+        mine = {label: names[seat] for label, seat in self.labels.items()}
+        alone = [
+            label
+            for label in dict.fromkeys(LABEL_LETTERS.findall(replace_labels(text, dict.fromkeys(mine, ""))))
+            if label in mine
+        ]
+        told = replace_labels(text, mine)
+        return f"{told} (on this ballot {', '.join(f'{label} is {mine[label]}' for label in alone)})" if alone else told
+
+
+@dataclass(frozen=True)
+class Review:
+    """The answers of a council and the ballots on them, by reader."""
+
+    answers: Round[None]
+    reader_ballots: Mapping[str, ReaderBallot]
+
+    @cached_property
+    def ballots(self) -> dict[str, list[str]]:
+        return {reader: slip.order for reader, slip in self.reader_ballots.items()}
+
+    @cached_property
+    def table(self) -> RankingTable:
+        return rule.tally(self.ballots, list(self.answers))
+
+    @cached_property
+    def split_answers(self) -> dict[str, tuple[list[str], list[str]]]:
+        return rule.find_split_answers(self.ballots, list(self.answers))
+
+    def reasons(self, readers: list[str], seat: str, names: SeatNames) -> list[str]:
+        return [self.reader_ballots[reader].reason_for(seat, names) for reader in readers]
+
+
+def seats_by_label(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
+    return {label: said.seat.name for label, said in responses.items()}
+
+
+def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
+    """Return the disputes, the table and the ballots under the labels that only the chair gets."""
+    label_of = {seat: label for label, seat in seats_by_label(responses).items()}
+    names = {seat: f"Response {label}" for seat, label in label_of.items()}
+    rows = [{**row.as_json(), "label": label_of[row.seat]} for row in review.table.standings]
+    place = {seat: n for n, seat in enumerate(label_of)}  # by label: seating order would reveal the authors
+    slips = sorted(review.reader_ballots.values(), key=lambda slip: place.get(slip.reader, len(place)))
+    return {
+        "table": rows if rule.filter_ballots(review.ballots) else [],
+        "winner": review.table.winner,
+        "differ": review.table.differ,
+        "best": {row["label"]: responses[row["label"]] for row in rows[:MAX_SMALL_CHAIR_ANSWERS]},
+        "disputes": [slip.relabel(slip.ballot.dispute, names) for slip in slips if slip.ballot.dispute],
+        "opposed": [
+            {"label": label_of[seat], "firsts": review.reasons(firsts, seat, names), "lasts": review.reasons(lasts, seat, names)}
+            for seat, (firsts, lasts) in review.split_answers.items()
+        ],
+        "ballots": [_chair_ballot(slip, names, label_of) for slip in slips],
+    }  # fmt: skip
+
+
+def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
+    there = {seat: label for label, seat in ballot.labels.items()}
+    rows = [
+        {"label": label_of[seat], "there": there[seat], "why": ballot.reason_for(seat, names)} for seat in ballot.order
+    ]
+    return {"author": label_of.get(ballot.reader), "rows": rows}
+
+
+def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, str]]) -> Verdict:
+    """Build the verdict from the chair's answer and the ballots. `labels` are the chair's; the readers' are added."""
+    table, cast = review.table, rule.filter_ballots(review.ballots)
+    names = {name: said.seat.label for name, said in review.answers.items()}
+    return Verdict(
+        answer,
+        confidence=rule.ranking_confidence(table),
+        caveats=() if cast else (UNRANKED_CAVEAT,),
+        disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
+        dissent=tuple(_dissent_json(review, names)),
+        details={
+            "table": [row.as_json() for row in table.standings], "winner": table.winner, "differ": table.differ,
+            "agreement": [pair.as_json() for pair in rule.reader_agreement(cast)],
+            "labels": {**{reader: dict(slip.labels) for reader, slip in review.reader_ballots.items()}, **labels},
+            "ballots": {reader: _ballot_json(slip, names) for reader, slip in review.reader_ballots.items()},
+        },
+    )  # fmt: skip
+
+
+def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
+    order = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
+    return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
+
+
+def _split_answers_json(review: Review, names: SeatNames) -> list[Json]:
+    """Return the answers that one reader put first and another last."""
+    return [
+        {"issue": f"the answer of {seat}", "positions": [*_positions_json(review, firsts, seat, "first", names), *_positions_json(review, lasts, seat, "last", names)]}
+        for seat, (firsts, lasts) in review.split_answers.items()
+    ]  # fmt: skip
+
+
+def _tie_json(review: Review, names: SeatNames) -> list[Json]:
+    """Return the first choices, if no single answer won."""
+    cast = rule.filter_ballots(review.ballots)
+    if not cast or review.table.winner:
+        return []
+    held = [one for reader, order in cast.items() for one in _positions_json(review, [reader], order[0], f"{order[0]} first", names)]  # fmt: skip
+    return [{"issue": "which answer is best: no answer is alone in first place", "positions": held}]
+
+
+def _positions_json(review: Review, readers: list[str], seat: str, position: str, names: SeatNames) -> list[Json]:
+    whys = review.reasons(readers, seat, names)
+    return [{"seat": one, "position": position, "why": why} for one, why in zip(readers, whys, strict=True)]
+
+
+def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
+    """Return the readers who put the winner last."""
+    winner = review.table.winner
+    return [
+        {
+            "seat": reader,
+            "position": f"{winner} last",
+            "text": review.reader_ballots[reader].reason_for(str(winner), names),
+        }
+        for reader in rule.readers_against(review.ballots, winner)
+    ]
+
+
+QUORUM = 2  # answers: a single one cannot be compared
+
+
+async def ranking(council: Council, roster: str | None = None) -> Verdict:
+    """Collect answers, have each seat rank the others blind, and synthesise."""
+    async with council.phase("answer"):
+        answers = await council.poll(council.members, "ranking/answer", quorum=QUORUM)
+    async with council.phase("rank"):
+        review = Review(answers, await collect_ballots(council, answers))
+    council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
+    async with council.phase("synthesise"):
+        responses = council.assign_labels(list(answers.values()), council.chair)
+        shown = {council.chair.name: seats_by_label(responses)}
+        try:
+            synthesis = await council.ask(
+                council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
+            )
+        except ChairAbsent as gone:  # the table needs no chair
+            gone.partial_verdict = replace(build_verdict(review, "", shown), confidence=None, caveats=())
+            raise
+    return build_verdict(review, synthesis.text, shown)
+
+
+async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:
+    """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
+
+    async def rank_others(apart: Council, reader: Seat) -> ReaderBallot:
+        responses = apart.assign_labels(answers.others(reader), reader)
+        said = await apart.ask(
+            reader, "ranking/rank", reply=Ballot, choices={"label": list(responses)}, responses=responses
+        )
+        return ReaderBallot(reader.name, seats_by_label(responses), said.reply)
+
+    heard = await council.gather(council.members, rank_others)
+    return {slip.reader: slip for slip in heard if isinstance(slip, ReaderBallot)}

@@ -1,0 +1,162 @@
+"""Ranking rules: labels, the table of ballots, agreement between readers, and confidence."""
+
+from __future__ import annotations
+
+from bisect import bisect, insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+from council.types import Json
+
+Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
+MIN_BALLOTS_FOR_HIGH = (
+    3  # first places needed for HIGH; with two ballots, one answer is first on both by chance in 3 of 4 cases
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Result of one answer. Tied answers share a `place`; it is None if no ballot ranks the answer."""
+
+    seat: str
+    place: int | None
+    mean_rank: Fraction | None
+    borda: Fraction | None  # share of pairwise comparisons won
+    ballots: int  # that rank it
+    firsts: int
+
+    def as_json(self) -> Json:
+        return {
+            "seat": self.seat, "place": self.place, "mean_rank": _round_fraction(self.mean_rank), "borda": _round_fraction(self.borda),
+            "ballots": self.ballots, "firsts": self.firsts,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RankingTable:
+    """The answers in order. `differ` is true if Borda would give other places."""
+
+    standings: tuple[Standing, ...]
+    winner: str | None
+    differ: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPair:
+    """Two readers: how many pairs of answers both ranked, and how many in the same order."""
+
+    readers: tuple[str, str]
+    same: int
+    compared: int
+
+    @property
+    def share(self) -> Fraction | None:
+        return Fraction(self.same, self.compared) if self.compared else None
+
+    def as_json(self) -> Json:
+        return {"readers": list(self.readers), "same": self.same, "compared": self.compared}
+
+
+def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
+    """Return the ballots with at least two answers."""
+    return {reader: order for reader, order in ballots.items() if len(order) > 1}
+
+
+def tally(ballots: Ballots, seats: Sequence[str]) -> RankingTable:
+    """Rank the answers of `seats` by mean rank; ties keep seating order.
+
+    Borda: on a ballot of m answers, place p earns m - p of m - 1 points. The sum is divided by the maximum, so that an
+    answer on fewer or shorter ballots is not penalised. If all ballots have the same length, both orders are equal.
+    """
+    cast = filter_ballots(ballots)
+    ranks = {seat: [(order.index(seat) + 1, len(order)) for order in cast.values() if seat in order] for seat in seats}
+    means = {seat: Fraction(sum(rank for rank, _ in of), len(of)) if of else None for seat, of in ranks.items()}
+    shares = {seat: _borda_share(of) for seat, of in ranks.items()}
+    places = _assign_places(means)
+    rows = [
+        Standing(seat, places.get(seat), means[seat], shares[seat], len(of), sum(rank == 1 for rank, _ in of))
+        for seat, of in ranks.items()
+    ]
+    ordered = tuple(sorted(rows, key=lambda row: row.place or len(rows) + 1))
+    by_share = _assign_places({seat: None if share is None else -share for seat, share in shares.items()})
+    return RankingTable(ordered, _find_winner(ordered), by_share != places)
+
+
+def _borda_share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:
+    had = sum(length - 1 for _, length in ranks)
+    return Fraction(sum(length - rank for rank, length in ranks), had) if had else None
+
+
+def _assign_places(values: Mapping[str, Fraction | None]) -> dict[str, int]:
+    """Give the lowest value place 1; equal values share a place and skip the following ones (1, 1, 3)."""
+    known = {seat: value for seat, value in values.items() if value is not None}
+    return {seat: 1 + sum(other < value for other in known.values()) for seat, value in known.items()}
+
+
+def _find_winner(ordered: Sequence[Standing]) -> str | None:
+    """Return the only answer in first place, or None if it is tied or an answer is on no ballot."""
+    first = [row.seat for row in ordered if row.place == 1]
+    return first[0] if len(first) == 1 and all(row.place for row in ordered) else None
+
+
+def reader_agreement(ballots: Ballots) -> list[ReaderPair]:
+    """Compare every two readers, in seating order."""
+    return [_compare_readers(a, b, ballots[a], ballots[b]) for a, b in combinations(ballots, 2)]
+
+
+def _compare_readers(a: str, b: str, one: Sequence[str], other: Sequence[str]) -> ReaderPair:
+    theirs = {seat: n for n, seat in enumerate(other)}
+    places = [theirs[seat] for seat in one if seat in theirs]
+    compared = len(places) * (len(places) - 1) // 2
+    return ReaderPair((a, b), compared - _count_inversions(places), compared)
+
+
+def _count_inversions(places: Sequence[int]) -> int:
+    """Count the pairs in reverse order."""
+    seen: list[int] = []
+    turned = 0
+    for place in places:
+        turned += len(seen) - bisect(seen, place)
+        insort(seen, place)
+    return turned
+
+
+def find_split_answers(ballots: Ballots, seats: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the answers that one reader put first and another last, with these readers.
+
+    Two readers count only if both compared it with the same other answer: of three answers, the second best is first on
+    the ballot of the best one's author and last on the third's, without any disagreement.
+    """
+    found = {
+        seat: _matching_readers(ballots, _readers_who_put(ballots, seat, 0), _readers_who_put(ballots, seat, -1), seat)
+        for seat in seats
+    }
+    return {seat: sides for seat, sides in found.items() if sides[0]}
+
+
+def _matching_readers(ballots: Ballots, firsts: list[str], lasts: list[str], seat: str) -> tuple[list[str], list[str]]:
+    pairs = [(a, b) for a in firsts for b in lasts if (set(ballots[a]) & set(ballots[b])) - {seat}]
+    return list(dict.fromkeys(a for a, _ in pairs)), list(dict.fromkeys(b for _, b in pairs))
+
+
+def readers_against(ballots: Ballots, winner: str | None) -> list[str]:
+    """Return the readers who put the winner last."""
+    return _readers_who_put(ballots, winner, -1)
+
+
+def _readers_who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
+    return [reader for reader, order in filter_ballots(ballots).items() if order[end] == seat]
+
+
+def ranking_confidence(table: RankingTable) -> str:
+    """Return HIGH if first on all of three or more ballots, MEDIUM if first on most of two or more, else LOW."""
+    top = next((row for row in table.standings if row.seat == table.winner), None)
+    if top is None or top.ballots < 2 or 2 * top.firsts <= top.ballots:
+        return "LOW"
+    return "HIGH" if top.firsts == top.ballots >= MIN_BALLOTS_FOR_HIGH else "MEDIUM"
+
+
+def _round_fraction(value: Fraction | None) -> float | None:
+    return None if value is None else round(float(value), 3)

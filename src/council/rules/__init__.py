@@ -1,1 +1,0 @@
-"""Pure judgement: what was said goes in, what follows from it comes out."""

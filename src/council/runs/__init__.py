@@ -1,0 +1,1 @@
+"""Start, resume, fork, follow and audit runs."""

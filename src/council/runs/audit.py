@@ -1,0 +1,129 @@
+"""Consistency checks of a run's record, for `council runs fsck`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+
+from council import events as ev
+from council.events import Entry
+from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
+from council.store.interface import Attempt, Record, SpendingRow
+from council.types import Json, Usage
+
+
+def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> list[str]:
+    """Return the problems found. Reads only; calls no model."""
+    checks = (
+        _check_sequence(record),
+        _check_results(record),
+        _check_attempts(record),
+        _check_phases(record),
+        _check_bills(record),
+        _check_budget(record),
+        _check_report(record, report),
+    )
+    return [problem for check in checks for problem in check]
+
+
+def _check_sequence(record: Record) -> Iterator[str]:
+    for expected, entry in enumerate(record.entries, 1):
+        if entry.seq != expected:
+            yield f"the events have a gap: number {expected} is missing"
+            return
+
+
+def _check_results(record: Record) -> Iterator[str]:
+    """Check that each result has a step, an answered attempt and exactly one event."""
+    told = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
+    for key in record.results:
+        if key not in record.steps:
+            yield f'the result "{key}" has no step'
+        if told.count(key) != 1:
+            yield f'the result "{key}" has {told.count(key)} events, not 1'
+        free = key.endswith(("/look", "/search")) or (key not in record.attempts and record.setup.get("fork"))
+        if not free and not any(_has_answer(attempt) for attempt in record.attempts.get(key, [])):
+            yield f'the result "{key}" has no attempt with an answer'
+    for key in set(told) - record.results.keys():
+        yield f'the statement "{key}" has no result'
+
+
+def _check_attempts(record: Record) -> Iterator[str]:
+    """Check that attempts are numbered, belong to a step, and end with the accepted answer."""
+    for key, attempts in record.attempts.items():
+        if [attempt.n for attempt in attempts] != list(range(1, len(attempts) + 1)):
+            yield f'the attempts of "{key}" are not numbered from 1 without a gap'
+        if key in record.results and not _has_answer(attempts[-1]):
+            yield f'"{key}" was asked again after its result was stored'
+        if key not in record.steps:
+            yield f'the attempts of "{key}" belong to no step'
+
+
+def _has_answer(attempt: Attempt) -> bool:
+    return attempt.result is not None and "text" in attempt.result
+
+
+def _check_phases(record: Record) -> Iterator[str]:
+    """Check that no seat is asked in a phase that has ended, and that each end has both an event and a row."""
+    ended: set[str] = set()
+    for event in (entry.event for entry in record.entries):
+        if isinstance(event, ev.PhaseEnded):
+            ended.add(event.phase)
+        elif isinstance(event, ev.Asked) and event.phase in ended:
+            yield f'"{event.key}" was asked after its phase had ended'
+    for phase in ended ^ record.phases.keys():
+        yield f'the end of the phase "{phase}" has an event or a row, but not both'
+
+
+def _check_bills(record: Record) -> Iterator[str]:
+    """Check each charge against usage and price, and the billing events against the spending rows."""
+    for (key, n), spent in record.spending.items():
+        attempts = record.attempts.get(key, [])
+        if spent.price is None or n > len(attempts):  # price unknown, or reserved and never sent
+            continue
+        result = attempts[n - 1].result
+        if result is not None and spent.charged is None:
+            yield f'request {n} of "{key}" has a result but was never charged'
+        elif (due := _expected_charge(result, spent)) is not None and due != spent.charged:
+            yield f'request {n} of "{key}" was charged {format_usd(nanos_to_usd(spent.amount))}, but used {format_usd(nanos_to_usd(due))}'
+    told = sum(usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed))
+    charged = sum(spent.charged or 0 for spent in record.spending.values())
+    if told != charged:
+        yield f"the billing events total {format_usd(nanos_to_usd(told))}, the spending rows {format_usd(nanos_to_usd(charged))}"
+    for event in _iter_events(record):
+        if isinstance(event, ev.Attempted) and event.most and (event.key, event.n) not in record.spending:
+            yield f'request {event.n} of "{event.key}" was sent without a reservation'
+
+
+def _expected_charge(result: Json | None, spent: SpendingRow) -> int | None:
+    """Return the cost of the answer's usage, or None if the usage is unknown."""
+    used = (result or {}).get("usage")
+    if used is None or used.get("unknown"):
+        return None
+    return usd_to_nanos(exact_cost(Usage.from_json(used), Price.from_json(spent.price or {})))
+
+
+def _check_budget(record: Record) -> Iterator[str]:
+    """Check that the run cost no more than the highest cap it ever had."""
+    caps = [event.plan.get("cap") for event in _iter_events(record) if isinstance(event, ev.Convened)]
+    caps += [event.cap for event in _iter_events(record) if isinstance(event, ev.Resumed)]
+    spent = sum(row.amount for row in record.spending.values())
+    known = [float(cap) for cap in caps if cap is not None]
+    if known and len(known) == len(caps) and spent > usd_to_nanos(Decimal(str(max(known)))):
+        yield f"the run cost {format_usd(nanos_to_usd(spent))}, more than its cap of {format_usd(max(known))}"
+
+
+def _iter_events(record: Record) -> Iterator[ev.Event]:
+    return (entry.event for entry in record.entries)
+
+
+def _check_report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
+    last = record.entries[-1].event if record.entries else None
+    if not isinstance(last, ev.Closed):
+        if record.status not in ("queued", "running"):
+            yield f'the run has the status "{record.status}", but its last event is not "closed"'
+        return
+    if report(record.entries) != record.report:
+        yield "the report rebuilt from the ledger differs from the stored one"
+    if record.status not in ("queued", last.status):  # a run that ended can be queued again
+        yield f'the run has the status "{record.status}", but its closed event says "{last.status}"'

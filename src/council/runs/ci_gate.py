@@ -1,0 +1,97 @@
+"""CI gate: exit code and reason, computed from a run's report alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import get_args
+
+from council.errors import UsageError
+from council.protocols.judges.rules import VERDICT_ORDER, VerdictWord
+from council.runs.outcome import EXIT_COMPLETE, EXIT_GATED, EXIT_PARTIAL, exit_code
+from council.types import OK_STATES, Json
+
+FAIL_ON = ("fail", "warn", "critical", "significant", "never")
+SEVERITIES = ("critical", "significant", "minor")  # worst first
+MIN_JUDGES = 2
+COVERAGE_HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
+
+
+def evaluate_gate(report: Json, fail_on: str) -> tuple[int, str]:
+    """Return the exit code and one line with the reason."""
+    if fail_on not in FAIL_ON:
+        raise UsageError(f'unknown --fail-on "{fail_on}": use {", ".join(FAIL_ON)}')
+    code, why = _find_inconclusive(report) or _evaluate_verdict(report, fail_on)
+    return code, f"gate: {why}"
+
+
+def verdict_exit_code(report: Json, fail_on: str | None) -> int:
+    """Return the exit code for the verdict of a complete run, without the gate's quorum checks."""
+    if report["verdict"] is None or fail_on == "never":
+        return EXIT_COMPLETE
+    if fail_on and _find_gate_match(report, fail_on):
+        return EXIT_GATED
+    return EXIT_PARTIAL if _list_coverage_holes(report) or report["verdict"] == "DISAGREE" else EXIT_COMPLETE
+
+
+def _find_inconclusive(report: Json) -> tuple[int, str] | None:
+    """Return code and reason if the run cannot be gated, else None. Applies to `never` too: it waives findings, not a missing review."""
+    if report["status"] != "complete":
+        states = [seat["state"] for seat in report["seats"] if seat["state"] not in OK_STATES]
+        return exit_code(report["status"], "", states), f"inconclusive: the run is {report['status']}"
+    if report["verdict"] is None and not report["quorum"]["asked"]:
+        return EXIT_COMPLETE, "nothing to judge"
+    if report["verdict"] is None and report.get("task", "validate") != "validate":
+        return EXIT_PARTIAL, f"inconclusive: {report['task']} gives no verdict"
+    voters, asked = len(_list_verdicts(report)), report["quorum"]["asked"]
+    if voters < MIN_JUDGES:
+        few = "single judge" if asked == 1 else f"{voters} of {asked} judges answered, a gate needs {MIN_JUDGES}"
+        return EXIT_PARTIAL, f"inconclusive: {few}"
+    return (EXIT_PARTIAL, "inconclusive: the run has no verdict") if report["verdict"] is None else None
+
+
+def _evaluate_verdict(report: Json, fail_on: str) -> tuple[int, str]:
+    facts = _format_facts(report)
+    if fail_on == "never":
+        return EXIT_COMPLETE, f"{facts}; --fail-on never"
+    if met := _find_gate_match(report, fail_on):
+        return EXIT_GATED, f"{facts}; {met} meets --fail-on {fail_on}"
+    if holes := _list_coverage_holes(report):
+        return EXIT_PARTIAL, f"{facts}; not everything was shown to the judges: {', '.join(holes)}"
+    if report["verdict"] == "DISAGREE":
+        return EXIT_PARTIAL, f"{facts}; the families disagree, and a person has to decide"
+    return EXIT_COMPLETE, f"{facts}; --fail-on {fail_on} is not met"
+
+
+def _find_gate_match(report: Json, fail_on: str) -> str:
+    """Return the verdict or finding that meets the gate, or ""."""
+    if fail_on in SEVERITIES:
+        grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
+        worst = [found for found in grave if _count_severities(report)[found]]
+        return f"a {worst[0]} finding" if worst else ""
+    verdict = _effective_verdict(report)
+    return verdict if VERDICT_ORDER.index(verdict) >= VERDICT_ORDER.index(fail_on.upper()) else ""
+
+
+def _effective_verdict(report: Json) -> str:
+    """Return the judges' verdict, undoing a WARN that only a coverage hole caused."""
+    only_capped = _list_coverage_holes(report) and set(_list_verdicts(report)) == {"PASS"}
+    return "PASS" if only_capped else str(report["verdict"])
+
+
+def _list_verdicts(report: Json) -> Sequence[str]:
+    return [seat["verdict"] for seat in report["seats"] if seat["verdict"] in get_args(VerdictWord)]
+
+
+def _list_coverage_holes(report: Json) -> Sequence[str]:
+    return [row["reason"] for row in report["degraded"] if row["state"] == COVERAGE_HOLE]
+
+
+def _count_severities(report: Json) -> Counter[str]:
+    return Counter(finding["severity"] for finding in report["findings"])
+
+
+def _format_facts(report: Json) -> str:
+    counts = [f"{n} {severity}" for severity in SEVERITIES if (n := _count_severities(report)[severity])]
+    judges = f"{len(_list_verdicts(report))} of {report['quorum']['asked']} judges"
+    return f"{report['verdict']} by {judges}, findings: {', '.join(counts) or 'none'}"

@@ -1,0 +1,260 @@
+"""Diagnosis of members: configured, installed, key or login present, answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from council.errors import ConfigError, CouncilError, Fault
+from council.money import cost
+from council.planning.seating import seat_council
+from council.runs.service import Convener
+from council.settings import Provider
+from council.settings.catalogue import catalogue, split_member
+from council.settings.config_files import find_command
+from council.settings.key_storage import load_key, stored_key_names
+from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, is_available, resolve_member
+from council.settings.network import find_key_leaks
+from council.types import Ask, Json, Usage
+
+TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
+TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
+
+
+async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
+    """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
+
+    `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
+    wanted = _list_wanted(convener)
+    providers = [_check_provider(convener, provider, wanted) for provider in convener.settings.providers.values()]
+    agents = [_check_agent(convener, agent, wanted) for agent in catalogue().commands]
+    rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
+    rows += [await _check_bridge(convener, member) for member in wanted if member.startswith("pai:")]
+    rows.append(await _check_local(convener, wanted))
+    if deep:
+        await asyncio.gather(*(_test_member(convener, row) for row in rows if row["member"] in wanted and row["key"]))
+    return rows
+
+
+def _list_wanted(convener: Convener) -> list[str]:
+    """Return the members that the settings name or that would be seated now, without duplicates."""
+    settings = convener.settings
+    seats = (*settings.seats.values(), settings.chair)
+    named = [*settings.models.values(), *(seat.model for seat in seats if seat.model)]
+    named += [member for seat in seats for member in seat.fallback or ()]
+    sitting = [place["member"] for place in preview_seating(convener)["seats"]]
+    return list(dict.fromkeys([*_resolve_members(convener, named), *sitting]))
+
+
+def _resolve_members(convener: Convener, members: Iterable[str]) -> Iterable[str]:
+    for member in members:
+        try:
+            yield resolve_member(member, convener.settings, convener.env)
+        except ConfigError:  # reported by the seating
+            continue
+
+
+def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> Json:
+    unknown: Json = {"configured": False, "installed": True, "key": False, "answered": None}
+    context = convener.context_window(member) if split_member(member)[1] else None
+    about: Json = {
+        "member": member,
+        "vendor": vendor,
+        "endpoint": endpoint,
+        "state": "not configured",
+        "context": context,
+    }
+    return about | unknown | {"detail": "", "next": ""}
+
+
+# Providers
+
+
+async def _check_provider(convener: Convener, provider: Provider, wanted: list[str]) -> list[Json]:
+    own = [member for member in wanted if split_member(member)[0] == provider.name]
+    asked = own or [_pick_example(provider)]
+    reached = await asyncio.gather(*(_probe_provider(convener, provider, member, bool(own)) for member in asked))
+    shown = own or [f"{provider.name}:"]
+    return [
+        _build_row(convener, member, provider.vendor, provider.base_url) | found
+        for member, found in zip(shown, reached, strict=True)
+    ]
+
+
+async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> Json:
+    spoken_of = named or convener.settings.is_set(f"providers.{provider.name}")
+    if provider.via == "pai" and find_spec("pydantic_ai") is None:
+        return _build_state("not installed", configured=spoken_of, installed=False, next="pip install 'council[pai]'")
+    if not is_available(provider, convener.settings, convener.env):
+        need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
+        keep = f", or `council keys set {need}`" if provider.api_key_env else ""
+        return _build_state("not configured", configured=spoken_of, next=f"set {need}{keep}")
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        what = f"did not answer: {error}"
+        return _build_state(
+            "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
+        )
+    heard = said if named else ", ".join(said.split(", ")[:2])  # an example model need not exist
+    return _build_state("answered", True, key=True, answered=True, detail=heard)
+
+
+def _build_state(state: str, configured: bool = False, **more: object) -> Json:
+    return {"state": state, "configured": configured, **more}
+
+
+def _pick_example(provider: Provider) -> str:
+    """Return a member to probe a provider with: a model from the catalogue, else "any"."""
+    listed = [model.name for model in catalogue().models.values() if provider.name in model.ids]
+    return f"{provider.name}:{listed[0] if listed else 'any'}"
+
+
+# Others
+
+
+async def _check_agent(convener: Convener, agent: str, wanted: list[str]) -> list[Json]:
+    own = [member for member in wanted if member.split(":")[:2] == ["cli", agent]]
+    return [await _check_agent_member(convener, member, agent, bool(own)) for member in own or [f"cli:{agent}"]]
+
+
+async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> Json:
+    path = find_command(agent, convener.env)
+    row = _build_row(convener, member, catalogue().commands[agent], str(path or "")) | {"configured": named}
+    if path is None:
+        return row | _build_state("not installed", named, installed=False, next=f"install {agent}" if named else "")
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        return row | _build_state("installed", named, detail=str(error))
+    seat = "" if named else f"seat it by name: --seat alpha={member}"
+    return row | _build_state("logged in", named, key=True, detail=said, next=seat)
+
+
+async def _check_bridge(convener: Convener, member: str) -> Json:
+    row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        return row | _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
+    return row | _build_state("installed", True, key=True, detail=said)
+
+
+async def _check_local(convener: Convener, wanted: list[str]) -> Json:
+    member = next((name for name in wanted if name.startswith("local:")), LOCAL_CANDIDATE.member)
+    row = _build_row(convener, member, "local", "a separate process on this machine")
+    row |= {"configured": member in wanted, "key": True}
+    if find_spec("xllamacpp") is None:
+        return row | _build_state(
+            "not installed", member in wanted, installed=False, next="pip install 'council[local]'"
+        )
+    row["context"] = getattr(convener.members(member), "context", None)
+    try:
+        said = await convener.members(member).probe()
+    except CouncilError as error:
+        return row | _build_state(
+            "installed", member in wanted, key=False, detail=str(error), next="the first run downloads it"
+        )
+    return row | _build_state(
+        "installed", member in wanted, detail=said
+    )  # the weights are present, but it was not asked
+
+
+# Test prompt
+
+
+async def _test_member(convener: Convener, row: Json) -> None:
+    """Send the test prompt, and record the result and its cost in the row."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(TEST_TIMEOUT_S):
+            usage = await _send_test_prompt(convener, row["member"])
+    except (CouncilError, TimeoutError) as error:
+        why = str(error) or f"no answer within {TEST_TIMEOUT_S:g} s"
+        row |= _build_state(
+            "configured", True, answered=False, detail=f"did not answer: {why}", next=row["next"] or "see the error"
+        )
+        return
+    price = convener.price(row["member"])
+    charged = cost(usage, price) if price and usage.known else None
+    told = "of unknown cost" if charged is None else f"for ${charged:.6f}" if charged else "at no cost"
+    row |= _build_state(
+        "answered", True, answered=True, cost=charged, seconds=round(time.monotonic() - started, 1), next=""
+    )
+    row["detail"] = f"answered in {row['seconds']:g} s {told}"
+
+
+async def _send_test_prompt(convener: Convener, name: str) -> Usage:
+    member = convener.members(name)
+    await member.ready(lambda what, done, total: None)
+    answer = await member.send(member.prepare(TEST_PROMPT), lambda piece: None)
+    if not answer.text.strip() and answer.finish != "length":
+        raise Fault("empty", "empty answer")
+    return answer.usage
+
+
+# Lists
+
+
+def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
+    """Return every model of the catalogue and the settings: member, vendor, availability and optionally price."""
+    ready = {candidate.member: candidate.vendor for candidate in available_members(convener.settings, convener.env)}
+    rows = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
+    for model in catalogue().models.values():
+        if not any(member.endswith(f":{model.name}") for member in ready):
+            keys = [convener.settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
+            rows.append(_build_member_row(model.name, model.vendor, " or ".join(keys)))
+    agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
+    rows += [
+        _build_member_row(name, vendor, _missing_command(name, convener))
+        for name, vendor in agents.items()
+        if name not in ready
+    ]
+    rows.append(_build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "council[local]"))
+    for row in rows:
+        row["context"] = convener.context_window(_qualify_member(row["member"]))
+    return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
+
+
+def _build_member_row(member: str, vendor: str, needs: str) -> Json:
+    return {"member": member, "vendor": vendor, "available": not needs, "needs": needs}
+
+
+def _missing_command(member: str, convener: Convener) -> str:
+    agent = member.partition(":")[2]
+    return "" if find_command(agent, convener.env) else f"{agent} on PATH"
+
+
+def _qualify_member(member: str) -> str:
+    """Return a bare model name with its preferred provider."""
+    known = catalogue().find(member)
+    return f"{next(iter(known.ids))}:{member}" if known else member
+
+
+def _lookup_price(convener: Convener, member: str) -> Json | None:
+    found = convener.price(_qualify_member(member))
+    return found.as_json() if found else None
+
+
+def preview_seating(convener: Convener) -> Json:
+    """Return the members that would be seated now, with notices."""
+    try:
+        seats = seat_council(["alpha", "beta", "gamma"], convener.settings, convener.env)
+    except ConfigError as error:  # the other rows show which members are available
+        return {"seats": [], "families": 0, "notices": [str(error)]}
+    places = [
+        {"seat": place.name, "member": place.member, "vendor": place.vendor} for place in (*seats.seats, seats.chair)
+    ]
+    return {"seats": places, "families": len({place.vendor for place in seats.seats}), "notices": list(seats.notices)}
+
+
+def list_warnings(convener: Convener) -> list[str]:
+    """Return warnings about keys that may leak, and keys that the keyring does not return."""
+    shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
+    lines = [
+        f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
+        for name in shut
+    ]
+    return [*find_key_leaks(convener.settings, convener.env), *lines]

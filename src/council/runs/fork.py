@@ -1,0 +1,154 @@
+"""Forks: new runs that reuse another run's answers up to a phase and may use other members after it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, replace
+
+from council import events as ev
+from council import protocols
+from council.engine.ledger import ForkSource
+from council.engine.minutes import Minutes
+from council.errors import UsageError
+from council.planning.intent import ChosenBy, Intent
+from council.planning.plan import roster_from, seat_json
+from council.planning.seating import shared_vendor_notices
+from council.render.report import answer_text
+from council.runs.run_context import RunContext
+from council.settings.member_lookup import require_available, vendor_of
+from council.settings.schema import quote_value
+from council.store.interface import Record
+from council.types import Json, Roster, Seat
+
+CHAIR_NAMES = ("chair", "referee")
+FORK_EARLIER_HINT = ": fork from an earlier phase."  # marks warnings that a fork of the fork drops
+
+
+def plan_fork(
+    parent: Record, phase: str | None, seats: Mapping[str, str], run_context: RunContext
+) -> tuple[Json, Json]:
+    """Return the setup and the plan of a fork from a phase on; the default is the first phase."""
+    phases = list_phases(parent)
+    if not phases:
+        raise UsageError(f"run {parent.run} has not started, so it cannot be forked: wait for it, or start a new run")
+    start = phase or phases[0]
+    if start not in phases:
+        raise UsageError(f"run {parent.run} has no phase {quote_value(start)} to fork from: it has {', '.join(phases)}")
+    roster = _assign_members(roster_from(parent.setup), seats, run_context)
+    fork = {"run": parent.run, "from": start}
+    others = _phases_by_other_members(parent, roster, phases[: phases.index(start)])
+    setup = parent.setup | {"roster": asdict(roster), "fork": fork | {"others": others}}
+    plan = _update_shared_vendor_notices(_find_plan(parent), roster_from(parent.setup), roster)
+    return setup, plan | {
+        "warnings": [*plan["warnings"], *_warn_unasked_seats(parent, roster, phases[phases.index(start) :])],
+        "why": f"a fork of {parent.run} from {start} on",
+        "fork": fork,
+        "seats": [seat_json(seat) for seat in roster.seats],
+        "chair": seat_json(roster.chair) if roster.chair else None,
+        "calls": {"min": 0, "max": _find_plan(parent).get("calls", {}).get("max", 0)},
+        "cap": run_context.caps.run,
+        "unpriced": [name for name in roster.member_names if run_context.price(name) is None],
+    }
+
+
+def _phases_by_other_members(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:
+    """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own fork."""
+    sat = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
+    earlier = (parent.setup.get("fork") or {}).get("others", {})
+    return {
+        seat.name: phases
+        for seat in _all_seats(now)
+        if (phases := [one for one in before if sat[seat.name] != seat.member or one in earlier.get(seat.name, ())])
+    }
+
+
+def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[str]:
+    """Warn about changed seats that the complete parent run never asked from the fork on."""
+    heard = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
+    busy = {event.seat for event in heard if event.phase.partition("/")[0] in after}
+    sat = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
+    idle = [one for one in _all_seats(now) if sat[one.name] != one.member and one.name not in busy]
+    return [
+        f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be{FORK_EARLIER_HINT}"
+        for seat in idle
+        if parent.status == "complete"
+    ]
+
+
+def _all_seats(roster: Roster) -> list[Seat]:
+    return [*roster.seats, *([roster.chair] if roster.chair else [])]
+
+
+def _update_shared_vendor_notices(plan: Json, before: Roster, now: Roster) -> Json:
+    """Recompute the plan's notices about seats that share a vendor."""
+    stale = shared_vendor_notices([(seat.name, seat.vendor) for seat in before.seats])
+    spread = protocols.get_protocol(plan["protocol"]).spread
+    fresh = shared_vendor_notices([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
+    said = {
+        part: [line for line in plan[part] if line not in stale and not line.endswith(FORK_EARLIER_HINT)]
+        for part in ("notices", "warnings")
+    }
+    return plan | {part: [*fresh, *lines] for part, lines in said.items()}
+
+
+def make_inheritance(parent: Record, phase: str) -> ForkSource:
+    phases = list_phases(parent)
+    return ForkSource(parent, frozenset(phases[: phases.index(phase)] if phase in phases else ()))
+
+
+def list_phases(record: Record) -> list[str]:
+    """Return the top-level phases of a run in starting order."""
+    begun = [entry.event.phase for entry in record.entries if isinstance(entry.event, ev.PhaseStarted)]
+    return list(dict.fromkeys(phase.partition("/")[0] for phase in begun))
+
+
+def _find_plan(parent: Record) -> Json:
+    plans = [entry.event.plan for entry in parent.entries if isinstance(entry.event, ev.Convened)]
+    return dict(plans[0]) if plans else {}
+
+
+def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunContext) -> Roster:
+    names = [seat.name for seat in roster.seats]
+    for name in seats:
+        if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
+            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+            raise UsageError(f"--seat sets {quote_value(name)}, but this run has no such seat: its seats are {known}")
+    chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
+    return replace(
+        roster,
+        seats=tuple(_assign_member(seat, seats.get(seat.name), run_context) for seat in roster.seats),
+        chair=roster.chair and _assign_member(roster.chair, chair, run_context),
+    )
+
+
+def _assign_member(seat: Seat, member: str | None, run_context: RunContext) -> Seat:
+    if member is None:
+        return seat
+    found = require_available(member, run_context.settings, run_context.env)
+    small = run_context.members(found).small
+    return replace(seat, member=found, vendor=vendor_of(found, run_context.settings), fallbacks=(), small=small)
+
+
+def format_prior_run(record: Record) -> tuple[str, str]:
+    """Return the name and the text with which an earlier run is added to the next packet."""
+    minutes = Minutes.fold(record.entries)
+    answer = answer_text(minutes).strip()
+    if minutes.status == "running" or not answer:
+        raise UsageError(
+            f"run {record.run} has no answer to continue from yet: finish it with `council resume {record.run}`"
+        )
+    ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
+    state = "" if minutes.status == "complete" else f"{minutes.status}, "
+    head = f"Answer of the council ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"
+    return f"council {record.run}", f"# Question\n\n{minutes.plan.get('question')}\n\n# {head}\n\n{answer}\n"
+
+
+def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
+    """Use the protocol of the earlier run, unless words or flags chose another."""
+    setup = record.setup
+    if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
+        return intent
+    return replace(
+        intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
+        why=f"same as {record.run}, which it continues",
+    )  # fmt: skip

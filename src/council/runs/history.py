@@ -1,0 +1,317 @@
+"""History queries: the list of runs, and the requests and the packet of one run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from council import events as ev
+from council.engine.minutes import Minutes
+from council.engine.prompting import build_dossier
+from council.errors import UnknownRun, UsageError
+from council.events import Entry
+from council.money import nanos_to_usd
+from council.planning.plan import packet_from, question_from, roster_from
+from council.protocols.judges.replies import OUTPUT_SCHEMA
+from council.runs.people import fill_form, form_fields
+from council.runs.report_files import redact_value
+from council.settings.config_files import data_folder
+from council.settings.schema import quote_value
+from council.store.interface import Attempt, Record
+from council.store.sqlite import SqliteStore
+from council.types import Json, Usage
+
+NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
+
+
+async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
+    """Return {runs, more}, unfinished runs first. A `stopped` run has no owner and never ended."""
+    status = wanted.get("status")
+    kept = dict(wanted) | ({"status": "running"} if status == "stopped" else {})
+    rows = await store.list_history(kept, before, NO_LIMIT if status in ("running", "stopped") else limit + 1)
+    runs = [_add_run_state(store, row) for row in rows]
+    if status:
+        runs = [run for run in runs if run["status"] == status]
+    return {"runs": runs[:limit], "more": len(runs) > limit}
+
+
+def _add_run_state(store: SqliteStore, row: Json) -> Json:
+    running = row["status"] == "running" and store.is_locked(row["id"])
+    status = "stopped" if row["status"] == "running" and not running else row["status"]
+    return row | {"status": status, "running": running, "unfinished": row["status"] != "complete"}
+
+
+def list_attempts(record: Record, only: str = "") -> list[Json]:
+    """Return every request of a run, or of one step, with its result. Secrets are masked."""
+    told = {(one.key, one.n): one for one in _iter_attempt_events(record)}
+    return [
+        _attempt_json(key, attempt, told.get((key, attempt.n)))
+        for key, attempts in record.attempts.items()
+        for attempt in attempts
+        if only in ("", key)
+    ]
+
+
+def _iter_attempt_events(record: Record) -> Iterator[ev.Attempted]:
+    return (entry.event for entry in record.entries if isinstance(entry.event, ev.Attempted))
+
+
+def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:
+    about: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
+    about |= {"why": event.why if event else "", "most": event.most if event else None}
+    washed: Json = redact_value({"request": attempt.body.decode("utf-8", "replace"), "result": attempt.result})
+    return about | washed
+
+
+def describe_packet(record: Record) -> Json:
+    """Return the receipt of the material sent, and the dossier of the first seat."""
+    packet, question = packet_from(record.setup), question_from(record.setup)
+    schema = OUTPUT_SCHEMA if question.task == "validate" else None
+    shown = build_dossier(packet, question, roster_from(record.setup).seats[0], schema)
+    return {"receipt": packet.as_json(), "dossier": shown}
+
+
+MAX_ORPHAN_POLLS = 20  # polls without an owner before a run counts as dead
+
+
+@dataclass(slots=True)
+class FollowCursor:
+    """Position of one follower in a run."""
+
+    seq: int = 0
+    streamed: dict[str, int] = field(default_factory=dict)  # characters already yielded of each unfinished statement
+    orphan_polls: int = 0
+
+    def iter_new(self, entries: Sequence[Entry], live: Mapping[str, str]) -> Iterator[Entry]:
+        """Yield the stored events, then the new text of unfinished statements."""
+        for entry in entries:
+            self.seq = entry.seq
+            if isinstance(entry.event, (ev.Stated, ev.WasAbsent, ev.Faulted, ev.Attempted)):
+                self.streamed.pop(entry.event.key, None)
+            yield entry
+        for key, text in live.items():
+            had = self.streamed.get(key, 0)
+            if len(text) > had:
+                self.streamed[key] = len(text)
+                yield Entry(0, time.time(), ev.Delta(key, key.rpartition("/")[2], text[had:]))
+
+    def is_orphan(self, owned: bool, status: str) -> bool:
+        """Return whether a started run has had no owner for too many polls."""
+        self.orphan_polls = 0 if owned or status == "queued" else self.orphan_polls + 1
+        return self.orphan_polls > MAX_ORPHAN_POLLS
+
+
+def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
+    """Return the `council.spend/1` object."""
+    return {
+        "schema": "council.spend/1",
+        "since": since,
+        "total": _summarize_group(rows),
+        "days": _group_rows(rows, "day"),
+        "members": sorted(_group_rows(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
+        "runs": _group_rows(rows, "run"),
+        "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
+        "today": _summarize_day([row for row in rows if row["day"] == today], today, day_cap),
+    }
+
+
+def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
+    found: dict[str, list[Json]] = defaultdict(list)
+    for row in rows:
+        found[row[by]].append(row)
+    names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
+    return [
+        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in found.items()
+    ]
+
+
+def _summarize_group(rows: Sequence[Json]) -> Json:
+    """Sum the rows. `usd` includes `estimated` and `in_doubt`, but no unpriced request; it is None if all are unpriced."""
+    usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
+    unknown = sum(row["reserved"] is None for row in rows)
+    return {
+        "usd": None if rows and unknown == len(rows) else _sum_usd(rows),
+        "estimated": _sum_usd(row for row in rows if row["estimated"] or row["charged"] is None),
+        "in_doubt": _sum_usd(row for row in rows if not row["answered"]),
+        "calls": len(rows),
+        "unpriced": unknown,
+        "tokens": usage.as_json(),
+    }
+
+
+def _sum_usd(rows: Iterable[Json]) -> float:
+    counted = (row["reserved"] if row["charged"] is None else row["charged"] for row in rows)
+    return nanos_to_usd(sum(amount or 0 for amount in counted))
+
+
+def _summarize_day(rows: Sequence[Json], day: str, cap: float | None) -> Json:
+    usd = _sum_usd(rows)
+    return {"day": day, "usd": usd, "cap": cap, "left": None if cap is None else max(0.0, round(cap - usd, 9))}
+
+
+def run_summary(run: Json) -> Json:
+    """Return the fields of a run that lists show."""
+    setup = run["setup"]
+    return {
+        "run": run["id"], "name": run["name"], "status": effective_status(run), "protocol": setup["protocol"], "task": setup["question"]["task"],
+        "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
+    }  # fmt: skip
+
+
+def effective_status(run: Json) -> str:
+    """Return the status of a run; "stopped" if it is marked running but no process owns it."""
+    return "stopped" if run["status"] == "running" and not run["running"] else str(run["status"])
+
+
+FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
+OPEN_STATUSES = ("queued", "running")
+
+
+class RunRecords:
+    """Stored runs of one user."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
+        self.folder, self.env = folder, env
+        self._store, self._is_shared_store = store, store is not None
+
+    @property
+    def store(self) -> SqliteStore:
+        if self._store is None:
+            self._store = SqliteStore(data_folder(self.env))
+        return self._store
+
+    async def close(self) -> None:
+        if self._store and not self._is_shared_store:
+            self._store.close()
+            self._store = None
+
+    # Find
+
+    async def resolve_run(self, run: str) -> str:
+        """Return the run with this id, or the only run whose id starts with it."""
+        names = await self.store.match_runs(run)
+        return names[0] if run not in names and len(names) == 1 else run
+
+    async def newest_run(self) -> str:
+        """Return the newest run of this folder."""
+        for run in await self.store.list_runs():
+            if run["folder"] == str(self.folder):
+                return str(run["id"])
+        raise UnknownRun('this folder has no runs yet: start one with `council "…"`')
+
+    async def newest_unfinished_run(self) -> str:
+        run = await self.store.find_newest_unfinished(str(self.folder))
+        if run is None:
+            raise UnknownRun("this folder has no unfinished run: `council runs` lists all runs")
+        return run
+
+    async def runs(self) -> list[Json]:
+        """Return every run, unfinished first, then newest first. `running` means that a process owns it now."""
+        rows = [
+            run | {"running": run["status"] == "running" and self.store.is_locked(run["id"])}
+            for run in await self.store.list_runs()
+        ]
+        return sorted(rows, key=lambda run: run["status"] == "complete")
+
+    async def search(self, words: Sequence[str]) -> list[Json]:
+        """Return the runs whose question, statements and answer contain all of the words."""
+        found = set(await self.store.search_runs(words))
+        return [run for run in await self.runs() if run["id"] in found]
+
+    # Read
+
+    async def entries(self, run: str) -> list[Entry]:
+        return (await self.store.load(await self.resolve_run(run))).entries
+
+    async def minutes(self, run: str) -> Minutes:
+        return Minutes.fold(await self.entries(run))
+
+    async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
+        """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
+        run, seen = await self.resolve_run(run), FollowCursor(since)
+        while True:
+            entries, live, status = await self.store.load_since(run, seen.seq)
+            for entry in seen.iter_new(entries, live):
+                yield entry
+            if status not in OPEN_STATUSES or (not entries and seen.is_orphan(self.store.is_locked(run), status)):
+                return
+            await asyncio.sleep(FOLLOW_POLL_S)
+
+    async def run_state(self, run: str) -> Json:
+        """Return the `run`, its `status`, whether it is `detached` and whether a process has it `owned` now."""
+        run = await self.resolve_run(run)
+        status, detached = await self.store.get_status(run)
+        return {"run": run, "status": status, "detached": detached, "owned": self.store.is_locked(run)}
+
+    async def is_verbose(self, run: str) -> bool:
+        """Return whether the run was started with verbose output."""
+        return bool((await self.store.load(await self.resolve_run(run))).setup.get("verbose"))
+
+    async def export(self, run: str) -> Json:
+        """Return everything stored about a run as one object; request bodies are base64."""
+        return export_record(await self.store.load(await self.resolve_run(run)))
+
+    async def remove(self, run: str) -> str:
+        """Delete a run from the store. Its report file and its spending rows stay."""
+        run = await self.resolve_run(run)
+        with self.store.lock_run(run):
+            status, _ = await self.store.get_status(run)
+            if status == "queued":
+                raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
+            if forks := await self.store.list_unfinished_forks(run):
+                raise UsageError(
+                    f"run {run} was not removed, because the unfinished fork {forks[0]} uses its answers: "
+                    f"run `council resume {forks[0]}` or `council runs rm {forks[0]}` first"
+                )
+            await self.store.delete_run(run)
+        return run
+
+    # Human members
+
+    async def open_asks(self, run: str | None = None) -> list[Json]:
+        """Return the open questions to people, of one run or of all, each with the fields to fill in."""
+        rows = await self.store.list_open_asks(await self.resolve_run(run) if run else None)
+        return [row | {"fields": form_fields(row["schema"])} for row in rows]
+
+    async def answer(self, run: str, key: str, text: str) -> bool:
+        """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time."""
+        run = await self.resolve_run(run)
+        asked = [row for row in await self.store.list_open_asks(run) if row["key"] == key]
+        if not asked:
+            raise UsageError(
+                f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
+            )
+        return await self.store.save_answer(run, key, fill_form(asked[0]["schema"], text))
+
+
+def export_record(record: Record) -> Json:
+    return {
+        "schema": "council.run/1",
+        "run": record.run,
+        "name": record.name,
+        "folder": record.folder,
+        "created": record.created,
+        "seed": record.seed,
+        "status": record.status,
+        "setup": record.setup,
+        "report": record.report,
+        "events": [entry.as_json() for entry in record.entries],
+        "steps": record.steps,
+        "results": {key: outcome.as_json() for key, outcome in record.results.items()},
+        "attempts": [
+            {"key": key, "n": one.n, "member": one.member, "request": _encode_base64(one.body), "result": one.result}
+            for key, attempts in record.attempts.items()
+            for one in attempts
+        ],
+        "phases": record.phases,
+        "spending": [{"key": key, "n": n, **asdict(spent)} for (key, n), spent in record.spending.items()],
+    }
+
+
+def _encode_base64(body: bytes) -> str:
+    return base64.b64encode(body).decode()

@@ -1,0 +1,147 @@
+"""Digest of statements, for a run that ended without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from council import protocols
+from council.engine.council import Council
+from council.errors import BudgetSpent, ChairAbsent, QuorumLost
+from council.types import Json, Seat, Statement, Verdict
+
+EXCERPT_WORDS = 120  # words of each position
+
+
+def build_digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]]) -> str:
+    """Build the digest from each seat's latest statement and, if the protocol asks for them, the declared stances."""
+    lines = [f"## {cause}: digest of statements", "", "These statements have not been weighed against each other.", ""]
+    for statement in positions.values():
+        lines += [
+            f"### {_format_title(statement.seat)}",
+            "",
+            _make_excerpt(statement.said),
+            "",
+        ]
+    if tally:
+        lines += ["### Tally", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally), ""]
+        lines += _format_dissent(tally)
+    return "\n".join(lines).rstrip()
+
+
+def _format_title(seat: Seat) -> str:
+    """Return the seat's label, with its role unless both are the same."""
+    same = seat.role.lower() == seat.name.lower().replace("_", " ").replace("-", " ")
+    return seat.role if same else f"{seat.label} ({seat.role})" if seat.role else seat.label
+
+
+def _make_excerpt(text: str) -> str:
+    words = text.split(" ")
+    return text if len(words) <= EXCERPT_WORDS else " ".join(words[:EXCERPT_WORDS]) + " …"
+
+
+def _format_dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
+    """List the seats outside the majority; a tie has no majority and so no dissent."""
+    counts: dict[str, int] = {}
+    for _, stance in tally:
+        counts[stance] = counts.get(stance, 0) + 1
+    most = max(counts.values())
+    if list(counts.values()).count(most) > 1 or len(counts) == 1:
+        return []
+    return ["### Dissent", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally if counts[stance] < most)]
+
+
+ACCESS_STATES = ("failed(auth)", "failed(quota)")
+EXIT_COMPLETE, EXIT_FAILED, EXIT_USAGE, EXIT_PARTIAL, EXIT_NO_ACCESS, EXIT_BUDGET, EXIT_GATED, EXIT_INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    10,
+    130,
+)
+
+
+def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
+    """Return the exit code of a run. `stopped` is why it ended early; `absences` are the states of seats without an answer."""
+    if stopped in ("interrupted", "cancelled"):
+        return EXIT_INTERRUPTED
+    if stopped == "budget":
+        return EXIT_BUDGET
+    if status == "failed":
+        return EXIT_NO_ACCESS if absences and all(state in ACCESS_STATES for state in absences) else EXIT_FAILED
+    return EXIT_COMPLETE if status == "complete" else EXIT_PARTIAL
+
+
+StopEvent = asyncio.Event
+EMPTY_VERDICT = Verdict("")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Status and verdict of a run, before they are stored."""
+
+    status: str
+    verdict: Verdict
+    stopped: str = ""
+    reason: str = ""
+
+
+async def run_protocol(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
+    """Run the protocol. Return a digest as its ending if the budget, the chair or the quorum is lost."""
+    try:
+        verdict = await protocol.load()(council, **options)
+    except BudgetSpent as spent:
+        return replace(_end_early(council, "Budget used up", "budget", str(spent)), status="incomplete")
+    except ChairAbsent as lost:
+        return _end_early(council, "No chair", "chair", str(lost), lost.partial_verdict or EMPTY_VERDICT)
+    except QuorumLost as lost:
+        return _end_early(council, "Quorum lost", "quorum", str(lost))
+    return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
+
+
+def end_interrupted(council: Council) -> Ending:
+    return replace(
+        _end_early(council, "Interrupted", "interrupted", "interrupted before the last step was done"),
+        status="incomplete",
+    )
+
+
+def end_cancelled(council: Council) -> Ending:
+    return replace(
+        _end_early(council, "Cancelled", "cancelled", "cancelled before the last step was done"), status="incomplete"
+    )
+
+
+def _end_early(council: Council, cause: str, stopped: str, reason: str, so_far: Verdict = EMPTY_VERDICT) -> Ending:
+    """Return an ending with a digest of all positions, then the partial verdict. One seat's text is never the answer."""
+    if not council.positions:
+        return Ending("failed", Verdict(""), stopped, reason)
+    positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
+    text = build_digest(cause, positions, list(stances.items()))
+    answer = "\n\n".join(filter(None, (text, so_far.answer)))
+    return Ending("incomplete", replace(so_far, answer=answer), stopped, reason)
+
+
+def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:
+    """Sort by seating order, because the order of arrival is random."""
+    place = {seat.name: n for n, seat in enumerate(council.members)}
+    return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
+
+
+async def wait_for_ending(
+    work: asyncio.Future[Ending], stop: StopEvent, cancelled: asyncio.Future[None]
+) -> Ending | None:
+    """Return the ending of the work, or None if it was stopped or cancelled first."""
+    tasks: set[asyncio.Future[Any]] = {work, cancelled, asyncio.ensure_future(stop.wait())}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        for task in tasks:  # no effect on finished tasks
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,241 @@
+"""Human members: their questions are stored until a person answers through any interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from council.errors import UsageError
+from council.members.human import HUMAN
+from council.store.sqlite import SqliteStore
+from council.types import CarryOut, Json, Outcome, Step
+
+ANSWER_POLL_S = 0.2  # seconds between checks for an answer
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuestions:
+    """Stored questions of one run. An answer given before a crash is reused."""
+
+    store: SqliteStore
+    run: str
+
+    async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:
+        answer = await self.store.get_answer(self.run, key, prompt)
+        if answer is not None:
+            return answer
+        await self.store.write(self.run, [("ask", (key, seat, prompt, json.dumps(schema), time.time()))])
+        try:
+            while True:
+                if (answer := await self.store.get_answer(self.run, key, prompt)) is not None:
+                    return answer
+                await asyncio.sleep(ANSWER_POLL_S)
+        finally:
+            self.store.post(self.run, [("withdraw", (key,))])
+
+
+def remove_timeout_for_people(carry_out: CarryOut) -> CarryOut:
+    """Wrap `carry_out` so that phase timeouts do not apply to people; [human] timeout does."""
+
+    async def carry_out_untimed(step: Step) -> Outcome:
+        return await carry_out(replace(step, timeout=None) if step.chain[0] == HUMAN else step)
+
+    return carry_out_untimed
+
+
+MAIN_FIELDS = (
+    "answer", "response", "statement", "text", "paragraph", "view", "key_insight", "recommendation", "reason", "case",
+)  # fmt: skip
+SCALAR_LABELS = {"string": "text", "boolean": "yes or no", "integer": "whole number", "number": "number"}
+JSON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+
+
+def form_fields(schema: Json | None) -> list[Json]:
+    """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
+
+    Fields with a single possible value are left out.
+    """
+    shown = (schema or {}).get("properties", {}).items()
+    return [_form_field(name, of) for name, of in shown if not _fixed_value(of)]
+
+
+def _form_field(name: str, schema: Json) -> Json:
+    inner, optional = unwrap_optional(schema)
+    field = {
+        "name": name,
+        "kind": _field_kind(inner),
+        "help": schema.get("description") or inner.get("description") or "",
+    }
+    field |= {"optional": optional} if optional else {}
+    if inner.get("enum"):
+        field["choices"] = list(inner["enum"])
+    field |= {bound: inner[bound] for bound in ("minimum", "maximum", "minItems", "maxItems") if bound in inner}
+    if field["kind"] in ("rows", "group"):
+        field["fields"] = form_fields(inner["items"] if field["kind"] == "rows" else inner)
+    elif field["kind"] == "list":
+        field |= {"choices": list(inner["items"]["enum"])} if inner["items"].get("enum") else {}
+    return field
+
+
+def _field_kind(schema: Json) -> str:
+    if schema.get("enum"):
+        return "choice"
+    if schema.get("type") == "object":
+        return "group"
+    if schema.get("type") == "array":
+        return "rows" if unwrap_optional(schema["items"])[0].get("type") == "object" else "list"
+    return SCALAR_LABELS.get(str(schema.get("type")), "text")
+
+
+def unwrap_optional(schema: Json) -> tuple[Json, bool]:
+    """Return the schema without its null option, and whether it had one."""
+    options = schema.get("anyOf")
+    if not options:
+        return schema, False
+    filled_in = [option for option in options if option.get("type") != "null"]
+    return filled_in[0], len(filled_in) < len(options)
+
+
+def main_field(schema: Json) -> str | None:
+    """Return the name of the field that free text goes into."""
+    texts = [field["name"] for field in form_fields(schema) if field["kind"] == "text"]
+    return next((name for name in MAIN_FIELDS if name in texts), texts[0] if texts else None)
+
+
+def fill_form(schema: Json | None, text: str) -> str:
+    """Return the answer as JSON: parse JSON, or put free text into the main field and leave optional fields empty."""
+    if schema is None or not text.strip():
+        return text
+    value = _complete_answer(schema, _parse_object(text) or _fill_from_words(schema, text))
+    if missing := [_describe_field(field) for field in form_fields(schema) if field["name"] not in value]:
+        raise UsageError(
+            f"the answer was not accepted, these fields are missing: {', '.join(missing)}; give JSON with all fields"
+        )
+    if wrong := find_mismatch(schema, value):
+        raise UsageError(f"the answer was not accepted, {wrong}: give JSON with all fields")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _parse_object(text: str) -> Json | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _fill_from_words(schema: Json, text: str) -> Json:
+    """Put free text into the main field, or its lines into the only list, and fill in the choices it names."""
+    main, asked = main_field(schema), form_fields(schema)
+    if main is None and [field["kind"] for field in asked] != ["list"]:
+        raise UsageError(
+            f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, asked))}"
+        )
+    said = (
+        {main: text.strip()}
+        if main
+        else {asked[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
+    )
+    return said | {field["name"]: told for field in asked if (told := _named_choice(field, text))}
+
+
+def _named_choice(field: Json, text: str) -> Any:
+    """Return the only choice that the text names, as in `FAIL: the check is gone`."""
+    if field["kind"] != "choice":
+        return None
+    named = [one for one in field["choices"] if re.search(rf"(?<!\w){re.escape(str(one))}(?!\w)", text)]
+    return named[0] if len(named) == 1 else None
+
+
+def _complete_answer(schema: Json, answer: Json) -> Json:
+    """Add fixed values and allowed blanks, in the schema's order, with unknown fields last."""
+    fixed = {name: one for name, of in schema["properties"].items() if (one := _fixed_value(of))}
+    empty = {
+        field["name"]: blank
+        for field in form_fields(schema)
+        if (blank := _blank_value(field, main_field(schema))) is not ...
+    }
+    whole = {**empty, **fixed, **answer}
+    return {name: whole[name] for name in (*schema["properties"], *answer) if name in whole}
+
+
+def _fixed_value(schema: Json) -> Any:
+    """Return the only possible value, if there is just one."""
+    return schema.get("const") or (schema["enum"][0] if len(schema.get("enum") or ()) == 1 else None)
+
+
+def _blank_value(field: Json, main: str | None) -> Any:
+    """Return the blank value of a field, or `...` if it is required."""
+    if field["name"] == "confidence":
+        return "MEDIUM" if "MEDIUM" in field.get("choices", ()) else 0.5 if field["kind"] == "number" else ...
+    if field.get("optional"):
+        return None
+    if field["kind"] in ("list", "rows"):
+        return ... if field.get("minItems") else []
+    return "" if field["kind"] == "text" and field["name"] != main else ...
+
+
+def _describe_field(field: Json) -> str:
+    return f"{field['name']} ({', '.join(map(str, field['choices']))})" if "choices" in field else str(field["name"])
+
+
+def find_mismatch(schema: Json, value: Any, where: str = "") -> str:
+    """Return the first mismatch between value and schema, or an empty string."""
+    options = schema.get("anyOf") or [schema]
+    found = [_check_value(option, value, where) for option in options]
+    return "" if "" in found else found[0]
+
+
+def _check_value(schema: Json, value: Any, where: str) -> str:
+    kind = schema.get("type")
+    at = where or "it"
+    if "const" in schema:
+        return "" if value == schema["const"] else f"{at} must be {schema['const']}"
+    if kind and (not isinstance(value, JSON_TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+        return f"{at} must be {SCALAR_LABELS.get(kind, kind)}"
+    if schema.get("enum") and value not in schema["enum"]:
+        return f"{at} must be one of {', '.join(map(str, schema['enum']))}"
+    inner = _check_items(schema, value, where) if kind in ("object", "array") else [_check_bounds(schema, value, at)]
+    return next(filter(None, inner), "")
+
+
+def _check_items(schema: Json, value: Any, where: str) -> list[str]:
+    if schema["type"] == "array":
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        count = f"{where or 'it'} needs {least}{'' if most == least else ' or more'}" if len(value) < least else ""
+        over = f"{where or 'it'} takes {most} at most" if most is not None and len(value) > most else ""
+        return [
+            count,
+            over,
+            *(find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1)),
+        ]
+    known = schema.get("properties", {})
+    gone = [f"{_join_path(where, name)} is missing" for name in schema.get("required") or known if name not in value]
+    strange = [f"{_join_path(where, name)} is not a field of this form" for name in value if name not in known]
+    return [
+        *gone,
+        *strange,
+        *(find_mismatch(known[name], item, _join_path(where, name)) for name, item in value.items() if name in known),
+    ]
+
+
+def _check_bounds(schema: Json, value: Any, at: str) -> str:
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"{at} must be {schema['minimum']:g} or more"
+    return f"{at} must be {schema['maximum']:g} or less" if "maximum" in schema and value > schema["maximum"] else ""
+
+
+def _join_path(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name

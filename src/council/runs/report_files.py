@@ -1,0 +1,186 @@
+"""Report files, with names that are safe on every system."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from council import events as ev
+from council.engine.ledger import Ledger
+from council.engine.minutes import Minutes
+from council.errors import StoreError
+from council.events import Entry
+from council.packet.secret_filter import redact_text
+from council.planning.plan import question_from
+from council.protocols.judges.report import render_analysis
+from council.render.markdown import render_document
+from council.render.report import build_report, dump_report
+from council.store.interface import Record, Store
+from council.types import Verdict
+
+MAX_SLUG_CHARS = 60
+
+
+def slugify(text: str) -> str:
+    """Return lower-case letters, digits and hyphens, at most 60 characters, cut at a word."""
+    text = "stdin" if text.strip() == "-" else text
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
+    made = ""
+    for word in words:
+        if len(made) + len(word) + 1 > MAX_SLUG_CHARS:
+            break
+        made = f"{made}-{word}" if made else word
+    return made or (words[0][:MAX_SLUG_CHARS] if words else "question")
+
+
+def open_report_folder(root: Path, name: str) -> Path:
+    """Create the report folder if it is missing, with a .gitignore so that findings are not committed by accident."""
+    folder = root / name
+    try:
+        for part in (folder, *folder.parents):
+            if part == root:
+                break
+            if part.is_symlink():
+                raise StoreError(
+                    f'"{part}" is a link, and reports are not written through links: make it a real folder'
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (ignore := folder / ".gitignore").exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise StoreError(
+            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or start council in another folder'
+        ) from error
+    return folder
+
+
+def reserve_report_path(folder: Path, kind: str, subject: str, at: float, run: str) -> Path:
+    """Reserve an unused path: <date>-<kind>-<slug>.md, then -2, -3. A resumed run finds the one it reserved."""
+    stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
+    n = 1
+    while True:
+        path = folder / (f"{stem}.md" if n == 1 else f"{stem}-{n}.md")
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+        except FileExistsError:
+            if _has_content(path, _placeholder_text(run)):
+                return path
+            n += 1
+        else:
+            with os.fdopen(handle, "wb") as out:
+                out.write(_placeholder_text(run))
+            return path
+
+
+def is_unwritten(path: Path, run: str) -> bool:
+    """Return whether the report of a run is missing, empty or only reserved."""
+    return not path.exists() or _has_content(path, b"") or _has_content(path, _placeholder_text(run))
+
+
+def _placeholder_text(run: str) -> bytes:
+    return f"The report of run {run} will be written here.\n".encode()
+
+
+def _has_content(path: Path, content: bytes) -> bool:
+    if path.is_symlink() or not path.is_file() or path.stat().st_size != len(content):
+        return False
+    return path.read_bytes() == content
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file atomically."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+
+
+EVENTS_WITH_MODEL_TEXT = (
+    ev.Stated,
+    ev.WasAbsent,
+    ev.Faulted,
+    ev.Noted,
+    ev.LookedUp,
+    ev.Closed,
+)  # events with text from models or the web
+
+
+def redact_value(value: Any) -> Any:
+    """Mask secrets in every string of a JSON value."""
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, dict):
+        return {name: redact_value(item) for name, item in value.items()}
+    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def redact_event(event: ev.Event) -> ev.Event:
+    """Return the event with secrets masked. Views and reports are built from these events only."""
+    if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
+        return event
+    return ev.parse_event(event.type, redact_value(ev.dump_event(event)))
+
+
+async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
+    """Close a run that cannot be executed, without a report file: its folder may be missing."""
+    ledger = Ledger(store, record, redact=redact_event)
+    ending = ev.Closed(
+        "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
+    )
+    await ledger.close(ending, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
+
+
+def write_report_files(record: Record, minutes: Minutes) -> None:
+    """Write the report, and each judge's analysis beside it."""
+    folder = Path(record.folder)
+    by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
+    for key, path in minutes.files.items():
+        write_atomically(folder / path, render_analysis(minutes, by_key[key]))
+    write_atomically(folder / minutes.report_path, render_document(minutes))
+
+
+def emit_votes(ledger: Ledger, report_dir: str) -> None:
+    """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
+    record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
+    question = question_from(record.setup)
+    folder = open_report_folder(Path(record.folder), report_dir)
+    for said in minutes.statements:
+        reply = said.reply or {}
+        if question.task != "validate" or "verdict" not in reply or f"{said.phase}/{said.seat}" in minutes.files:
+            continue
+        seat = f"{said.seat}-r2" if said.phase == "r2" else said.seat
+        path = reserve_report_path(folder, question.target or question.text, seat, record.created, record.run)
+        shown = os.path.relpath(path, record.folder)
+        ledger.emit(ev.Voted(said.seat, said.phase, reply["verdict"], reply.get("confidence", ""), shown))
+
+
+def choose_report_path(record: Record, report_dir: str) -> str:
+    """Return the report path relative to the run's folder: the earlier one of a resumed run, or a new one."""
+    folder = open_report_folder(Path(record.folder), report_dir)
+    if known := _last_report_path(record.entries):
+        return known
+    question = question_from(record.setup)
+    kind = record.setup["protocol"] if question.task == "ask" else question.task
+    if record.setup["options"].get("quick") or record.setup["protocol"] == "quick":
+        kind = "quick"
+    path = reserve_report_path(folder, kind, question.target or question.text, record.created, record.run)
+    return os.path.relpath(path, record.folder)
+
+
+def _last_report_path(entries: Sequence[Entry]) -> str:
+    paths = [entry.event.report_path for entry in entries if isinstance(entry.event, ev.Closed)]
+    return paths[-1] if paths else ""

@@ -1,0 +1,142 @@
+"""Settings, members, prices, concurrency limits, look-ups and search of the runs in one folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from council.calling.budget import Budget, Caps
+from council.calling.concurrency import ConcurrencyLimit, get_limit, no_limit
+from council.calling.fallback import FallbackPolicy
+from council.calling.pricing import find_context_window, find_price
+from council.calling.retry import Caller
+from council.engine.council import Effect
+from council.engine.ledger import Ledger
+from council.errors import ConfigError, UsageError
+from council.members.base import Member
+from council.members.human import HUMAN
+from council.members.registry import MemberRegistry
+from council.money import FREE, Price
+from council.packet.lookups import look, make_document_reader
+from council.packet.secret_filter import redact_text
+from council.runs.people import StoredQuestions, remove_timeout_for_people
+from council.search import make_provider, search_folder
+from council.search.results import research
+from council.settings import load_settings
+from council.settings.catalogue import is_reasoning, split_member
+from council.settings.config_files import cache_folder
+from council.store.sqlite import SqliteStore
+from council.types import CarryOut, Json, Roster
+
+MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
+TIMEOUT_VARIABLES = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # the variable of each timeout
+
+
+class RunContext:
+    """Everything a run needs from its folder and its environment."""
+
+    def __init__(
+        self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
+        extra_members: Iterable[Member] = (),
+    ) -> None:  # fmt: skip
+        self.folder, self.env, self.flags = folder, env, flags
+        self.settings = load_settings(folder, env, flags=flags, config=config)
+        self.members = MemberRegistry(self.settings, env, cache_folder(env))
+        for member in extra_members:
+            self.members.add(member)
+
+    # Money
+
+    def price(self, name: str) -> Price | None:
+        """Return a member's price, or None if it is unknown."""
+        listed = find_price(name, self.settings)
+        try:
+            return FREE if listed is None and self.members(name).free else listed
+        except ConfigError:  # an invalid member name; seating reports it
+            return None
+
+    def context_window(self, name: str) -> int | None:
+        """Return a member's context window in tokens, or None if it is unknown."""
+        return find_context_window(name, self.settings)
+
+    @property
+    def caps(self) -> Caps:
+        return Caps(self.settings.budget.get("max_cost"), self.settings.budget.get("max_cost_per_day"))
+
+    def require_prices(self, roster: Roster) -> None:
+        """Raise UsageError if there is a cost cap and a member's price is unknown."""
+        unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
+        if unknown and not self.flags.get("allow_unpriced"):
+            raise UsageError(
+                f'no price for "{unknown[0]}", so the budget cannot be enforced: '
+                f'set [prices."{unknown[0]}"] or pass --allow-unpriced'
+            )
+
+    def find_missing_keys(self, roster: Roster) -> list[str]:
+        """Return the unset API key variables of the seated members; fallbacks are not checked."""
+        seats = (*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers)
+        kinds = {split_member(seat.member)[0] for seat in seats}
+        wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
+        return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
+
+    # Calls
+
+    def make_caller(self, ledger: Ledger, roster: Roster, store: SqliteStore) -> CarryOut:
+        families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
+        resend = not self.flags.get("no_resend")
+        purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
+        members = self.members.with_human_input(StoredQuestions(store, ledger.run))
+        return remove_timeout_for_people(
+            Caller(members, ledger, self._deadline, resend, self._concurrency_limit, families, purse)
+        )
+
+    def _concurrency_limit(self, member: str) -> ConcurrencyLimit:
+        kind, name = split_member(member)
+        if kind == "cli":  # each call starts a separate, heavy process
+            return get_limit(f"cli:{name.partition(':')[0]}", MAX_CLI_PROCESSES, lends_silent_slots=False)
+        if kind == "local":  # all runs share one loaded model; waiting for it does not count as call time
+            return get_limit(member, getattr(self.members(member), "seats", MAX_CLI_PROCESSES))
+        provider = self.settings.providers.get(kind)
+        return (
+            get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
+            if provider
+            else no_limit(member)
+        )
+
+    def _deadline(self, member: str) -> float:
+        if member == HUMAN:
+            return float(self.settings.human["timeout"])
+        return self.settings.seat_timeout(reasoning=is_reasoning(member) or self.settings.effort is not None)
+
+    def phase_timeouts(self) -> dict[str, float]:
+        return {kind: float(self.settings.variables[name]) for kind, name in TIMEOUT_VARIABLES.items()}
+
+    # Look-ups and search
+
+    def make_effects(self, setup: Json, folder: Path) -> dict[str, Effect]:
+        meant = setup["options"].get("search")
+        searching = {"search": self._make_search_effect(meant, folder)} if isinstance(meant, str) else {}
+        return {"look": _make_lookup_effect(folder), **searching}
+
+    def _make_search_effect(self, provider: str, folder: Path) -> Effect:
+        async def run_search(wanted: Json) -> list[Json]:
+            found = make_provider(
+                provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
+            )
+            queries = [redact_text(query) for query in wanted["queries"]]  # queries leave the machine too
+            most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
+            try:
+                return await research(found, queries, max_results=most, freshness=freshness)
+            finally:
+                await found.close()
+
+        return run_search
+
+
+def _make_lookup_effect(root: Path) -> Effect:
+    async def run_lookup(wanted: Json) -> list[Json]:
+        return await asyncio.to_thread(look, root, wanted, redact=True)
+
+    return run_lookup

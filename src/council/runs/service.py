@@ -1,0 +1,459 @@
+"""Composition root for runs: plan, run, resume, fork, cancel, audit. Only this package connects members, store and protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from council import events as ev
+from council import protocols
+from council.calling.budget import Caps, local_date
+from council.engine.council import Council
+from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
+from council.engine.minutes import Minutes
+from council.engine.prompting import Prompts
+from council.errors import CouncilError, EngineError, RunOwned, UsageError
+from council.events import Entry
+from council.members.base import Member
+from council.members.registry import MemberRegistry
+from council.money import Price
+from council.packet.changes import select_work_tree
+from council.packet.targets import has_changes
+from council.planning.intent import ChosenBy, Intent, parse_intent
+from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from, template_context
+from council.protocols.common.rosters import describe_rosters
+from council.protocols.panel import PanelContext
+from council.render.report import build_report, dump_report
+from council.runs import report_files
+from council.runs.audit import audit_record
+from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
+from council.runs.history import OPEN_STATUSES, RunRecords, summarize_spending
+from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
+from council.runs.report_files import (
+    choose_report_path,
+    close_failed_run,
+    emit_votes,
+    redact_event,
+    redact_value,
+    write_report_files,
+)
+from council.runs.run_context import RunContext
+from council.settings import Settings
+from council.settings.key_storage import add_stored_keys
+from council.settings.network import find_key_leaks
+from council.store.interface import Record
+from council.store.sqlite import SqliteStore
+from council.types import Json, Outcome, Roster, Step, repair_surrogates
+
+RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+TASK_VERBS = ("validate", "brainstorm", "research")
+WORK_TREE_LABEL = "the changes in the work tree"
+PERSISTED_FLAGS = (
+    "timeout",
+    "max_cost",
+    "allow_unpriced",
+    "grace",
+    "no_resend",
+    "profile",
+)  # stored with a run, so that a resumed run uses them again
+CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
+
+
+class Convener(RunRecords):
+    """Start, resume and inspect the runs of one folder."""
+
+    def __init__(
+        self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
+        flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
+        store: SqliteStore | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__((folder or Path.cwd()).resolve(), add_stored_keys(os.environ if env is None else env), store)
+        self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
+        self._load_folder(self.folder)
+
+    def _load_folder(self, folder: Path) -> None:
+        """Load the settings and members of a folder: the current one, or the folder of a stored run."""
+        self.folder = folder
+        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
+
+    @property
+    def settings(self) -> Settings:
+        return self.run_context.settings
+
+    @property
+    def members(self) -> MemberRegistry:
+        return self.run_context.members
+
+    def open_store(self) -> SqliteStore:
+        """Open the store and check that the report folder is writable, before any request is sent."""
+        store = self.store
+        report_files.open_report_folder(self.folder, self.settings.report_dir)
+        return store
+
+    async def close(self) -> None:
+        await self.members.close()
+        await super().close()
+
+    # Money
+
+    def price(self, name: str) -> Price | None:
+        """Return a member's price, or None if it is unknown."""
+        return self.run_context.price(name)
+
+    def context_window(self, name: str) -> int | None:
+        """Return a member's context window in tokens, or None if it is unknown."""
+        return self.run_context.context_window(name)
+
+    @property
+    def caps(self) -> Caps:
+        return self.run_context.caps
+
+    async def spending(self, since: str) -> Json:
+        """Return the cost of all runs since a day, as the object `council.spend/1`."""
+        return summarize_spending(await self.store.list_spending(since), since, local_date(time.time()), self.caps.day)
+
+    def _restore_flags(self, setup: Json) -> None:
+        """Restore the flags stored with a run; flags given now take precedence."""
+        for flag in (*PERSISTED_FLAGS, "effort"):
+            if self._flags.get(flag) is None:
+                self._flags[flag] = setup.get(flag)
+        if self._config is None and setup.get("config"):
+            self._config = Path(setup["config"])
+
+    def _restore_run_context(self, record: Record) -> None:
+        """Switch to the folder and the flags of a stored run."""
+        if not Path(record.folder).is_dir():
+            raise UsageError(
+                f'the folder "{record.folder}" of run {record.run} no longer exists: restore it to continue the run'
+            )
+        self._restore_flags(record.setup)
+        self._load_folder(Path(record.folder))
+
+    # Before anything is spent
+
+    async def plan(
+        self,
+        words: Sequence[str],
+        flags: Mapping[str, Any] | None = None,
+        *,
+        protocol: str | None = None,
+        verbose: bool = False,
+        material: Material | None = None,
+        strict: bool = False,
+        after: str | None = None,
+    ) -> Plan:
+        """Return the plan for a question; `after` is an earlier run to continue from."""
+        words = [repair_surrogates(word) for word in words]
+        if not [word for word in words if word not in TASK_VERBS]:
+            words, material = self._infer_work_tree(words, material or Material())
+        known = protocols.protocol_names()
+        options = dict(flags or {})
+        own = (
+            protocol in known and protocols.get_protocol(str(protocol)).options is not None
+        )  # its option names are its own
+        given = {} if own else options
+        intent = parse_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
+        material = material or Material()
+        if _is_verb_only(words, intent) and material == Material():
+            _, material = self._infer_work_tree([intent.task], material)
+            intent = replace(intent, question=WORK_TREE_LABEL)
+        if material.selection:
+            intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE_LABEL)
+        if material.targets:
+            intent = replace(intent, target=" ".join(map(repair_surrogates, material.targets)))
+        intent = replace(intent, options=options)
+        if after:
+            record = await self.store.load(await self.resolve_run(after))
+            intent, material = (
+                continue_protocol(intent, record, known),
+                replace(material, earlier=format_prior_run(record)),
+            )
+            after = record.run
+        where = PanelContext(self.settings, self.env, self.folder, strict)
+        plan = await make_plan(intent, where, self.members, material, price=self.price)
+        return replace(plan, warnings=(*find_key_leaks(self.settings, self.env), *plan.warnings), continues=after or "")
+
+    def _infer_work_tree(self, words: list[str], material: Material) -> tuple[list[str], Material]:
+        """Use the changes in the work tree as the material, or raise UsageError if there are none."""
+        if material.base is not None or material.stdin is not None:
+            return [*(words or ["validate"]), "what changed"], material
+        if not has_changes(self.folder):
+            raise UsageError(
+                'no question was given and the work tree has no changes: run council "your question", or see council --help'
+            )
+        selection = replace(select_work_tree(self.folder), target=WORK_TREE_LABEL)
+        return [*(words or ["validate"]), WORK_TREE_LABEL], replace(material, selection=selection)
+
+    # A run
+
+    async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
+        """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
+        plan.check_runnable()
+        self.run_context.require_prices(plan.roster)
+        store = self.open_store()
+        await self._prepare_members(plan.roster, on_event)
+        return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
+
+    async def enqueue(self, plan: Plan) -> str:
+        """Store the run as queued, for the worker to start."""
+        plan.check_runnable()
+        self.run_context.require_prices(plan.roster)
+        return await self._enqueue_record(self._make_record(plan), plan.as_json())
+
+    async def _enqueue_record(self, record: Record, plan: Json) -> str:
+        ledger = Ledger(self.open_store(), record, redact=redact_event)
+        convened = ev.Convened(record.run, record.name, plan, record.folder)
+        await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
+        return record.run
+
+    async def requeue(self, run: str) -> str:
+        """Queue an unfinished run for the worker. The flags given now are stored with it."""
+        run = await self.resolve_run(run)
+        with self.store.lock_run(run):
+            record = await self.store.load(run)
+            if record.status != "complete":
+                said = {flag: self._flags[flag] for flag in PERSISTED_FLAGS if self._flags.get(flag) is not None}
+                await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
+        return run
+
+    async def find_missing_keys(self, run: str) -> list[str]:
+        """Return the API key variables that a run needs and that are not set."""
+        record = await self.store.load(await self.resolve_run(run))
+        self._restore_run_context(record)
+        return self.run_context.find_missing_keys(roster_from(record.setup))
+
+    async def fork(
+        self, run: str, on_event: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
+        on_plan: Callable[[Json], None] = lambda plan: None, stop: StopEvent | None = None,
+    ) -> Minutes:  # fmt: skip
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged.
+
+        `before` gets the plan before any request is sent.
+        """
+        record, plan = await self._prepare_fork(run, phase, seats or {})
+        store, roster = self.open_store(), roster_from(record.setup)
+        on_plan(plan)
+        await self._prepare_members(roster, on_event)
+        return await self._begin(store, record, plan, on_event, stop)
+
+    async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
+        """Queue a fork for the worker."""
+        record, plan = await self._prepare_fork(run, phase, seats or {})
+        return await self._enqueue_record(record, plan)
+
+    async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
+        parent = await self.store.load(await self.resolve_run(run))
+        self._restore_run_context(parent)
+        setup, plan = plan_fork(parent, phase, seats, self.run_context)
+        setup |= {"version": _package_version()} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        self.run_context.require_prices(roster_from(setup))
+        return Record(_new_run_id(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
+
+    def _make_record(self, plan: Plan) -> Record:
+        now = time.time()
+        name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
+        config = str(self._config.resolve()) if self._config else None
+        kept = {"version": _package_version(), "day": _utc_date(now), "config": config} | {
+            flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
+        }
+        return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
+
+    async def _begin(
+        self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
+    ) -> Minutes:
+        with store.lock_run(record.run):
+            ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
+            convened = ev.Convened(record.run, record.name, plan, record.folder)
+            await ledger.emit_durably(convened, ("run", _format_run_row(record)))
+            return await self._deliberate(ledger, stop)
+
+    async def resume(
+        self,
+        run: str | None,
+        on_event: Listener,
+        *,
+        on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
+        stop: StopEvent | None = None,
+        resend: bool = True,
+    ) -> Minutes:
+        """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
+        run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
+        with self.store.lock_run(run):
+            record = await self.store.load(run)
+            if record.status == "complete":
+                return self._reopen_finished(record)
+            self._flags["no_resend"] = not resend or None
+            self._restore_run_context(record)
+            self.run_context.require_prices(roster_from(record.setup))
+            report_files.open_report_folder(Path(record.folder), self.settings.report_dir)
+            await self._prepare_members(roster_from(record.setup), on_event)
+            on_past_entries(list(record.entries))
+            ledger = Ledger(
+                self.store, record, on_event, redact=redact_event, source=await self._load_inheritance(record)
+            )
+            if len(record.entries) == 1:  # queued, never started
+                await self.store.write(run, [("reopen", ())])
+            else:
+                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
+            return await self._deliberate(ledger, stop)
+
+    async def _load_inheritance(self, record: Record) -> ForkSource | None:
+        """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
+        fork = record.setup.get("fork")
+        return make_inheritance(await self.store.load(fork["run"]), fork["from"]) if fork else None
+
+    def _reopen_finished(self, record: Record) -> Minutes:
+        """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
+        minutes = Minutes.fold(record.entries)
+        minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
+        path = Path(record.folder) / minutes.report_path
+        if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
+            write_report_files(record, Minutes.fold(record.entries))
+        return minutes
+
+    async def cancel(self, run: str) -> bool:
+        """Request the cancellation of a run. Return False if it had already ended."""
+        run = await self.resolve_run(run)
+        if (await self.store.get_status(run))[0] not in OPEN_STATUSES:
+            return False
+        await self.store.write(run, [("cancel", ())])
+        with suppress(RunOwned), self.store.lock_run(run):  # no process owns it, so close it here
+            record = await self.store.load(run)
+            if record.status in OPEN_STATUSES:
+                await self._close_cancelled(record)
+        return True
+
+    async def _close_cancelled(self, record: Record) -> None:
+        try:
+            self._restore_run_context(record)
+            ledger = Ledger(self.store, record, redact=redact_event)
+            await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
+        except UsageError as error:  # its folder or its settings no longer exist, but it must still end
+            await close_failed_run(self.store, record, f"cancelled; {error}", "cancelled")
+
+    async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
+        council = self._make_council(ledger)
+        protocol = protocols.get_protocol(ledger.record.setup["protocol"])
+        work = asyncio.ensure_future(run_protocol(council, protocol, ledger.record.setup["options"]))
+        recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.run))
+        try:
+            ending = await wait_for_ending(work, stop or StopEvent(), recalled)
+        except asyncio.CancelledError:
+            await self._close_run(ledger, end_interrupted(council))
+            raise
+        return await self._close_run(
+            ledger, ending or (end_interrupted if recalled.cancelled() else end_cancelled)(council)
+        )
+
+    async def _wait_for_cancel(self, run: str) -> None:
+        """Return when a cancel request has been stored for the run."""
+        while True:
+            if await self.store.is_cancelled(run):
+                return
+            await asyncio.sleep(CANCEL_POLL_S)
+
+    def _make_council(self, ledger: Ledger) -> Council:
+        setup = ledger.record.setup
+        question, roster = question_from(setup), roster_from(setup)
+        folder = protocols.get_protocol(setup["protocol"]).prompts
+        day = setup.get("day") or _utc_date(ledger.record.created)
+        return Council(
+            roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
+            carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
+            context=template_context(question, roster, packet_from(setup), day),
+            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.run_context.phase_timeouts(),
+        )  # fmt: skip
+
+    async def _prepare_members(self, roster: Roster, on_event: Listener) -> None:
+        """Download and start whatever the members need, before the run is stored."""
+
+        def progress(what: str, done: int, total: int) -> None:
+            on_event(Entry(0, time.time(), ev.Fetching(what, done, total)))
+
+        for name in roster.member_names:
+            await self.members(name).ready(progress)
+
+    async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
+        record, folder = ledger.record, self.settings.report_dir
+        path = choose_report_path(record, folder)
+        emit_votes(ledger, folder)
+        closed = ev.Closed(
+            ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
+        )
+        await ledger.close(closed, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
+        minutes = Minutes.fold(record.entries)
+        write_report_files(record, minutes)
+        return minutes
+
+    # Audit
+
+    async def audit(self, run: str) -> list[str]:
+        """Return the problems found in a run's record; an empty list if there are none."""
+        record = await self.store.load(await self.resolve_run(run))
+        ours = record.setup.get("version") == _package_version()  # other versions format reports differently
+        kept = record.report
+        problems = audit_record(
+            record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
+        )
+        if ours and record.status == "complete":
+            problems += await self._recompute_verdict(record)
+        return problems
+
+    async def _recompute_verdict(self, record: Record) -> list[str]:
+        """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
+        kept = json.dumps(Minutes.fold(record.entries).verdict)
+        ledger = Ledger(NullStore(), replace(record, entries=list(record.entries)), strict=False)
+        try:
+            council = self._make_council(ledger)
+            council.carry_out = _refuse_step
+            ending = await run_protocol(
+                council, protocols.get_protocol(record.setup["protocol"]), record.setup["options"]
+            )
+        except CouncilError as error:
+            return [f"the verdict cannot be recomputed: {error}"]
+        again = json.dumps(redact_value(asdict(ending.verdict)))
+        return [] if again == kept else ["the verdict recomputed from the statements differs from the stored one"]
+
+    def rosters(self, name: str | None = None) -> list[Json]:
+        """Describe all named rosters, or only `name`, each with its source."""
+        return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
+
+
+def _new_run_id() -> str:
+    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
+
+
+def _format_run_row(record: Record) -> tuple[object, ...]:
+    return record.name, record.folder, record.created, record.seed, json.dumps(record.setup, ensure_ascii=False)
+
+
+def _utc_date(at: float) -> str:
+    """Return the UTC date of a run. Resuming does not change it."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+@cache
+def _package_version() -> str:
+    try:
+        return version("council")
+    except PackageNotFoundError:  # run from source, not installed
+        return "unknown"
+
+
+def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
+    """Return whether the words are a single verb without a target: `council review`."""
+    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
+
+
+async def _refuse_step(step: Step) -> Outcome:
+    raise EngineError(f'the run is complete, but its ledger has no result for the step "{step.ask.key}"')

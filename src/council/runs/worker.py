@@ -1,0 +1,192 @@
+"""Local worker: one process that executes detached runs. It starts when a run is queued and exits when idle.
+
+A queued run is a row in the store, so it survives crashes of any process. The client sends the run's environment over a
+socket that only this user can open, so keys are never written to disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from council.errors import CouncilError, RunOwned, UnknownRun
+from council.runs.report_files import close_failed_run
+from council.runs.service import Convener
+from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
+from council.settings.config_files import data_folder
+from council.store.sqlite import SqliteStore
+
+QUEUE_POLL_S = 0.2  # seconds between polls of the queue
+IDLE_TIMEOUT_S = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
+IDLE_VARIABLE = "COUNCIL_WORKER_IDLE"
+ENV_TIMEOUT_S = 5.0  # seconds a queued run waits for its environment; then the worker's is used
+MAX_IDLE_CONVENERS = 16  # conveners kept open after their runs, so that a loaded model can be reused
+
+
+class Worker:
+    """Executor of the queued runs of one data folder."""
+
+    def __init__(self, env: Mapping[str, str], *, env_timeout: float = ENV_TIMEOUT_S) -> None:
+        self.env = dict(env)
+        self.folder = data_folder(env)
+        self.store = SqliteStore(self.folder)
+        self.env_timeout = env_timeout
+        self.idle_timeout = _parse_seconds(env.get(IDLE_VARIABLE), IDLE_TIMEOUT_S)
+        self._envs: dict[str, dict[str, str]] = {}  # by run, as the client sent them
+        self._first_seen: dict[str, float] = {}  # by run, when it was first seen in the queue
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._conveners: dict[str, Convener] = {}  # by run, the oldest first
+        self._skipped_runs: set[str] = set()  # runs that this process cannot execute
+        self._wake = asyncio.Event()
+        self._is_stopping = False
+
+    async def serve(self) -> None:
+        """Execute runs until idle. Return at once if another worker is running."""
+        given = find_inherited_lock(self.env, self.folder)
+        self.env.pop(LOCK_VARIABLE, None)
+        try:
+            while True:
+                with worker_lock(self.folder, given) as mine:
+                    if mine is None:
+                        return
+                    async with serve_socket(self.folder, self._receive_run):
+                        await self._run_until_idle()
+                given = None
+                if (
+                    self._is_stopping or not await self._list_waiting()
+                ):  # a run may be queued while the lock is released
+                    return
+        finally:
+            await self._shut_down()
+            self.store.close()
+
+    def stop(self) -> None:
+        """Stop now; unfinished runs return to the queue."""
+        self._is_stopping = True
+        self._wake.set()
+
+    async def _run_until_idle(self) -> None:
+        last = time.monotonic()
+        while not self._is_stopping:
+            if await self._start_due_runs():
+                last = time.monotonic()
+            elif time.monotonic() - last >= self.idle_timeout:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), QUEUE_POLL_S)
+            self._wake.clear()
+
+    async def _shut_down(self) -> None:
+        """Requeue the unfinished runs and close everything."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for run, task in self._tasks.items():
+            if task.cancelled() and run in self._conveners:
+                with suppress(CouncilError):
+                    await self._conveners[run].requeue(run)
+        for convener in self._conveners.values():
+            await convener.close()
+
+    # Runs
+
+    async def _list_waiting(self) -> list[str]:
+        """Return the queued runs that no process owns and that this process can execute."""
+        waiting = [run for run in await self.store.list_detached() if run not in self._skipped_runs]
+        return [run for run in waiting if run not in self._tasks and not self.store.is_locked(run)]
+
+    async def _start_due_runs(self) -> bool:
+        """Start the runs that are due. Return whether any run is running or waiting."""
+        self._tasks = {run: task for run, task in self._tasks.items() if not task.done()}
+        waiting = await self._list_waiting()
+        for run in waiting:
+            if self._is_due(run):
+                self._tasks[run] = asyncio.create_task(self._run_one(run))
+        await self._close_idle_conveners()
+        return bool(self._tasks or waiting)
+
+    def _is_due(self, run: str) -> bool:
+        """Return whether a run has its environment, or has waited long enough for it."""
+        return (
+            run in self._envs
+            or time.monotonic() - self._first_seen.setdefault(run, time.monotonic()) >= self.env_timeout
+        )
+
+    async def _run_one(self, run: str) -> None:
+        try:
+            record = await self.store.load(run)
+            env = self._envs.pop(run, self.env)
+            await self._close_convener(run)
+            convener = self._conveners[run] = Convener(Path(record.folder), env, store=self.store)
+            if await convener.find_missing_keys(run):
+                self._skipped_runs.add(run)  # keys are missing; `council watch` sends them
+            else:
+                await convener.resume(run, lambda entry: None)
+        except (RunOwned, UnknownRun):
+            pass
+        except Exception as error:  # close the run on any error, or it would be retried forever
+            self._skipped_runs.add(run)
+            reason = str(error) if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
+            with suppress(CouncilError), self.store.lock_run(run):
+                await self._fail_run(run, reason)
+
+    async def _fail_run(self, run: str, reason: str) -> None:
+        record = await self.store.load(run)
+        if record.status in ("queued", "running"):
+            await close_failed_run(self.store, record, reason)
+
+    async def _close_idle_conveners(self) -> None:
+        """Close the oldest conveners that have no running task."""
+        idle = [run for run in self._conveners if run not in self._tasks]
+        for run in idle[: max(0, len(idle) - MAX_IDLE_CONVENERS)]:
+            await self._close_convener(run)
+            self._first_seen.pop(run, None)
+
+    async def _close_convener(self, run: str) -> None:
+        if known := self._conveners.pop(run, None):
+            await known.close()
+
+    async def _receive_run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Handle one message: the id of a queued run and its environment."""
+        try:
+            told = json.loads(await reader.readline())
+            run, env = str(told["run"]), {str(name): str(value) for name, value in told["env"].items()}
+            if run not in self._tasks or self._tasks[run].done():
+                self._envs[run] = env
+                self._skipped_runs.discard(run)
+            writer.write(b"heard\n")
+            await writer.drain()
+        except (ValueError, KeyError, TypeError, AttributeError, OSError):
+            pass
+        finally:
+            writer.close()
+            self._wake.set()
+
+
+def _parse_seconds(value: str | None, default: float) -> float:
+    try:
+        return max(0.0, float(value or default))
+    except ValueError:
+        return default
+
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run_worker() -> int:
+    asyncio.run(_serve_until_signal())
+    return 0
+
+
+async def _serve_until_signal() -> None:
+    """Process runs until idle or signalled. On a signal, active runs go back into the queue."""
+    worker = Worker(os.environ)
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, worker.stop)
+    await worker.serve()

@@ -1,0 +1,161 @@
+"""Client of the local worker: send it a queued run, and start it if it is not running."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from council.errors import CouncilError
+from council.settings.config_files import cache_folder, data_folder
+
+WORKER_COMMAND = (sys.executable, "-m", "council", "worker")
+LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
+MAX_MESSAGE_BYTES = 8 << 20  # bytes of one message
+MAX_LOG_BYTES = 1 << 20  # bytes; a larger log is truncated
+RETRY_INTERVAL_S = 0.1  # seconds between attempts
+STARTUP_TIMEOUT_S = 30.0  # seconds to wait for a worker
+ConnectionHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def request_worker(run: str, env: Mapping[str, str]) -> None:
+    """Send a queued run and its environment to the worker, starting the worker if needed."""
+    env, end = with_absolute_folders(env), time.monotonic() + STARTUP_TIMEOUT_S
+    while not await _send_run(run, env):
+        with worker_lock(data_folder(env)) as lock:
+            if lock is not None:
+                start_worker(env, lock)
+        if time.monotonic() > end:
+            raise CouncilError(
+                f'no worker could be started for run {run}, which stays queued (see "{_log_path(env)}"): retry with `council watch {run}`'
+            )
+        await asyncio.sleep(RETRY_INTERVAL_S)
+
+
+def with_absolute_folders(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with absolute data and cache folders, since the worker has another working directory."""
+    folders = {"COUNCIL_DATA": data_folder(env), "COUNCIL_CACHE": cache_folder(env)}
+    return {**env, **{name: str(folder.absolute()) for name, folder in folders.items()}}
+
+
+async def _send_run(run: str, env: Mapping[str, str]) -> bool:
+    with _socket_address(data_folder(env)) as address:
+        try:
+            reader, writer = await asyncio.open_unix_connection(address)
+        except OSError:
+            return False
+    try:
+        if not _is_same_user(writer.get_extra_info("socket")):
+            raise CouncilError(
+                f'another user listens in "{data_folder(env)}", so no keys were sent: set COUNCIL_DATA to a private folder'
+            )
+        writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
+        await writer.drain()
+        return await asyncio.wait_for(reader.readline(), 5) == b"heard\n"
+    except (OSError, TimeoutError):
+        return False
+    finally:
+        writer.close()
+
+
+def _is_same_user(peer: socket.socket) -> bool:
+    """Return whether the peer runs as this user; keys must not be sent to other users."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return bool(user == os.getuid())
+
+
+def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
+    """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
+    log = os.open(_log_path(env), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    try:
+        if os.fstat(log).st_size > MAX_LOG_BYTES:
+            os.ftruncate(log, 0)
+        process = subprocess.Popen(
+            WORKER_COMMAND, env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)}, cwd="/", stdin=subprocess.DEVNULL,
+            stdout=log, stderr=log, start_new_session=True, pass_fds=() if lock is None else (lock,),
+        )  # fmt: skip
+    finally:
+        os.close(log)
+    threading.Thread(target=process.wait, daemon=True).start()  # reap it when it ends
+
+
+def _log_path(env: Mapping[str, str]) -> Path:
+    return data_folder(env) / "worker.log"
+
+
+# The lock and the socket
+
+
+@contextmanager
+def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
+    """Hold the lock of the single worker; yield None if another process has it. The system releases it after kill -9."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600) if inherited is None else inherited
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield handle
+    finally:
+        os.close(handle)
+
+
+def find_inherited_lock(env: Mapping[str, str], folder: Path) -> int | None:
+    """Return the lock inherited from the process that started this one, if any."""
+    number = env.get(LOCK_VARIABLE, "")
+    if not number.isdigit():
+        return None
+    try:
+        same = os.path.samestat(os.fstat(int(number)), (folder / "worker.lock").stat())
+    except OSError:
+        return None
+    if same:
+        os.set_inheritable(int(number), False)
+    return int(number) if same else None
+
+
+@asynccontextmanager
+async def serve_socket(folder: Path, handler: ConnectionHandler) -> AsyncIterator[None]:
+    """Listen on the worker's socket, which only this user can open."""
+    path = folder / "worker.sock"
+    path.unlink(missing_ok=True)
+    mask = os.umask(0o177)
+    try:
+        with _socket_address(folder) as address:
+            server = await asyncio.start_unix_server(handler, address, limit=MAX_MESSAGE_BYTES)
+    finally:
+        os.umask(mask)
+    try:
+        yield
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _socket_address(folder: Path) -> Iterator[str]:
+    """Yield the socket's address, through /proc/self/fd where possible, because socket paths have a length limit."""
+    try:
+        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield str(folder / "worker.sock")
+        return
+    try:
+        seen = Path(f"/proc/self/fd/{here}")
+        yield f"{seen if seen.is_dir() else folder}/worker.sock"
+    finally:
+        os.close(here)

@@ -1,0 +1,303 @@
+"""Split documents into passages and index them with in-memory SQLite full-text search."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sqlite3
+import threading
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import Any, TypeVar
+
+from council.search.provider import Hit, ReadFile, SearchError
+from council.search.queries import STOP_WORDS
+from council.text_cleanup import redact_line
+
+PASSAGE_WORDS = 100  # per passage, about the size of a snippet
+CHARS_PER_WORD = 6  # average characters of a word, for text without spaces
+MAX_TERMS = 64
+INDEX_SCHEMA = "CREATE VIRTUAL TABLE words USING fts5(name, heading, body, content='', tokenize='porter unicode61 remove_diacritics 2')"
+MARKDOWN_SUFFIXES = {".md", ".markdown", ".mdx"}
+HTML_SUFFIXES = {".html", ".htm", ".xhtml"}
+HEADING = re.compile(r"#{1,6}\s+(.+?)[\s#]*")
+CODE_FENCE = re.compile(r"\s*(?:```|~~~)")
+UNSPACED_SCRIPT = re.compile(
+    r"([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff])"
+)  # scripts without spaces
+SCRIPT_BLOCK = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)", re.I | re.S)
+HTML_TAG = re.compile(r"<!--[^<>]*-->|</?[a-zA-Z!][^<>]*>")
+
+Lines = Iterable[tuple[int, str]]  # a number and a line
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    name: str
+    heading: str
+    location: str  # line 40, page 3
+    text: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}{': ' if self.heading else ''}{self.heading} ({self.location})"
+
+
+def split_passages(name: str, text: str) -> Iterator[Passage]:
+    """Yield the passages of one document, each with its heading and its first line or page."""
+    suffix = PurePosixPath(name.lower()).suffix
+    if suffix == ".pdf":
+        for n, page in enumerate(text.split("\f"), 1):
+            yield from (Passage(name, "", f"page {n}", piece) for _, piece in _split_pieces(_number_lines(page)))
+        return
+    if suffix in HTML_SUFFIXES:
+        text = HTML_TAG.sub("", SCRIPT_BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text))
+    for heading, lines in _split_sections(text) if suffix in MARKDOWN_SUFFIXES else [("", _number_lines(text))]:
+        yield from (Passage(name, heading, f"line {line}", piece) for line, piece in _split_pieces(lines))
+
+
+def _number_lines(text: str) -> Lines:
+    return enumerate(text.split("\n"), 1)
+
+
+def _split_sections(text: str) -> Iterator[tuple[str, Lines]]:
+    heading, lines, in_code = "", list[tuple[int, str]](), False
+    for number, line in _number_lines(text):
+        in_code ^= bool(CODE_FENCE.match(line))
+        if not in_code and (found := HEADING.fullmatch(line)):
+            yield heading, lines
+            heading, lines = found[1], []
+        else:
+            lines.append((number, line))
+    yield heading, lines
+
+
+def _split_pieces(lines: Lines) -> Iterator[tuple[int, str]]:
+    """Group whole lines into passages; after half a passage, split at an empty line."""
+    start, kept, size = 0, list[str](), 0
+    for number, line in _split_long_lines(lines):
+        weight = _count_words(line)
+        if kept and (size + weight > PASSAGE_WORDS or (not weight and size > PASSAGE_WORDS // 2)):
+            yield start, "\n".join(kept)
+            kept, size = [], 0
+        if weight:
+            start = start if kept else number
+            kept.append(line)
+            size += weight
+    if kept:
+        yield start, "\n".join(kept)
+
+
+def _count_words(line: str) -> int:
+    return max(len(line.split()), len(line.strip()) // CHARS_PER_WORD) or bool(line.strip())
+
+
+def _split_long_lines(lines: Lines) -> Iterator[tuple[int, str]]:
+    """Split lines that are longer than a passage."""
+    longest = PASSAGE_WORDS * CHARS_PER_WORD
+    for number, line in lines:
+        while len(line) > longest:
+            at = line.rfind(" ", longest // 2, longest) + 1 or longest
+            yield number, line[:at]
+            line = line[at:]
+        yield number, line
+
+
+class PassageIndex:
+    """Thread-safe full-text index of passages."""
+
+    def __init__(self) -> None:
+        self.passages: list[Passage] = []
+        self._lock = Lock()
+        self._db = sqlite3.connect(":memory:", check_same_thread=False)
+        self._db.execute(INDEX_SCHEMA)
+
+    def add(self, name: str, text: str) -> None:
+        made = list(split_passages(name, text))
+        first = len(self.passages)
+        rows = [
+            (
+                first + n,
+                _separate_characters(one.name),
+                _separate_characters(one.heading),
+                _separate_characters(one.text),
+            )
+            for n, one in enumerate(made)
+        ]
+        with self._lock:
+            self.passages += made
+            self._db.executemany("INSERT INTO words (rowid, name, heading, body) VALUES (?, ?, ?, ?)", rows)
+
+    def search(self, query: str, max_results: int) -> list[tuple[int, Passage]]:
+        """Return the best matching passages with their numbers; ties keep document order."""
+        terms = match_expression(query)
+        if not terms:
+            return []
+        asked = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 2.0, 3.0, 1.0), rowid LIMIT ?"
+        with self._lock:
+            rows = self._db.execute(asked, (terms, max_results)).fetchall()
+        return [(n, self.passages[n]) for (n,) in rows]
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+
+def match_expression(query: str) -> str:
+    """Return an FTS5 expression that matches any word. Words are quoted, so they cannot contain query syntax."""
+    words = re.findall(r"[^\W_]+", _separate_characters(unicodedata.normalize("NFC", query)).lower())
+    telling = [word for word in words if word not in STOP_WORDS] or words
+    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MAX_TERMS])
+
+
+def _separate_characters(text: str) -> str:
+    """Separate each character of scripts without spaces, so that it is indexed as a word."""
+    return UNSPACED_SCRIPT.sub(r" \1 ", text)
+
+
+T = TypeVar("T")
+MAX_FILES = 2_000
+MAX_TOTAL_BYTES = 50 * 1024 * 1024
+MAX_LISTED_FILES = 50_000  # names
+READ_TIMEOUT_S = 12.0  # for reading all files; later files are not searched
+MAX_NAMED_FILES = 3  # skipped files listed by name
+SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages"}
+DOCUMENT_SUFFIXES = {"", ".md", ".markdown", ".mdx", ".txt", ".rst", ".adoc", ".org", ".tex", ".pdf", ".html", ".htm"}
+BINARY_SUFFIXES = set(
+    "png jpg jpeg gif webp bmp ico tif tiff psd heic mp3 mp4 m4a m4v wav ogg flac avi mov mkv webm woff woff2 ttf otf eot zip gz bz2 xz zst 7z rar tar tgz jar war "  # noqa: SIM905
+    "whl so dll dylib exe bin o a obj lib class pyc pyd wasm db sqlite sqlite3 parquet npy npz pkl pt pth onnx gguf safetensors iso dmg deb rpm".split()
+)
+
+
+class LocalFiles:
+    """Documents below a folder, indexed on the first search."""
+
+    name = "files"
+
+    def __init__(self, root: Path, folder: Path, read_file: ReadFile) -> None:
+        self._root, self._folder, self._read_file = root, folder, read_file
+        self._index_task: asyncio.Task[PassageIndex] | None = None
+        self._stop = threading.Event()
+        self._remarks: dict[str, None] = {}
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        return list(self._remarks)
+
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
+        if self._index_task is None:
+            self._index_task = asyncio.ensure_future(run_in_daemon_thread(self._build_index))
+        try:
+            index = await asyncio.shield(self._index_task)  # a timeout does not cancel it, so a retry can use it
+            found = await run_in_daemon_thread(lambda: index.search(query, max_results))
+        except sqlite3.Error as error:  # SQLite may be built without full-text search
+            raise SearchError(f"this Python's SQLite cannot search files: {redact_line(str(error))}") from None
+        return [Hit(passage.title, passage.name, passage.text, str(n)) for n, passage in found]
+
+    async def close(self) -> None:
+        self._stop.set()
+        if self._index_task is not None:
+            self._index_task.cancel()
+            [index] = await asyncio.gather(self._index_task, return_exceptions=True)
+            if isinstance(index, PassageIndex):
+                index.close()
+
+    def _build_index(self) -> PassageIndex:
+        index, root, end = PassageIndex(), self._root.resolve(), time.monotonic() + READ_TIMEOUT_S
+        files = list_documents(root)
+        left_out: list[Path] = []
+        read = used = 0
+        for path in files[:MAX_FILES]:
+            used += _file_size(path)
+            if used > MAX_TOTAL_BYTES or time.monotonic() > end or self._stop.is_set():
+                break
+            read += 1
+            text = self._read_file(path)
+            if text is None:
+                left_out.append(path)
+            elif text:
+                index.add(self._display_name(path.relative_to(root)), text)
+        self._add_remarks(files, read, left_out, len(index.passages))
+        return index
+
+    def _display_name(self, name: Path) -> str:
+        """Return the path relative to the run's folder."""
+        return Path(os.path.relpath(self._root / name, self._folder)).as_posix()
+
+    def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], found: int) -> None:
+        pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
+        if pdfs and find_spec("pypdf") is None:
+            self._remarks[
+                f'{_format_count(pdfs, "PDF")} not searched: run `pip install "council[pdf]"` to read them'
+            ] = None
+            left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
+        if read < len(files):
+            limits = f"{MAX_FILES:,} files, {MAX_TOTAL_BYTES // 2**20} MB, {READ_TIMEOUT_S:g} s"
+            self._remarks[
+                f"only {read:,} of {len(files):,} files were read (limits: {limits}): use a smaller folder"
+            ] = None
+        if left_out:
+            why = "secret, not text, too large or not readable"
+            self._remarks[f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}"] = None
+        if not found:
+            self._remarks["that folder contains no searchable documents"] = None
+
+
+def list_documents(root: Path) -> list[Path]:
+    """Return the files below a folder that may be text, documents first, sorted by name."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        found += filter(_may_be_text, (Path(place, name) for name in sorted(names)))
+        if len(found) > MAX_LISTED_FILES:
+            break
+    return sorted(found, key=lambda path: (path.suffix.lower() not in DOCUMENT_SUFFIXES, path.as_posix()))
+
+
+def _may_be_text(path: Path) -> bool:
+    plain = path.name.isprintable() and not path.name.startswith(".")
+    return plain and path.suffix.lower().removeprefix(".") not in BINARY_SUFFIXES
+
+
+def _format_names(paths: Sequence[Path]) -> str:
+    names = ", ".join(redact_line(path.name) for path in paths[:MAX_NAMED_FILES])
+    return f"{names} and {len(paths) - MAX_NAMED_FILES:,} more" if len(paths) > MAX_NAMED_FILES else names
+
+
+def _file_size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _format_count(n: int, what: str) -> str:
+    return f"{n:,} {what} was" if n == 1 else f"{n:,} {what}s were"
+
+
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
+    """Run work in a daemon thread, so that a hanging document parser cannot block the exit."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def deliver(set_outcome: Callable[[Any], None], outcome: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(lambda: None if done.done() else set_outcome(outcome))
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:
+            deliver(done.set_exception, error)
+        else:
+            deliver(done.set_result, result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done

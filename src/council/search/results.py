@@ -1,0 +1,194 @@
+"""Detect possible prompt injections in search results. Matches are marked, not dropped: a page may discuss injections.
+
+Ordinary prose ("the system: a description", "JavaScript: The Good Parts", `eval()` by name, a Python session's
+`>>> print(x)`) is not marked. A line that begins with "System:" is, because it cannot be told from a role header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from council.search.provider import Hit, SearchError, SearchProvider
+from council.text_cleanup import strip_to_line, truncate
+from council.types import Json
+
+MAX_SCAN_CHARS = 4_000  # characters that are scanned
+_SENTENCE_START = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
+
+REASONS: dict[str, tuple[re.Pattern[str], ...]] = {
+    "tells its reader to ignore instructions": (
+        re.compile(
+            r"\b(?:ignore|disregard|forget|override|bypass|do not follow)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|all|any|your|these|those|system)\b"
+            r"[^.\n]{0,30}\b(?:instructions?|prompts?|rules|directions|guidelines|directives|messages?|context)\b",
+            re.I,
+        ),
+        re.compile(r"\b(?:new|updated|real|actual) instructions?\s*:", re.I),
+    ),
+    "gives its reader another role": (
+        re.compile(r"\byou are now (?:an? |the |my |acting|called|named|no longer|free\b|dan\b|in \w+ mode|unrestricted)", re.I),
+        re.compile(r"\b(?:from now on|for the rest of this conversation),? (?:you|act|respond|answer|always|only)\b", re.I),
+        re.compile(r"\b(?:act|behave|respond) as (?:if you (?:are|were)|an? (?:unrestricted|different|new|evil))\b", re.I),
+        re.compile(_SENTENCE_START + r"(?:system|assistant|developer)(?: (?:prompt|message|note|override))?\s*:(?!:)", re.I),
+        re.compile(r"<\|[a-z_]{2,30}\|>|\[/?INST\]|</?(?:system|assistant|instructions?)>", re.I),
+    ),
+    "asks for the prompt or the context": (
+        re.compile(
+            r"\b(?:reveal|show|print|repeat|output|tell|disclose|send|leak|exfiltrate|recite|give|write out)\b[^.\n]{0,40}"
+            r"\b(?:system prompt|system message|your (?:\w+ )?(?:instructions|prompt|context|rules|secrets|api keys?)"
+            r"|(?:hidden|initial|original) (?:prompt|instructions)|(?:prompt|instructions|text|words|conversation|everything) above)\b",
+            re.I,
+        ),
+    ),
+    "holds script": (
+        re.compile(r"<\s*/?\s*(?:script|iframe|object|embed)\b|\bjavascript:(?=[^\s])|\bdata:text/html|\bon(?:error|load|click|mouseover)\s*=\s*[\"'\w]", re.I),
+        re.compile(r"\b(?:eval|exec|Function|setTimeout|document\.write)\s*\(\s*[^\s)]"),
+    ),
+    "gives commands to run": (
+        re.compile(r"\b(?:run|execute|paste|type in|enter) (?:the following|this|these)\b", re.I),
+        re.compile(r"\brm\s+-(?:rf|fr|r\s+-f|f\s+-r)\b|\b(?:curl|wget)\b[^\n|]{1,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b|\bmkfs\.|:\(\)\s*\{"),
+        re.compile(r"\b(?:call|invoke|use) your \S{1,40}(?: \S{1,40})? ?tools?\b|</?(?:tool_call|function_call|tool_use)\b", re.I),
+    ),
+    "holds a fence": (
+        re.compile(r"<<<|>>>(?! (?:import|from|print|def|class|for|if|with|[a-zA-Z_][\w.]*\s*[=(\[]|[\d\"'(\[{]))"),
+    ),
+}  # fmt: skip
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]{64,}={0,2}")
+MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded text; path names are shorter
+
+
+def scan_text(text: str) -> list[str]:
+    """Return the reasons not to trust this text, each once."""
+    seen = text[:MAX_SCAN_CHARS]
+    found = [reason for reason, patterns in REASONS.items() if any(pattern.search(seen) for pattern in patterns)]
+    return found + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(seen)))
+
+
+def scan_url(url: str) -> list[str]:
+    """Return the same reasons for the words of a URL, which is shown too."""
+    words = re.sub(r"[-_+./?=&]+", " ", unquote(url))
+    return [reason for reason in list(REASONS)[:3] if any(pattern.search(words) for pattern in REASONS[reason])]
+
+
+def _is_encoded(run: str) -> bool:
+    """Return whether a long run mixes upper case, lower case and digits; hex hashes and paths do not count."""
+    parts = len(re.split(r"[-_/]", run))
+    return all(re.search(kind, run) for kind in ("[a-z]", "[A-Z]", r"\d")) and len(run) / parts >= MIN_PART_CHARS
+
+
+MAX_RESULTS = 10  # results of a query
+MAX_TITLE_CHARS, MAX_SNIPPET_CHARS = 200, 600  # characters
+NO_RESULTS = "no results"
+# Query parameters that only track visitors.
+TRACKING_PARAMS = {"gclid", "dclid", "fbclid", "msclkid", "yclid", "gbraid", "wbraid", "igshid", "mc_cid", "mc_eid", "ref_src", "_ga", "_hsenc", "_hsmi", "srsltid"}  # fmt: skip
+
+QueryResult = list[Hit] | SearchError
+
+
+async def research(
+    provider: SearchProvider,
+    queries: Sequence[str],
+    *,
+    max_results: int,
+    freshness: str = "none",
+    seconds: float = 15.0,
+) -> list[Json]:
+    """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
+
+    A provider's general remarks are rows with `remark: True`.
+    """
+    max_results = min(max(1, max_results), MAX_RESULTS)
+    asked = [
+        _search_with_retry(provider, query, max_results, freshness, seconds, turn)
+        for turn, query in enumerate(queries, 1)
+    ]
+    found = list(zip(queries, await asyncio.gather(*asked), strict=True))
+    remarks = (
+        [{"query": provider.name, "why": strip_to_line(one), "remark": True} for one in provider.remarks]
+        if queries
+        else []
+    )
+    return [*_result_rows(found, max_results), *_failure_rows(found), *remarks]
+
+
+async def _search_with_retry(
+    provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float, turn: int
+) -> QueryResult:
+    """Search with one retry; if nothing matches the freshness, search results of any age."""
+    found = await _search_once(provider, query, max_results, freshness, seconds)
+    if isinstance(found, SearchError) and found.retryable:
+        await asyncio.sleep(found.retry_after * turn)  # stagger the retries of parallel queries
+        found = await _search_once(provider, query, max_results, freshness, seconds)
+    if found == [] and freshness != "none":
+        older = await _search_once(provider, query, max_results, "none", seconds)
+        return [] if isinstance(older, SearchError) else older
+    return found
+
+
+async def _search_once(
+    provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float
+) -> QueryResult:
+    try:
+        async with asyncio.timeout(seconds):
+            return await provider.search(query, max_results, freshness)
+    except SearchError as trouble:
+        return trouble
+    except TimeoutError:
+        return SearchError(f"{provider.name} did not answer within {seconds:g} s", retryable=True)
+    except Exception as error:  # a search failure must not stop the run
+        return SearchError(f"{provider.name} failed unexpectedly ({type(error).__name__})")
+
+
+def _result_rows(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[Json]:
+    seen: set[tuple[str, str]] = set()
+    for query, hit in _interleave(results, max_results):
+        if (place := (normalise_url(hit.url), hit.position)) not in seen:
+            seen.add(place)
+            yield _format_row(query, hit)
+
+
+def _interleave(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[tuple[str, Hit]]:
+    """Yield the first result of every query, then the second of every query, and so on."""
+    lists = [[(query, hit) for hit in hits[:max_results]] for query, hits in results if isinstance(hits, list)]
+    for rank in zip_longest(*lists):
+        yield from (one for one in rank if one)
+
+
+def _format_row(query: str, hit: Hit) -> Json:
+    title, snippet = (
+        _truncate_line(hit.title, MAX_TITLE_CHARS) or _truncate_line(hit.url, MAX_TITLE_CHARS),
+        _truncate_line(hit.snippet, MAX_SNIPPET_CHARS),
+    )
+    marked = [*scan_text(f"{title}\n{snippet}"), *scan_url(hit.url)]
+    return {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
+
+
+def _truncate_line(text: str, max_chars: int) -> str:
+    return truncate(strip_to_line(text), max_chars)
+
+
+def _failure_rows(results: Sequence[tuple[str, QueryResult]]) -> Iterator[Json]:
+    for query, hits in results:
+        if isinstance(hits, SearchError) or not hits:
+            yield {"query": query, "why": hits.reason if isinstance(hits, SearchError) else NO_RESULTS}
+
+
+def normalise_url(url: str) -> str:
+    """Return a URL without scheme, default port and tracking parameters, to detect duplicates."""
+    parts = urlsplit(url)
+    if not parts.netloc:
+        return url
+    port = f":{parts.port}" if parts.port and parts.port not in (80, 443) else ""
+    asked = [
+        (name, value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        if not _is_tracking_param(name.lower())
+    ]
+    return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(asked)}"
+
+
+def _is_tracking_param(name: str) -> bool:
+    return name.startswith("utm_") or name in TRACKING_PARAMS

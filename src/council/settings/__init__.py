@@ -1,0 +1,298 @@
+"""Settings from files, environment and flags, merged by precedence, each value with its origin.
+
+Standard library only, because it is imported on every start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from council.errors import ConfigError
+from council.settings.catalogue import Catalogue, Model, catalogue, is_reasoning, model_id, split_member
+from council.settings.config_files import (
+    cache_folder,
+    config_folder,
+    data_folder,
+    find_command,
+    find_project_file,
+    read_config,
+)
+from council.settings.schema import SPECIAL_MEMBERS, VARIABLES, closest_match, quote_value, split_key, validate_table
+
+__all__ = [
+    "BUILT_IN",
+    "PROFILES",
+    "SPECIAL_MEMBERS",
+    "Catalogue",
+    "Model",
+    "Profile",
+    "Provider",
+    "SeatSetting",
+    "Settings",
+    "cache_folder",
+    "catalogue",
+    "closest_match",
+    "config_folder",
+    "data_folder",
+    "find_command",
+    "flatten",
+    "is_reasoning",
+    "load_settings",
+    "model_id",
+    "quote_value",
+    "split_member",
+]  # fmt: skip
+
+BUILT_IN = "built-in"
+DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
+DEFAULTS: Mapping[str, Any] = {
+    "report_dir": ".agents/council",
+    "search": {"max_results": 5},
+    "general": {"deliberate": True},
+    "human": {"timeout": HUMAN_TIMEOUT_S},
+}
+# Flags that set a configuration key: setting name -> (flag, parent tables of the key).
+FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
+         "effort": ("--effort", ())}  # fmt: skip
+CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Model endpoint that uses one of the wires."""
+
+    name: str
+    wire: str = "openai"
+    base_url: str = ""
+    api_key_env: str = ""
+    vendor: str = ""  # defaults to the name
+    max_connections: int = 16
+    structured: str = "json_schema"
+    token_field: str = "max_tokens"  # request field that limits the output
+    backoff: float = 0.5  # seconds before the first retry
+    connect: float = 10
+    first_byte: float = 120
+    idle: float = 90
+    via: str = "wire"  # "pai" sends requests through pydantic-ai instead
+
+
+@dataclass(frozen=True, slots=True)
+class SeatSetting:
+    """Configured member of a seat. `fallback=None` means unset; an empty tuple disables fallbacks."""
+
+    model: str | None = None
+    fallback: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Preset of `--profile`: the judges' model tier, count and timeout."""
+
+    tier: str
+    count: int
+    timeout: float
+
+
+PROFILES = {
+    "thorough": Profile("strong", 3, 120),
+    "balanced": Profile("default", 2, 120),
+    "fast": Profile("fast", 2, 60),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    providers: Mapping[str, Provider]
+    models: Mapping[str, str]
+    seats: Mapping[str, SeatSetting]
+    chair: SeatSetting
+    rosters: Mapping[str, Any]
+    search: Mapping[str, Any]
+    budget: Mapping[str, Any]
+    general: Mapping[str, Any]
+    timeout: float | None  # None: not set, see `deadline`
+    report_dir: str
+    variables: Mapping[str, str]  # the judges' environment variables, including defaults
+    origins: Mapping[str, str]  # dotted key → source of its value
+    prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
+    commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
+    human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
+    effort: str | None = None  # reasoning effort; None: the vendor's default
+
+    def is_set(self, key: str) -> bool:
+        """Return whether this key or table has a value that is not a built-in default."""
+        return self.origins.get(key, BUILT_IN) != BUILT_IN
+
+    def seat_timeout(self, *, reasoning: bool = False) -> float:
+        """Return the seconds a seat has for a phase. A profile's timeout does not apply to reasoning members."""
+        by_profile = self.origins.get("timeout", BUILT_IN).startswith("flag --profile")
+        if reasoning and (self.timeout is None or by_profile):
+            return REASONING_TIMEOUT_S
+        return DEFAULT_TIMEOUT_S if self.timeout is None else self.timeout
+
+
+def load_settings(
+    folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NO_FLAGS, config: Path | None = None
+) -> Settings:
+    """Merge all sources in order of precedence; later sources override earlier ones key by key."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for origin, table in _iter_layers(folder, env, flags, config):
+        for key, value in validate_table(table, origin):
+            values[key], origins[key] = value, origin
+    variables = dict(_read_variables(env))
+    origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
+    return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
+
+
+Layer = tuple[str, Mapping[str, Any]]
+
+
+def _iter_layers(
+    folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None
+) -> Iterator[Layer]:
+    yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
+    if host := env.get("OLLAMA_HOST", "").strip():
+        # Detected like an API key, so a base_url in a configuration file takes precedence.
+        yield "environment OLLAMA_HOST", {"providers": {"ollama": {"base_url": ollama_url(host)}}}
+    user = config_folder(env) / "config.toml"
+    if user.is_file():
+        yield str(user), read_config(user)
+    if project := find_project_file(folder, env, config):
+        yield str(project), read_config(project)
+    yield from _profile_layers(flags)
+    if timeout := env.get("COUNCIL_TIMEOUT", "").strip():
+        yield "environment COUNCIL_TIMEOUT", {"timeout": _parse_number(timeout)}
+    yield from _flag_layers(flags)
+
+
+def _built_in_providers(env: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
+        for name, row in catalogue().providers.items()
+    }
+
+
+def _first_set_variable(names: list[str], env: Mapping[str, str]) -> str:
+    return next((name for name in names if env.get(name, "").strip()), names[0])
+
+
+def ollama_url(host: str) -> str:
+    """Return the client URL for OLLAMA_HOST, which may hold the server's listen address."""
+    address = host if "://" in host else f"http://{host}"
+    address = address.rstrip("/").replace("://0.0.0.0", "://127.0.0.1")
+    has_port = address.rpartition(":")[2].isdigit()
+    return (address if has_port or address.startswith("https") else f"{address}:11434") + "/v1"
+
+
+def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
+    name = flags.get("profile")
+    if name is None:
+        return
+    if name not in PROFILES:
+        raise ConfigError(f"unknown profile {quote_value(name)}: use one of {', '.join(PROFILES)}")
+    yield f"flag --profile={name}", {"timeout": PROFILES[name].timeout}
+
+
+def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
+    for name, (written, under) in FLAG_KEYS.items():
+        if flags.get(name) is not None:
+            leaf = {name: flags[name]}
+            yield f"flag {written}", {under[0]: leaf} if under else leaf
+    for seat, member in (flags.get("seats") or {}).items():
+        setting = {"model": member}
+        yield "flag --seat", {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}}
+
+
+def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    for name, (kind, default) in VARIABLES.items():
+        value = env.get(name, "").strip()
+        if value and not kind.accepts(value) and not kind.accepts(_parse_number(value)):
+            raise ConfigError(f"environment variable {name} is {quote_value(value)}: it must be {kind.description}")
+        if value or default is not None:
+            yield name, (value, f"environment {name}") if value else (default or "", BUILT_IN)
+
+
+def _parse_number(text: str) -> Any:
+    """Return the number, or the text itself so that the later check reports it."""
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _build_settings(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
+    tree = _nest_keys(values)
+    tables = {
+        name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
+    }
+    return Settings(
+        providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
+        seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
+        chair=_build_seat(tree.get("chair", {})),
+        timeout=tree.get("timeout"),
+        effort=tree.get("effort"),
+        report_dir=tree["report_dir"],
+        variables=variables,
+        origins=origins,
+        prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},
+        **tables,
+    )
+
+
+def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
+    if not row.get("base_url"):
+        raise ConfigError(
+            f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
+        )
+    return Provider(name, **{"vendor": name, **row})
+
+
+def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> Mapping[str, float]:
+    for needed in ("input", "output"):
+        if needed not in row:
+            where = origins[f"prices.'{name}'"]
+            raise ConfigError(
+                f'{where}: [prices."{name}"] has no {needed}: set input and output in dollars per million tokens'
+            )
+    return row
+
+
+def _build_seat(row: Mapping[str, Any]) -> SeatSetting:
+    fallback = row.get("fallback")
+    return SeatSetting(row.get("model"), None if fallback is None else tuple(fallback))
+
+
+def _nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        *tables, leaf = split_key(key)
+        place = tree
+        for name in tables:
+            place = place.setdefault(name, {})
+        place[leaf] = {} if value is None else value
+    return tree
+
+
+def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
+    """Return key, value and origin of every setting that has a value, for `council config --origin`."""
+    rows = [(key, _lookup_value(settings, key), origin) for key, origin in settings.origins.items()]
+    if settings.timeout is None:
+        rows.append(("timeout", settings.seat_timeout(), BUILT_IN))
+    return sorted(
+        (row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)), key=lambda row: row[0]
+    )
+
+
+def _lookup_value(settings: Settings, key: str) -> Any:
+    value: Any = settings
+    for part in split_key(key):
+        value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+    return value

@@ -1,0 +1,70 @@
+"""Model catalogue from data/models.toml: providers, models and their ids, tiers, default seating."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MODELS_FILE = Path(__file__).with_name("data") / "models.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Model under our name. `ids` maps provider to model id, preferred provider first."""
+
+    name: str
+    vendor: str
+    ids: Mapping[str, str]
+    reasoning: bool = False
+    efforts: tuple[str, ...] = ("low", "medium", "high")  # reasoning efforts it accepts
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    providers: Mapping[str, Mapping[str, Any]]
+    models: Mapping[str, Model]
+    tiers: Mapping[str, Mapping[str, str]]  # family → tier → model
+    seating: Mapping[str, Mapping[str, str]]  # seat → model and fallback
+    commands: Mapping[str, str]  # command-line agent → family
+    canonical_names: Mapping[str, str]  # every name, alias and id → our name
+
+    def find(self, name: str) -> Model | None:
+        """Return the model with that name, alias or id."""
+        return self.models.get(self.canonical_names.get(name, ""))
+
+
+@cache
+def catalogue() -> Catalogue:
+    tables = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8"))
+    models = {name: Model(name, **row) for name, row in tables["models"].items()}
+    ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
+    known_as = {**ids, **tables["aliases"], **{name: name for name in models}}
+    return Catalogue(tables["providers"], models, tables["tiers"], tables["seating"], tables["commands"], known_as)
+
+
+def split_member(member: str) -> tuple[str, str]:
+    """Split `provider:model`. A short name has no provider, `human` has no model."""
+    if member == "human":
+        return "human", ""
+    provider, colon, model = member.partition(":")
+    return (provider, model) if colon else ("", member)
+
+
+def model_id(member: str) -> str:
+    """Return the model id to send to the provider; a name that is not in the catalogue is sent as written."""
+    provider, name = split_member(member)
+    known = catalogue().find(name)
+    return known.ids.get(provider, name) if known else name
+
+
+def is_reasoning(member: str) -> bool:
+    """Return whether the member reasons before it answers and so needs longer timeouts."""
+    provider, name = split_member(member)
+    if provider == "cli":  # agents start a process and reason on their side
+        return True
+    known = catalogue().find(name)
+    return known is not None and known.reasoning

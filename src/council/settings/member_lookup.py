@@ -1,0 +1,194 @@
+"""Resolve member names: provider, vendor and current availability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from council.errors import ConfigError
+from council.settings import Provider, Settings
+from council.settings.catalogue import Model, catalogue, split_member
+from council.settings.config_files import find_command
+from council.settings.schema import SPECIAL_MEMBERS, closest_match, quote_value
+
+LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
+SUPPORTED_SPECIAL = ("local", "scripted", "cli", "pai", "human")
+NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
+MODEL_ORDER = ("default", "other", "strong", "fast")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Available member and its vendor."""
+
+    member: str
+    vendor: str
+
+
+def vendor_of(member: str, settings: Settings) -> str:
+    """Return the vendor of a member. For a router it is the model's vendor, not the router's."""
+    provider, name = split_member(member)
+    if provider not in (*SPECIAL_MEMBERS, *settings.providers):
+        raise _unknown_member_error(member, settings)
+    if not name.strip() and provider not in NO_MODEL_NEEDED:
+        form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
+        raise ConfigError(f"{quote_value(member)} names no model: write {provider}:{form}")
+    if provider in SPECIAL_MEMBERS:
+        return _special_vendor(provider, name)
+    own = settings.providers[provider].vendor
+    return _routed_vendor(name, own) if provider == "openrouter" else own
+
+
+def _routed_vendor(name: str, router: str) -> str:
+    known = catalogue().find(name)
+    return known.vendor if known else name.partition("/")[0] if "/" in name else router
+
+
+def _special_vendor(kind: str, name: str) -> str:
+    if kind == "cli":
+        agent = name.partition(":")[0]
+        return catalogue().commands.get(agent, agent)
+    return name.partition(":")[0] if kind == "pai" else kind
+
+
+def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
+    provider, _ = split_member(member)
+    if not provider:
+        close = closest_match(member, catalogue().canonical_names)
+        return ConfigError(
+            f"unknown model {quote_value(member)}: did you mean {quote_value(close)}? Or write it as provider:model"
+        )
+    known = ", ".join([*settings.providers, *SUPPORTED_SPECIAL])
+    return ConfigError(
+        f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {known}, or add [providers.{provider}]"
+    )
+
+
+def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the member as `provider:model`; a short name gets its first available provider."""
+    provider, name = split_member(member)
+    if provider:
+        vendor_of(member, settings)  # raises for an unknown provider
+        return member
+    model = catalogue().find(name)
+    if model is None:
+        raise _unknown_member_error(member, settings)
+    return find_available_member(model, settings, env) or _raise_no_provider(model, settings)
+
+
+def _raise_no_provider(model: Model, settings: Settings) -> str:
+    keys = ", ".join(
+        settings.providers[provider].api_key_env for provider in model.ids if provider in settings.providers
+    )
+    raise ConfigError(
+        f"no provider of {quote_value(model.name)} is available: set one of {keys or 'OLLAMA_HOST'}, or choose another member"
+    )
+
+
+def require_available(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Resolve a member that was chosen by name; raise ConfigError if its key or command is missing."""
+    found = resolve_member(member, settings, env)
+    if why := unavailable_reason(found, settings, env):
+        raise ConfigError(why)
+    return found
+
+
+def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return why a member is unavailable, or "" if no reason is known without calling it."""
+    if (agent := _missing_command(member, env)) is not None:
+        return _missing_command_reason(member, agent)
+    provider = settings.providers.get(split_member(member)[0])
+    if provider is None or _has_key(provider, env):
+        return ""
+    return f"no API key for {quote_value(member)}: set {provider.api_key_env}, or choose another member"
+
+
+def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
+    """Return the command-line agent that a member needs and that is not on PATH."""
+    kind, name = split_member(member)
+    agent = name.partition(":")[0]
+    known = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
+    return None if known else agent
+
+
+def _missing_command_reason(member: str, agent: str) -> str:
+    if agent not in catalogue().commands:
+        known = ", ".join(f"cli:{name}" for name in catalogue().commands)
+        return f"{quote_value(member)} is not a supported command-line agent: use one of {known}"
+    return (
+        f"{quote_value(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
+    )
+
+
+def find_available_member(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
+    """Return the member that reaches this model through its first available provider, or None."""
+    open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
+    provider = next(open_now, None)
+    return provider and f"{provider}:{model.name}"
+
+
+def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
+    """Return whether the provider's key is set; a provider without a key must be configured explicitly."""
+    return _has_key(provider, env) and (bool(provider.api_key_env) or settings.is_set(f"providers.{provider.name}"))
+
+
+def _has_key(provider: Provider, env: Mapping[str, str]) -> bool:
+    return not provider.api_key_env or bool(env.get(provider.api_key_env, "").strip())
+
+
+def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+    """Return the available members, best first: [models], each vendor's strongest model, members of [seats]."""
+    named = [*_iter_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
+    seated = [*_iter_callable(_configured_members(settings), settings, env)]
+    spoken_of = {split_member(member)[0] for member in (*named, *seated)}
+    families = (member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, spoken_of))
+    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli", "pai"))
+    members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL_MEMBER]
+    alone = [member for member in seated if split_member(member)[0] == "scripted"]
+    return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
+
+
+def _configured_members(settings: Settings) -> list[str]:
+    return [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
+
+
+def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) -> bool:
+    """Return False for a guessed model of a keyless provider when the settings name another model there."""
+    provider = split_member(member)[0]
+    return bool(settings.providers[provider].api_key_env) or provider not in named_providers
+
+
+def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    for member in members:
+        provider, name = split_member(member)
+        if not provider:
+            model = catalogue().find(name)
+            found = find_available_member(model, settings, env) if model else resolve_member(member, settings, env)
+        elif _missing_command(member, env) is not None:
+            found = None
+        else:
+            endpoint = settings.providers.get(resolve_member(member, settings, env).partition(":")[0])
+            found = member if endpoint is None or _has_key(endpoint, env) else None
+        if found:
+            yield found
+
+
+def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
+    for tiers in catalogue().tiers.values():
+        if member := find_available_member(catalogue().models[tiers["strong"]], settings, env):
+            yield member
+
+
+def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the member of a tier: from [models], else the first available vendor's model of that tier."""
+    if named := settings.models.get(tier) or settings.models.get("default"):
+        return resolve_member(named, settings, env)
+    first = (available_members(settings, env) or [LOCAL_CANDIDATE])[0]
+    name = catalogue().tiers.get(first.vendor, {}).get(tier)
+    return (name and find_available_member(catalogue().models[name], settings, env)) or first.member
+
+
+LOCAL_CANDIDATE = Candidate(LOCAL_MEMBER, "local")
+
+
+DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation

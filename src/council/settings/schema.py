@@ -1,0 +1,262 @@
+"""Schema of the configuration: allowed keys, the type of each value, and the validation errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from council.errors import ConfigError
+
+WIRES = ("openai", "anthropic", "google")
+SPECIAL_MEMBERS = ("local", "scripted", "human", "cli", "pai")  # member prefixes that are not providers
+RESERVED_NAMES = {"providers": SPECIAL_MEMBERS, "seats": ("chair",)}  # the chair is configured in [chair]
+
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_PRICED_MEMBER = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_-]*:[^\s'\"]+"
+)  # provider:model, or provider:* for all of its models
+_KEY_PART = re.compile(r"'[^']*'|[^.]+")
+_VARIABLE_PATTERN = re.compile(r"[A-Z_][A-Z0-9_]*|")
+_HTTP_URL_PATTERN = re.compile(r"https?://[^/\s]+(/\S*)?")
+_URL_CREDENTIALS = re.compile(r"\w+://[^/\s]*@")
+_SECRET_WORD = re.compile(r"api_?key|secret|token|passw|credential", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """Type of a value: a description and a check. A value that may be a secret is never printed."""
+
+    description: str
+    accepts: Callable[[Any], bool]
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableList:
+    """List of tables with the same keys."""
+
+    keys: Mapping[str, ValueType]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_int_between(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _full_match(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _is_http_url(value: Any) -> bool:
+    try:
+        return _full_match(_HTTP_URL_PATTERN)(value) and bool(urlsplit(value).hostname) and urlsplit(value).port != 0
+    except ValueError:  # for example an unclosed bracket, or a port above 65535
+        return False
+
+
+def _one_of(*choices: str) -> ValueType:
+    return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
+
+
+TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
+MEMBER_NAME = ValueType(
+    'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
+)
+MEMBER_NAMES = ValueType(
+    "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
+)
+SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
+SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
+DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
+DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
+COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
+RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
+BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
+HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
+VARIABLE_NAME = ValueType(
+    "the NAME of an environment variable in capitals, not the key itself", _full_match(_VARIABLE_PATTERN), secret=True
+)
+
+SEAT_KEYS: Mapping[str, ValueType] = {"model": MEMBER_NAME, "fallback": MEMBER_NAMES}
+PROVIDER_KEYS: Mapping[str, ValueType] = {
+    "wire": _one_of(*WIRES),
+    "base_url": HTTP_URL,
+    "api_key_env": VARIABLE_NAME,
+    "vendor": TEXT_VALUE,
+    "max_connections": COUNT,
+    "structured": _one_of("json_schema", "json_object", "prompt"),
+    "token_field": _one_of("max_tokens", "max_completion_tokens"),
+    "backoff": SECONDS_OR_ZERO,
+    "connect": SECONDS,
+    "first_byte": SECONDS,
+    "idle": SECONDS,
+    "via": _one_of("wire", "pai"),
+}
+TIMEOUT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS}
+PRICE_KEYS: Mapping[str, ValueType] = {
+    "input": DOLLARS_PER_MILLION,
+    "cached": DOLLARS_PER_MILLION,
+    "write": DOLLARS_PER_MILLION,
+    "output": DOLLARS_PER_MILLION,
+}
+ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {
+    "name": TEXT_VALUE,
+    "role": TEXT_VALUE,
+    "lens": TEXT_VALUE,
+    "stance": TEXT_VALUE,
+    "style": TEXT_VALUE,
+    **SEAT_KEYS,
+}
+ROSTER_KEYS: Mapping[str, Any] = {"about": TEXT_VALUE, "seats": TableList(ROSTER_SEAT_KEYS), "chair": SEAT_KEYS}
+
+# "*" matches any name the user chooses.
+CONFIG_KEYS: Mapping[str, Any] = {
+    "timeout": SECONDS,
+    "report_dir": TEXT_VALUE,
+    "effort": _one_of("low", "medium", "high"),
+    "providers": {"*": PROVIDER_KEYS},
+    "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
+    "seats": {"*": SEAT_KEYS},
+    "chair": SEAT_KEYS,
+    "rosters": {"*": ROSTER_KEYS},
+    "search": {
+        "provider": _one_of("tavily", "brave", "searxng", "files"),
+        "max_results": RESULT_COUNT,
+        "base_url": HTTP_URL,
+        "folder": TEXT_VALUE,
+    },
+    "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS},
+    "prices": {"*": PRICE_KEYS},
+    "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
+    "general": {"deliberate": BOOLEAN},
+    "human": {"timeout": SECONDS},
+}
+# Environment variables of the judges: type after number parsing, and default.
+VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
+    "COUNCIL_CLAUDE_MODEL": (MEMBER_NAME, "sonnet"),
+    "COUNCIL_CODEX_MODEL": (MEMBER_NAME, "gpt-5.3-codex"),
+    "COUNCIL_EXPLORER_MODEL": (MEMBER_NAME, "sonnet"),
+    "COUNCIL_EXPLORER_TIMEOUT": (SECONDS, "60"),
+    "COUNCIL_R2_TIMEOUT": (SECONDS, "90"),
+    "COUNCIL_JUDGE_COUNT": (COUNT, None),
+}
+
+
+def _quote_key_part(key: str) -> str:
+    """Quote a part of a dotted key if it may contain dots, as in TOML."""
+    return f"'{key}'" if _PRICED_MEMBER.fullmatch(key) else key
+
+
+def split_key(dotted: str) -> list[str]:
+    """Split a dotted key into its parts."""
+    return [part.strip("'") for part in _KEY_PART.findall(dotted)]
+
+
+def quote_value(value: Any) -> str:
+    """Return the value in quotes on one line, at most 80 characters long."""
+    text = str(value)
+    return json.dumps(text if len(text) <= 80 else text[:77] + "...", ensure_ascii=False)
+
+
+def validate_table(
+    table: Mapping[str, Any], where: str, known: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Validate a table; yield each dotted key and its value.
+
+    A table with a user-chosen name is also yielded itself, with None, because it may be empty.
+    """
+    for key, value in table.items():
+        dotted = f"{prefix}.{_quote_key_part(key)}" if prefix else key
+        given = key not in known or key == "*"  # a user-chosen name
+        rule = _check_user_key(known, key, dotted, where) if given else known[key]
+        if isinstance(rule, Mapping):
+            if given:
+                yield dotted, None
+            yield from validate_table(_require_table(value, dotted, where), where, rule, dotted)
+        else:
+            yield dotted, _check_value(value, rule, dotted, where)
+
+
+def _check_user_key(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
+    if "*" not in known:
+        raise _unknown_key_error(known, key, dotted, where)
+    if dotted.startswith("prices.") and not _PRICED_MEMBER.fullmatch(key):
+        raise ConfigError(
+            f'{where}: {quote_value(dotted)} is not a member: write [prices."openai:gpt-5.2"], or [prices."openai:*"] for every model of a provider'
+        )
+    if not dotted.startswith("prices.") and not _NAME_PATTERN.fullmatch(key):
+        raise ConfigError(f"{where}: {quote_value(dotted)} contains an invalid name: use letters, digits, - and _")
+    if key in RESERVED_NAMES.get(dotted.partition(".")[0], ()):
+        other = "write [chair] for the chair" if key == "chair" else "choose another name"
+        raise ConfigError(
+            f"{where}: {quote_value(dotted)} cannot be set because {quote_value(key)} is a reserved name: {other}"
+        )
+    return known["*"]
+
+
+def _unknown_key_error(known: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
+    if _SECRET_WORD.search(key):
+        return ConfigError(
+            f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
+            "set an environment variable and put its name into api_key_env"
+        )
+    parent = dotted.removesuffix(key)
+    return ConfigError(
+        f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(parent + closest_match(key, known))}?"
+    )
+
+
+def closest_match(word: str, known: Mapping[str, Any]) -> str:
+    from difflib import get_close_matches  # only needed for errors
+
+    return str(get_close_matches(word, known, n=1, cutoff=0.0)[0])
+
+
+def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a table: write [{dotted}] and put its keys below"
+        )
+    return value
+
+
+def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: str) -> Any:
+    if isinstance(rule, TableList):
+        return [_check_row(row, rule, dotted, where) for row in _require_rows(value, dotted, where)]
+    if isinstance(value, str) and _URL_CREDENTIALS.match(value):
+        raise ConfigError(
+            f"{where}: {quote_value(dotted)} is a URL with a password, and secrets are not allowed in configuration files: use api_key_env"
+        )
+    if not rule.accepts(value):
+        problem = "is invalid" if rule.secret else f"is {_text_prefix(value, rule)}{quote_value(value)}"
+        raise ConfigError(f"{where}: {quote_value(dotted)} {problem}: it must be {rule.description}")
+    return value
+
+
+def _text_prefix(value: Any, rule: ValueType) -> str:
+    """Return "the string " for a quoted number, which would otherwise look valid in the error."""
+    try:
+        return "the string " if isinstance(value, str) and rule.accepts(float(value)) else ""
+    except ValueError:
+        return ""
+
+
+def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: str) -> dict[str, Any]:
+    named = validate_table(row, where, rule.keys, dotted)
+    return {key.removeprefix(dotted + "."): value for key, value in named}
+
+
+def _require_rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
+        raise ConfigError(
+            f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a list of tables: write one [[{dotted}]] for each"
+        )
+    return [_require_table(row, dotted, where) for row in value]

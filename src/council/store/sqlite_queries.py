@@ -1,0 +1,163 @@
+"""Search and removal of past runs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from council.store.interface import BudgetRefusal, Hold, SpendingRow
+from council.types import Json
+
+RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
+# Spending rows and their token counts stay after a run is removed, so that totals remain correct.
+HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
+SEARCHABLE_TEXT = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
+          UNION ALL SELECT run, json_extract(body, '$.verdict.answer') FROM events WHERE type = 'closed'
+          UNION ALL SELECT id, json_extract(setup, '$.question.text') FROM runs"""
+
+
+def delete_run(db: sqlite3.Connection, run: str) -> None:
+    for table in RUN_TABLES:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+    db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
+    db.execute("UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?", (run,))
+    db.execute("DELETE FROM runs WHERE id = ?", (run,))
+
+
+def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
+    """Return the runs whose question, statements and answer contain all of the words, ignoring case."""
+    wanted = [word.casefold() for word in words]
+    missing: dict[str, set[str]] = {}
+    for run, text in db.execute(SEARCHABLE_TEXT):
+        left, said = missing.setdefault(run, set(wanted)), (text or "").casefold()
+        left -= {word for word in left if word in said}
+    return [run for run, left in missing.items() if not left]
+
+
+def select_unfinished_forks(db: sqlite3.Connection, run: str) -> list[str]:
+    """Return the unfinished forks of this run, which still reuse its answers."""
+    query = "SELECT id FROM runs WHERE json_extract(setup, '$.fork.run') = ? AND status != 'complete'"
+    return [row[0] for row in db.execute(query, (run,))]
+
+
+ASK_STATEMENTS = {
+    "ask": "INSERT OR REPLACE INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
+}
+SELECT_OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN runs r ON r.id = a.run
+          WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (?1 IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
+
+
+def select_open_asks(db: sqlite3.Connection, run: str | None) -> list[Json]:
+    """Return the unanswered questions of one run or of all, oldest first."""
+    names = ("run", "key", "seat", "prompt", "schema", "at")
+    rows = (dict(zip(names, row, strict=True)) for row in db.execute(SELECT_OPEN_ASKS, (run,)))
+    return [row | {"schema": json.loads(row["schema"])} for row in rows]
+
+
+def save_answer(db: sqlite3.Connection, run: str, key: str, text: str) -> bool:
+    """Save an answer and return whether the question was still open; the first answer counts."""
+    taken = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
+    return taken.rowcount == 1
+
+
+def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> str | None:
+    """Return the answer to this exact prompt, or None."""
+    found = db.execute(
+        "SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)
+    ).fetchone()
+    return found[0] if found else None
+
+
+REPORT_JSON = "NULLIF(report, '')"
+HISTORY_COLUMNS = {
+    "id": "id", "name": "name", "folder": "folder", "created": "created", "status": "status",
+    "protocol": "json_extract(setup, '$.protocol')",
+    "task": "json_extract(setup, '$.question.task')",
+    "question": "json_extract(setup, '$.question.text')",
+    "verdict": f"json_extract({REPORT_JSON}, '$.verdict')",
+    "outcome": f"json_extract({REPORT_JSON}, '$.outcome')",
+    "confidence": f"json_extract({REPORT_JSON}, '$.confidence')",
+    "seconds": f"json_extract({REPORT_JSON}, '$.seconds')",
+    "cost": f"json_extract({REPORT_JSON}, '$.cost.usd')",
+}  # fmt: skip
+HISTORY_FILTERS = {
+    "task": f"{HISTORY_COLUMNS['task']} = ?",
+    "protocol": f"{HISTORY_COLUMNS['protocol']} = ?",
+    "status": "status = ?",
+    "verdict": f"? IN ({HISTORY_COLUMNS['verdict']}, {HISTORY_COLUMNS['outcome']})",
+    "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
+}
+AFTER_CURSOR = """(status = 'complete', -created, -rowid) >
+           (SELECT status = 'complete', -created, -rowid FROM runs WHERE id = ?)"""
+HISTORY_ORDER = "ORDER BY status = 'complete', created DESC, rowid DESC"
+
+
+def select_history_page(
+    db: sqlite3.Connection, filters: Mapping[str, str], before: str | None, limit: int
+) -> list[Json]:
+    """Return a page of runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
+    conditions = [HISTORY_FILTERS[name] for name in filters] + ([AFTER_CURSOR] if before else [])
+    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    values = [*filters.values(), *([before] if before else []), limit]
+    rows = db.execute(f"SELECT {', '.join(HISTORY_COLUMNS.values())} FROM runs {where} {HISTORY_ORDER} LIMIT ?", values)
+    return [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in rows]
+
+
+SPENDING_STATEMENTS = {
+    "reserve": """INSERT OR REPLACE INTO spending (run, key, n, member, at, day, price, reserved)
+                  VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
+    "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
+}
+SUM_SPENT = "SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending WHERE {} = ? AND NOT (run = ? AND key = ? AND n = ?)"
+
+
+def reserve_spending(db: sqlite3.Connection, run: str, hold: Hold) -> BudgetRefusal | None:
+    """Reserve money within the caps of the run and the day, or return the cap that refuses it."""
+    row = hold.as_row()
+    for cap, column, whose in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
+        if cap is None:
+            continue
+        (spent,) = db.execute(SUM_SPENT.format(column), (whose, run, hold.key, hold.n)).fetchone()
+        if spent + hold.reserved > cap:
+            return BudgetRefusal(column, cap, spent, hold.reserved)
+    db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
+    return None
+
+
+def load_spending(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
+    rows = db.execute("SELECT key, n, member, price, reserved, charged, estimated FROM spending WHERE run = ?", (run,))
+    return {
+        (key, n): SpendingRow(member, json.loads(price) if price else None, reserved, charged, bool(estimated))
+        for key, n, member, price, reserved, charged, estimated in rows
+    }
+
+
+def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    rows = db.execute(
+        """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
+                  s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
+                  json_extract(s.body, '$.usage'), r.name
+           FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
+                           LEFT JOIN runs r ON r.id = p.run
+           WHERE p.day >= ? ORDER BY p.at""",
+        (day,),
+    )
+    names = (
+        "run",
+        "key",
+        "n",
+        "member",
+        "at",
+        "day",
+        "reserved",
+        "charged",
+        "estimated",
+        "answered",
+        "usage",
+        "name",
+    )
+    return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
