@@ -8,9 +8,7 @@ Names are loaded on first use, so `import council` is fast.
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,15 +31,15 @@ __all__ = [
 ]  # fmt: skip
 
 _EXPORTS = {
-    "council.convene": ("Convener",),
+    "council.runs.service": ("Convener",),
     "council.doors.library": ("convene", "convene_sync", "stream"),
-    "council.council": ("Council",),
+    "council.engine.council": ("Council",),
     "council.errors": ("CouncilError", "Fault", "UsageError"),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),
     "council.engine.minutes": ("Minutes",),
     "council.protocols": ("Protocol", "register"),
-    "council.replies": ("Reply",),
+    "council.engine.reply": ("Reply",),
     "council.types": ("Answer", "Ask", "Question", "Roster", "Round", "Seat", "Statement", "Usage", "Verdict"),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -55,14 +53,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """Keep `council.convene` bound to the function after the module of the same name is imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -37,7 +37,7 @@ from council.types import (
     estimate_tokens,
 )
 
-SHIPPED_PROMPTS = Path(__file__).parent / "data" / "prompts"
+SHIPPED_PROMPTS = Path(__file__).parents[1] / "data" / "prompts"
 FRONT_MATTER_FENCE = "+++\n"
 FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
     "role": (str, "a text"),

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MODELS_FILE = Path(__file__).with_name("data") / "models.toml"
+MODELS_FILE = Path(__file__).parents[1] / "data" / "models.toml"
 
 
 @dataclass(frozen=True, slots=True)

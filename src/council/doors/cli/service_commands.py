@@ -114,8 +114,8 @@ class SkillTarget:
 
 def skill_source() -> Path:
     """Return the packaged skill, or the one of the checkout."""
-    shipped = Path(__file__).parents[1] / "data" / "skill"
-    return shipped if shipped.is_dir() else Path(__file__).parents[3] / "skills" / SKILL_NAME
+    shipped = Path(__file__).parents[2] / "data" / "skill"
+    return shipped if shipped.is_dir() else Path(__file__).parents[4] / "skills" / SKILL_NAME
 
 
 def skill_targets(folder: Path) -> list[SkillTarget]:

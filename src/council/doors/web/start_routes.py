@@ -28,7 +28,7 @@ from council.runs.doctor import list_members, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.types import Json
 
-PAGE_FOLDER = Path(__file__).parents[1] / "page"
+PAGE_FOLDER = Path(__file__).parent / "page"
 page_router = APIRouter()
 
 

@@ -16,7 +16,7 @@ from council.settings.schema import ROSTER_KEYS, validate_table
 from council.text_cleanup import slugify
 from council.types import Json, Seat
 
-SHIPPED_ROSTERS = Path(__file__).parents[1] / "data" / "rosters"
+SHIPPED_ROSTERS = Path(__file__).parents[2] / "data" / "rosters"
 RESERVED_NAMES = ("chair", "referee")  # reserved for the chair
 MAX_NAME_LENGTH = 60
 MAX_LISTED_SEATS = 1_000  # listing accepts rosters that are too long for some protocols

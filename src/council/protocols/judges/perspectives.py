@@ -12,7 +12,7 @@ from typing import Any
 from council.errors import UsageError
 from council.text_cleanup import slugify
 
-SHIPPED_PRESETS = Path(__file__).parents[1] / "data" / "presets"
+SHIPPED_PRESETS = Path(__file__).parents[2] / "data" / "presets"
 PRESET_ORDER = (
     "security-audit", "architecture", "research", "ops", "code-review", "plan-review", "doc-review", "retrospective",
     "product", "developer-experience",
