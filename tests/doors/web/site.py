@@ -61,17 +61,10 @@ class Site:
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
-<<<<<<< ours
-        self.app_state = Hall(roots_from([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        self.app_state = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
         address = Address(port=0)
-        listening = address.bound()
-        self.server, self.url = made(self.app_state, address, listening)
-=======
-        self.hall = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
-        where = Address(port=0)
-        listening = where.listen()
-        self.server, self.url = make_server(self.hall, where, listening)
->>>>>>> theirs
+        listening = address.listen()
+        self.server, self.url = make_server(self.app_state, address, listening)
         self.host = urlsplit(self.url).netloc
         self.token = self.url.partition("#token=")[2]
         self.loop = asyncio.new_event_loop()
