@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -306,15 +308,14 @@ def test_the_default_and_maximum_wait_is_45_seconds() -> None:
     assert TOOLS["council_wait"].schema["properties"]["seconds"]["maximum"] == 45
 
 
-async def test_without_the_sdk_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import council.doors.mcp as module
-    from council.doors.cli import run
-
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    assert run(["mcp"]) == 2
-    assert "pip install 'council[mcp]'" in capsys.readouterr().err
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None; from council.doors.cli import main; main(['mcp'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'council[mcp]'" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_port_without_http_and_a_missing_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

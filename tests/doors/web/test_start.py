@@ -181,7 +181,7 @@ def test_a_caller_can_lower_the_cap_but_not_raise_it(server: Site) -> None:
     body = {"question": QUESTION}
     assert server.post("/api/estimate", body)["cap"] == 0.5
     assert server.post("/api/estimate", body | {"max_cost": 0.2})["cap"] == 0.2
-    assert "0.5 at most" in server.refused("/api/runs", body | {"max_cost": 0.51})
+    assert "use 0.5 or less" in server.refused("/api/runs", body | {"max_cost": 0.51})
     for value in (-1, "much", [1]):
         assert server.refused("/api/runs", body | {"max_cost": value}, status=422)
     assert server.ask("POST", "/api/runs", '{"question": "x", "max_cost": NaN}').status in (400, 422)
@@ -194,7 +194,7 @@ def test_the_cap_of_the_settings_applies_to_callers(tmp_path: Path) -> None:
     site = Site(folder, environment(tmp_path))
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["cap"] == 0.25
-        assert "0.25 at most" in site.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
+        assert "use 0.25 or less" in site.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
     finally:
         site.close()
 
