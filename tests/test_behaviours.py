@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
+from tests.paths import TESTS
 
 
 @cache

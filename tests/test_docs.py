@@ -20,8 +20,8 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.grammar import COMMAND_HELP, RESERVED_COMMANDS
 from council.doors.cli.management import management_group
 from council.engine.council import Council
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -28,8 +28,8 @@ from council.runs import outcome
 from council.types import OK_STATES
 from tests.acceptance.judges.project import FILES
 from tests.packet.conftest import commit, git, write
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 SKILL = ROOT / "skills" / "council"
 PAGES = sorted(path.relative_to(SKILL).as_posix() for path in SKILL.rglob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
 
+__version__ = "0.2.0"
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
     "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",

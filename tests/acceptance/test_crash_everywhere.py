@@ -25,7 +25,7 @@ PROTOCOLS = [f"council.protocols.{protocol}" for protocol in PHASES]
 def processes() -> ForkServerContext:
     """Return a fork server with everything imported, so that processes start fast."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PROTOCOLS, "council.convene", "council.members.wires.openai", "aiohttp.web"])
+    context.set_forkserver_preload([*PROTOCOLS, "council.runs.service", "council.members.wires.openai", "aiohttp.web"])
     return context
 
 

@@ -14,10 +14,10 @@ import pytest
 from council import events as ev
 from council.runs.service import Convener
 from tests.acceptance.general.conftest import parley
-from tests.acceptance.general.parley import Parley, answer, claim, position
+from tests.acceptance.general.fake_general import Parley, answer, claim, position
 from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark, settled
-from tests.acceptance.judges.bench import Court, opinion, second
 from tests.acceptance.judges.conftest import court, project
+from tests.acceptance.judges.fake_judges import Court, opinion, second
 from tests.acceptance.test_crash_everywhere import processes
 from tests.fake_provider import Reply, Seen
 

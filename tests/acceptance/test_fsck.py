@@ -92,7 +92,7 @@ def test_fsck_finds_the_one_broken_run_among_good_ones(table: Table, council: Te
     done = council("runs", "fsck", "--json")
     assert (done.code, list(done.json["problems"]), len(done.json["checked"])) == (1, [broken], 3)
     (table.data / "draft.tmp").touch()
-    assert "left behind: draft.tmp" in council("runs", "fsck", "--json").json["problems"]["store"]
+    assert "leftover file: draft.tmp" in council("runs", "fsck", "--json").json["problems"]["store"]
 
 
 @pytest.mark.behaviour("40-fsck-negative-control")

@@ -7,7 +7,7 @@ from multiprocessing.context import ForkServerContext
 import pytest
 
 from tests.acceptance.helpers import Table
-from tests.acceptance.test_crash_everywhere import forget, killed, processes, resume
+from tests.acceptance.test_crash_everywhere import clear_store, processes, resume, run_and_kill
 from tests.acceptance.test_money import PRICES, billed
 
 __all__ = ["processes"]
@@ -26,13 +26,13 @@ def test_after_a_kill_at_any_spending_event_the_store_covers_the_bill(
     processes: ForkServerContext, table: Table
 ) -> None:
     table.configure(more=PRICES + f"[budget]\nmax_cost = {CAP}\n")
-    assert not killed(processes, table, "triad", 10_000, resume=False)
+    assert not run_and_kill(processes, table, "triad", 10_000, resume=False)
     assert books(table) == pytest.approx(billed(table.provider.log), abs=1e-9)
     for seq in [seq for (seq,) in table.rows(WHERE_MONEY_MOVES)]:
-        forget(table)
-        assert killed(processes, table, "triad", seq, resume=False)
+        clear_store(table)
+        assert run_and_kill(processes, table, "triad", seq, resume=False)
         if seq % 2:
-            killed(processes, table, "triad", seq + 3, resume=True)
+            run_and_kill(processes, table, "triad", seq + 3, resume=True)
         told, _ = resume(table)  # fsck passes before and after
         bill = billed(table.provider.log)
         assert bill - 1e-9 <= books(table) <= CAP, f"killed at {seq}"

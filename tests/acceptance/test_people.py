@@ -15,9 +15,9 @@ import pytest
 from council.errors import UsageError
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, die_at, mark, until
+from tests.acceptance.pseudo_terminal import Typist
 from tests.acceptance.test_crash_everywhere import processes
 from tests.acceptance.test_worker import check_store, queue_run, status
-from tests.acceptance.typist import Typist
 from tests.fake_provider import Reply
 
 __all__ = ["processes"]

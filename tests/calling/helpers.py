@@ -16,7 +16,7 @@ from council.errors import Fault
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
-from tests.sitting import Double, an_ask
+from tests.scripted_run import Double, an_ask
 
 RUN, KEY = "r2345", "draft/alpha"
 

@@ -22,10 +22,11 @@ from council.members.base import DEFAULT_MAX_TOKENS
 from council.money import FREE, UNBILLED_FAULTS, Price, Rates
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
+from tests.calling.budget_process import OUTPUT, a_dime, spend
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.calling.spender import OUTPUT, a_dime, spend
 from tests.fake_provider import FakeProvider, Reply
-from tests.sitting import Double, an_ask
+from tests.paths import ROOT
+from tests.scripted_run import Double, an_ask
 
 pytestmark = pytest.mark.anyio
 
@@ -68,11 +69,10 @@ async def test_fifty_concurrent_calls_with_budget_for_ten_send_exactly_ten(
 async def test_two_processes_share_the_daily_budget(provider: FakeProvider, tmp_path: Path) -> None:
     provider.always("m1", Reply(text="Tabs.", usage=[{"prompt_tokens": 9, "completion_tokens": OUTPUT}]))
     SqliteStore(tmp_path / "store").close()
-    command = [sys.executable, "-m", "tests.calling.spender", str(tmp_path), provider.base_url]
-    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.calling.budget_process", str(tmp_path), provider.base_url]
 
     async def spender(run: str) -> int:
-        process = await asyncio.create_subprocess_exec(*command, run, "25", "1.0", cwd=root, stdout=PIPE)
+        process = await asyncio.create_subprocess_exec(*command, run, "25", "1.0", cwd=ROOT, stdout=PIPE)
         out, _ = await process.communicate()
         return int(out)
 

@@ -28,7 +28,7 @@ from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import KEY as SECRET
 from tests.fakes.members import WIRES, member_at, seated
 from tests.fakes.troubles import TROUBLES, Trouble
-from tests.sitting import Sitting, sit
+from tests.scripted_run import Sitting, sit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("issue-5-fault-table")]
 every_wire = pytest.mark.parametrize("wire", WIRES)

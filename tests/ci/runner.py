@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.judges.bench import Court, finding, opinion
+from tests.acceptance.judges.fake_judges import Court, finding, opinion
 from tests.ci.runner import Runner
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git

@@ -17,9 +17,10 @@ import yaml
 
 from council.doors.cli.completion import script
 from council.doors.cli.management import management_group
-from tests.acceptance.judges.bench import Court, finding, opinion
-from tests.ci.runner import COMMANDS, ROOT
+from tests.acceptance.judges.fake_judges import Court, finding, opinion
+from tests.ci.runner import COMMANDS
 from tests.packet.conftest import commit, git
+from tests.paths import ROOT
 
 BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
 Job = dict[str, Any]

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.calling.helpers import RUN, call, step
-from tests.fake_provider import FakeProvider, Reply
-from tests.sitting import an_ask
 
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
@@ -21,6 +18,9 @@ from council.settings import Provider
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
+from tests.calling.helpers import RUN, call, step
+from tests.fake_provider import FakeProvider, Reply
+from tests.scripted_run import an_ask
 
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
 pytestmark = pytest.mark.anyio

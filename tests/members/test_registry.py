@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fakes.members import ASK
 
 from council.members.registry import MemberRegistry
 from council.members.wires.anthropic import AnthropicMember
@@ -15,6 +14,7 @@ from council.members.wires.google import GoogleMember
 from council.members.wires.openai import OpenAIMember
 from council.members.wires.wire import WireMember
 from council.settings import load_settings
+from tests.fakes.members import ASK
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.sitting import an_ask
 
 from council.engine.reply import build_schema, parse_reply
 from council.errors import ConfigError, Fault
 from council.members.scripted import Scripted, example_value
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.types import Answer, Usage
+from tests.scripted_run import an_ask
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from council.packet.changes import Selection, WantedFile
 from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
-from tests.packet.planted import SECRETS
+from tests.packet.fake_secrets import SECRETS
 
 
 def skipped_rows(packet: Packet) -> dict[str, tuple[str, bool]]:

@@ -10,9 +10,8 @@ from council import events as ev
 from council.engine.layout import format_cost
 from council.render.report import build_report
 from council.render.terminal import format_plan
-
-from .entries import RunBuilder, plan, seat
-from .test_live import draw, row
+from tests.render.runs import RunBuilder, plan, seat
+from tests.render.test_live import draw, row
 
 PAID = "openai:gpt-5.2"
 

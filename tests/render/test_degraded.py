@@ -9,9 +9,8 @@ from council.engine.degraded import format_degraded_lines
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
-
-from .benches import bench_plan
-from .entries import RunBuilder, drafts, one_absent, plan, seat, triage
+from tests.protocols.judges.runs import bench_plan
+from tests.render.runs import RunBuilder, drafts, one_absent, plan, seat, triage
 
 
 def with_fallback() -> RunBuilder:

@@ -11,8 +11,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.render.html import PAGE_DIR, bundle, render_html
-
-from .entries import RunBuilder, collaborative
+from tests.render.runs import RunBuilder, collaborative
 
 
 def render(builder: RunBuilder) -> str:

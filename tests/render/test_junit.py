@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from council.render.junit import render
-from tests.render.findings import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
+from tests.render.reports import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
 
 def suite(value: Json) -> Xml.Element:

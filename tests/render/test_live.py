@@ -12,8 +12,7 @@ from rich.console import Console
 from council import events as ev
 from council.events import Entry
 from council.render.live import LiveView
-
-from .entries import RunBuilder, collaborative, consensus, one_absent, plan, seat
+from tests.render.runs import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
 
 def console(width: int = 120, **more: object) -> Console:

@@ -8,8 +8,7 @@ import pytest
 
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.mermaid import render_mermaid
-
-from .entries import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
+from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 
 
 def layout_lines(text: str) -> list[str]:

@@ -11,8 +11,7 @@ from council.events import Entry
 from council.render.plain import PlainView
 from council.render.report import build_report
 from council.render.terminal import format_plan, format_summary
-
-from .entries import RunBuilder, collaborative, consensus, one_absent, plan, seat
+from tests.render.runs import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
 
 def plain_lines(builder: RunBuilder) -> list[str]:

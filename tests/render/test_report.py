@@ -13,8 +13,7 @@ from council import events as ev
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.render.report import build_report, dump_report
-
-from .entries import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, seat, triage
+from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, seat, triage
 
 KEYS = [
     "schema", "run", "name", "status", "task", "protocol", "question", "target", "verdict", "outcome", "confidence", "answer",

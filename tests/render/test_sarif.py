@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,9 +12,10 @@ from hypothesis import given
 from jsonschema import Draft7Validator
 
 from council.render.sarif import render
-from tests.render.findings import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
+from tests.paths import DATA
+from tests.render.reports import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
-SCHEMA = Path(__file__).parents[1] / "data" / "sarif-schema-2.1.0.json"
+SCHEMA = DATA / "sarif-schema-2.1.0.json"
 
 
 @cache

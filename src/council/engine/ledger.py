@@ -79,7 +79,7 @@ class Ledger:
         self.on_event = on_event
         self.redact = redact  # masks secrets in an event before it is stored and shown
         self.source = source
-        self.strict = strict  # False: ignore fingerprints (audit of a run made with older prompts)
+        self.strict = strict  # False: ignore fingerprints (a run made by another version, with other prompts)
         self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
         self._seq = record.entries[-1].seq if record.entries else 0
         self._claimed: set[str] = set()
@@ -126,7 +126,7 @@ class Ledger:
         known = self.record.steps.get(key)
         if self.strict and known is not None and known != fingerprint:
             raise LedgerMismatch(
-                f'the step "{key}" of run {self.run} has changed since it was asked (prompts, seats or version), '
+                f'the step "{key}" of run {self.run} has changed since it was asked (prompts or seats), '
                 f"so the run cannot be resumed: `council fork {self.run}` reuses the unchanged steps"
             )
         result = self.record.results.get(key)

@@ -39,6 +39,7 @@ ADD_MODELS_ADVICE = (
     "For better answers set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY) or OLLAMA_HOST, "
     'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
+SHARED_VENDOR = "{seats} use the same vendor ({vendor}), so their agreement means less."
 NO_FALLBACK_PROVIDERS = ("local", "scripted", "human")  # no automatic fallback to another vendor's model
 UNSET_SEAT = SeatSetting()
 NO_MEMBERS: Mapping[str, SeatSetting] = MappingProxyType({})
@@ -259,18 +260,13 @@ def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[s
     return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
 
 
-def shared_vendor_notices(seats: Iterable[tuple[str, str]]) -> list[str]:
+def shared_vendor_notices(seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR) -> list[str]:
     """Return a line for each vendor that several seats share. Human seats do not count."""
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)
     return [
-        _format_shared_vendor(names, vendor)
+        wording.format(seats=f"{', '.join(names[:-1])} and {names[-1]}", vendor=vendor)
         for vendor, names in families.items()
         if len(names) > 1 and vendor != "human"
     ]
-
-
-def _format_shared_vendor(names: Sequence[str], vendor: str) -> str:
-    who = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{who} use the same vendor ({vendor}), so their agreement means less."

@@ -21,6 +21,7 @@ from council.store.interface import Record
 from council.types import Json, Roster, Seat
 
 CHAIR_NAMES = ("chair", "referee")
+SHARED_VENDOR_0_1 = "{seats} share the family {vendor}: they are lenses on one model, not independent minds."  # in runs of 0.1
 FORK_EARLIER_HINT = ": fork from an earlier phase."  # marks warnings that a fork of the fork drops
 
 
@@ -81,7 +82,8 @@ def _all_seats(roster: Roster) -> list[Seat]:
 
 def _update_shared_vendor_notices(plan: Json, before: Roster, now: Roster) -> Json:
     """Recompute the plan's notices about seats that share a vendor."""
-    stale = shared_vendor_notices([(seat.name, seat.vendor) for seat in before.seats])
+    sat = [(seat.name, seat.vendor) for seat in before.seats]
+    stale = [*shared_vendor_notices(sat), *shared_vendor_notices(sat, SHARED_VENDOR_0_1)]
     spread = protocols.get_protocol(plan["protocol"]).spread
     fresh = shared_vendor_notices([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
     said = {

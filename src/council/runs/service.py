@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from council import __version__, protocols
 from council import events as ev
-from council import protocols
 from council.calling.budget import Caps, local_date
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
@@ -255,7 +253,7 @@ class Convener(RunRecords):
         parent = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(parent)
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= {"version": _package_version()} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        setup |= {"version": __version__} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
         self.run_context.require_prices(roster_from(setup))
         return Record(_new_run_id(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
 
@@ -263,7 +261,7 @@ class Convener(RunRecords):
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": _package_version(), "day": _utc_date(now), "config": config} | {
+        kept = {"version": __version__, "day": _utc_date(now), "config": config} | {
             flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
         }
         return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
@@ -275,6 +273,7 @@ class Convener(RunRecords):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             await ledger.emit_durably(convened, ("run", _format_run_row(record)))
+            _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
 
     async def resume(
@@ -299,12 +298,14 @@ class Convener(RunRecords):
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
-                self.store, record, on_event, redact=redact_event, source=await self._load_inheritance(record)
-            )
+                self.store, record, on_event, strict=_is_ours(record), redact=redact_event,
+                source=await self._load_inheritance(record),
+            )  # fmt: skip
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
+            _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
@@ -400,7 +401,7 @@ class Convener(RunRecords):
     async def audit(self, run: str) -> list[str]:
         """Return the problems found in a run's record; an empty list if there are none."""
         record = await self.store.load(await self.resolve_run(run))
-        ours = record.setup.get("version") == _package_version()  # other versions format reports differently
+        ours = _is_ours(record)  # other versions format reports differently
         kept = record.report
         problems = audit_record(
             record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
@@ -442,12 +443,22 @@ def _utc_date(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-@cache
-def _package_version() -> str:
-    try:
-        return version("council")
-    except PackageNotFoundError:  # run from source, not installed
-        return "unknown"
+def _is_ours(record: Record) -> bool:
+    """Return whether this version of council made the run."""
+    return bool(record.setup.get("version") == __version__)
+
+
+def _note_other_version(ledger: Ledger) -> None:
+    """Note that answers of another version are reused although its prompts may differ."""
+    reused = {"run": ledger.record} if ledger.record.results else {}
+    if ledger.source and ledger.source.earlier_phases:
+        reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
+    for run, record in reused.items():
+        if not _is_ours(record):
+            made_by = f"council {record.setup.get('version') or 'of an unknown version'}"
+            ledger.emit_once(
+                ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
+            )
 
 
 def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.advice import Advice, take_seats
+from tests.acceptance.advisors.fake_advisors import Advice, take_seats
 from tests.acceptance.helpers import Table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.advice import ADVISORS, Advice, keys, text_of, words_in
+from tests.acceptance.advisors.fake_advisors import ADVISORS, Advice, keys, text_of, words_in
 from tests.acceptance.helpers import QUESTION, Table, Terminal
 from tests.fake_provider import Reply
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.advisors.advice import ADVISORS, Advice, moved, text_of
+from tests.acceptance.advisors.fake_advisors import ADVISORS, Advice, moved, text_of
 from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
 from tests.acceptance.test_machine_readable import fits
 from tests.fake_provider import Reply

@@ -7,7 +7,7 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.advisors.advice import ADVISORS, Advice, stance_fields
+from tests.acceptance.advisors.fake_advisors import ADVISORS, Advice, stance_fields
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 from tests.fake_provider import Reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.advice import Advice, keys, stance_fields, text_of, words_in
+from tests.acceptance.advisors.fake_advisors import Advice, keys, stance_fields, text_of, words_in
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal
 from tests.fake_provider import Reply
 

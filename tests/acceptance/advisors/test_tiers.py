@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.advisors.advice import ADVISORS, take_seats
+from tests.acceptance.advisors.fake_advisors import ADVISORS, take_seats
 from tests.acceptance.helpers import QUESTION, Table, Terminal
 
 TIERS = '[models]\ndefault = "sim:plain"\nstrong = "sim:strong"\n'

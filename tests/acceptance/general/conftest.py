@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.parley import Parley
+from tests.acceptance.general.fake_general import Parley
 from tests.acceptance.helpers import Table, Terminal
 
 

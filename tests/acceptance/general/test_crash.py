@@ -6,7 +6,7 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.general.parley import Parley
+from tests.acceptance.general.fake_general import Parley
 from tests.acceptance.general.test_rounds import opposed
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 

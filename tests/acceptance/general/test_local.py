@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.general.parley import DOCUMENTS
+from tests.acceptance.general.fake_general import DOCUMENTS
 from tests.acceptance.helpers import Terminal
 
 pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")

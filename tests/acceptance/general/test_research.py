@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.acceptance.general.parley import Parley, claim, position
+from tests.acceptance.general.fake_general import Parley, claim, position
 from tests.acceptance.helpers import settled
 from tests.fake_provider import Reply
 

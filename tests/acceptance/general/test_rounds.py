@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.parley import MEMBERS, Parley, answer, claim, position, synthesis, told
+from tests.acceptance.general.fake_general import MEMBERS, Parley, answer, claim, position, synthesis, told
 from tests.acceptance.helpers import ended
 
 TOPIC = "moving to cold storage"

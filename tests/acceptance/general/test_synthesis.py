@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.parley import DOCUMENTS, Parley, answer, claim, position, source, synthesis, told
+from tests.acceptance.general.fake_general import DOCUMENTS, Parley, answer, claim, position, source, synthesis, told
 from tests.acceptance.general.test_rounds import TOPIC, opposed
 from tests.fake_provider import Reply
 

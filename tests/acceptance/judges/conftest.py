@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.judges.bench import Court
+from tests.acceptance.judges.fake_judges import Court
 from tests.acceptance.judges.project import FILES
 from tests.fake_provider import FakeProvider
 from tests.packet.conftest import commit, git

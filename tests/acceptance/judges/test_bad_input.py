@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Terminal
-from tests.acceptance.judges.bench import Court, finding, opinion
+from tests.acceptance.judges.fake_judges import Court, finding, opinion
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git, write
 

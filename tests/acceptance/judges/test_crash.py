@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.acceptance.helpers import Json, Terminal, ended, kill, until
-from tests.acceptance.judges.bench import Court, Done, finding, look, opinion, second, settled
+from tests.acceptance.judges.fake_judges import Court, Done, finding, look, opinion, second, settled
 from tests.packet.conftest import commit, git
 
 BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.bench import Court, finding, opinion, second
+from tests.acceptance.judges.fake_judges import Court, finding, opinion, second
 from tests.fake_provider import Reply
 
 LINE = ("--debate", "validate", "the auth system", "--json")

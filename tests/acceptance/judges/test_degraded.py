@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.bench import MIXED, Court, finding, opinion
+from tests.acceptance.judges.fake_judges import MIXED, Court, finding, opinion
 from tests.fake_provider import Reply
 
 LOCKED, BROKEN, HANGS = Reply(status=401), Reply(status=500), Reply(hang=True)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.acceptance.helpers import Terminal, ended, until
-from tests.acceptance.judges.bench import Court, look, written_up
+from tests.acceptance.judges.fake_judges import Court, look, written_up
 from tests.fake_provider import Reply
 
 FLAGS = ("--explorers=2", "--explorer-model=sim:explorer", "validate", "src/app.py")

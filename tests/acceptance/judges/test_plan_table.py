@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.bench import Court
+from tests.acceptance.judges.fake_judges import Court
 from tests.packet.conftest import commit, git, write
 
 TWO, THREE = ("judge-1", "judge-2"), ("judge-1", "judge-2", "judge-3")

@@ -12,11 +12,12 @@ import pytest
 from jsonschema import Draft7Validator
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.bench import MIXED, Court, finding, opinion
-from tests.acceptance.judges.bugs import BUGS, FILES, line_of, place_of
+from tests.acceptance.judges.fake_judges import MIXED, Court, finding, opinion
+from tests.acceptance.judges.planted_bugs import BUGS, FILES, line_of, place_of
 from tests.packet.conftest import commit, write
+from tests.paths import DATA
 
-SCHEMA = Path(__file__).parents[2] / "data" / "sarif-schema-2.1.0.json"
+SCHEMA = DATA / "sarif-schema-2.1.0.json"
 NAMES = list(BUGS)
 FOUND = {"judge-1": NAMES[:8], "judge-2": NAMES[4:], "judge-3": NAMES[:2]}
 SHARED = {

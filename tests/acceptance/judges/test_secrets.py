@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Terminal
-from tests.acceptance.judges.bench import Court, finding, look, opinion, written_up
+from tests.acceptance.judges.fake_judges import Court, finding, look, opinion, written_up
 from tests.packet.conftest import commit, git, write
-from tests.packet.planted import SECRETS
+from tests.packet.fake_secrets import SECRETS
 
 Way = Callable[[Path, str, str], list[str]]  # the root, a name, a text with a secret → what to validate
 

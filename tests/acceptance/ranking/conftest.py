@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.acceptance.helpers import Table
-from tests.acceptance.ranking.readers import Readers, take_seats
+from tests.acceptance.ranking.fake_readers import Readers, take_seats
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended
-from tests.acceptance.ranking.readers import STONES, Readers, keys, shown
+from tests.acceptance.ranking.fake_readers import STONES, Readers, keys, shown
 from tests.acceptance.test_machine_readable import fits
-from tests.acceptance.test_receipts import LONG, TOO_LONG
+from tests.acceptance.test_warnings import LONG, TOO_LONG
 from tests.fake_provider import Reply
 
 RANKING = ("--json", "--protocol", "ranking")

@@ -8,7 +8,7 @@ from multiprocessing.context import ForkServerContext
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
-from tests.acceptance.ranking.readers import Readers, keys
+from tests.acceptance.ranking.fake_readers import Readers, keys
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 from tests.fake_provider import Reply
 

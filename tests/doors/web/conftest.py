@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.web.site import SCRIPTED, Site, environment
+from tests.doors.web.server import SCRIPTED, Site, environment
 
 
 def make_project(place: Path) -> Path:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.doors.web.conftest import make_project
-from tests.doors.web.site import Json, Site, environment
+from tests.doors.web.server import Json, Site, environment
 
 OUTSIDE = ["..", "../outside", "src/../../outside", "/", "/etc", "~", "escape", "escape/hosts", "src/escape", "loop", "nowhere", "%00", "src%00", "a%0ab"]  # fmt: skip
 

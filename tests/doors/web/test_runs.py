@@ -14,7 +14,7 @@ from council.render.formats import render_as
 from council.render.report import build_report
 from council.runs.service import Convener
 from tests.doors.web.conftest import make_project
-from tests.doors.web.site import Json, Site, environment
+from tests.doors.web.server import Json, Site, environment
 
 ROW = {
     "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",

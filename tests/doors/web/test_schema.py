@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
 from tests.doors.web.conftest import make_project
-from tests.doors.web.site import Json, Site, environment
+from tests.doors.web.server import Json, Site, environment
 
 EXAMPLES = 20  # of each operation and mode
 OPERATIONS = [

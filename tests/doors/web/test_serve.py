@@ -19,7 +19,7 @@ import pytest
 from council.runs.service import Convener
 from tests.acceptance.helpers import Done, Terminal, ended, until
 from tests.doors.web.conftest import make_project
-from tests.doors.web.site import environment
+from tests.doors.web.server import environment
 
 WIDENING = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "COUNCIL_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "4", "PORT": "1"}  # fmt: skip
 

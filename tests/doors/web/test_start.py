@@ -13,7 +13,7 @@ from council import protocols
 from council.protocols.options import OPTIONS
 from council.runs.service import Convener
 from tests.doors.web.conftest import make_project
-from tests.doors.web.site import QUESTION, SCRIPTED, SEATS, Json, Site, environment
+from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, Site, environment
 
 ROSTER = 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
 

@@ -21,8 +21,8 @@ from council.members.base import OnDelta
 from council.runs.service import Convener
 from council.types import Answer
 from tests.acceptance.helpers import until
-from tests.doors.web.site import QUESTION, Json, Site, events
-from tests.sitting import Double
+from tests.doors.web.server import QUESTION, Json, Site, events
+from tests.scripted_run import Double
 
 CLIENTS = 50
 

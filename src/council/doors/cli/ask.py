@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from council import __version__
 from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
 from council.doors.cli.params import ChoiceParam, IntegerParam, RunRequest, read_stdin
 
@@ -71,9 +72,7 @@ class AskCommand(click.Command):
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import version
-
-        click.echo(f"council {version('council')}")
+        click.echo(f"council {__version__}")
         context.exit()
 
 

@@ -228,7 +228,7 @@ def check_runs(run: str | None, **params: Any) -> int:
         names = [run] if run else [row["id"] for row in await convener.runs()]
         problems = {
             "store": [
-                *await convener.store.check(),
+                *await convener.store.check_integrity(),
                 *(f"leftover file: {name}" for name in convener.store.list_temp_files()),
             ]
         }

@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from council import __version__
 from council.doors.limits import default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.tools import find_tool, list_tool_definitions
@@ -55,7 +55,7 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
         return await _call_tool(council_tools, context, params)
 
     return Server(
-        "council", version=_package_version(), title="Council", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+        "council", version=__version__, title="Council", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
     )  # fmt: skip
 
 
@@ -103,13 +103,6 @@ def _success_result(value: Json) -> types.CallToolResult:
 def _error_result(line: str) -> types.CallToolResult:
     text = " ".join(clean(line).split())
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
-
-
-def _package_version() -> str:
-    try:
-        return version("council")
-    except PackageNotFoundError:  # run from the source tree
-        return ""
 
 
 LOOPBACK = "127.0.0.1"  # not configurable by any flag or variable

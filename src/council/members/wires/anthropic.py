@@ -51,13 +51,13 @@ class MessagesParser(StreamParser):
     def _parse_delta(self, delta: Json) -> str:
         if "text" in delta:
             return str(delta["text"])
-        self.thought = True  # thinking, its signature or a tool call: activity, but not answer text
+        self.has_thinking = True  # thinking, its signature or a tool call: activity, but not answer text
         return ""
 
     def _parse_block(self, block: Json) -> str:
         if block.get("type") == "text":
             return str(block.get("text") or "")
-        self.thought = True
+        self.has_thinking = True
         return ""
 
     def _parse_message(self, message: Json) -> None:

@@ -64,7 +64,7 @@ class GenerateContentParser(StreamParser):
         text = ""
         for part in parts:
             if part.get("thought"):
-                self.thought = True
+                self.has_thinking = True
             else:
                 text += part.get("text") or ""
         return text

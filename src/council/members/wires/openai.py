@@ -57,9 +57,9 @@ class ChatCompletionParser(StreamParser):
             return content if isinstance(content, str) else join_text_parts(content)
         if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
-            self.thought = True
+            self.has_thinking = True
         elif message.get("reasoning_content") or message.get("reasoning"):
-            self.thought = True  # reasoning is activity, unlike a keep-alive
+            self.has_thinking = True  # reasoning is activity, unlike a keep-alive
         return ""
 
     def usage(self) -> Usage:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.doors.web.conftest import make_project
-from tests.doors.web.page.page_view import PageView
-from tests.doors.web.site import Site, environment
+from tests.doors.web.page.browser import PageView
+from tests.doors.web.server import Site, environment
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.acceptance.helpers import Table, mark
+from tests.doors.web.page.browser import PageView
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.page.page_view import PageView
-from tests.doors.web.site import QUESTION, Site
+from tests.doors.web.server import QUESTION, Site
 from tests.fake_provider import FakeProvider, Reply
 
 Look = Callable[..., PageView]

@@ -12,8 +12,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.render.report import build_report
-
-ROOT = Path(__file__).parents[4]
+from tests.paths import ROOT
 
 
 @pytest.fixture

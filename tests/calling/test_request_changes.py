@@ -1,0 +1,102 @@
+"""Request changes between attempts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from council import events as ev
+from council.calling.fault_table import (
+    FAULT_TABLE,
+    FailedAttempt,
+    find_missing_parameters,
+    max_retries,
+    next_attempt,
+    parse_share,
+)
+from council.engine.ledger import Ledger
+from council.types import Answer, Usage
+from tests.calling.helpers import KEY, answering, call, events_of, fault, step
+from tests.scripted_run import Double, an_ask
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.behaviour("40-context-too-long")
+@pytest.mark.parametrize(
+    ("words", "share"),
+    [
+        ("400: This model's maximum context length is 8192 tokens. However, your messages resulted in 16384 tokens.", 0.4),
+        ("400: prompt is too long: 210000 tokens > 200000 maximum", 0.5),
+        ("400: The input token count (1,200,000) exceeds the maximum number of tokens allowed (300,000).", 0.2),
+        ("400: maximum context length is 4096 tokens, however you requested 12288 (4096 in the messages, 8192 more)", 0.5),
+        ("413: Request Entity Too Large", 0.5),
+        ("400: model big-128000 takes less than that", 0.5),
+    ],
+)  # fmt: skip
+def test_a_request_is_truncated_to_half_or_to_the_limit_the_vendor_states(words: str, share: float) -> None:
+    assert parse_share(words) == share
+
+
+def test_a_truncated_answer_without_a_cap_is_retried_at_twice_its_output() -> None:
+    failed = FailedAttempt(step(), Double("one", str), an_ask(), fault("length"), output_tokens=20_000)
+    after = next_attempt(failed)
+    assert after and after.ask.max_tokens == 40_000
+
+
+@pytest.mark.parametrize(("warm", "warmer"), [(None, 0.7), (0.2, 0.7), (0.7, 1.0), (1.0, 1.0)])
+def test_an_empty_answer_is_retried_at_a_higher_temperature(warm: float | None, warmer: float) -> None:
+    after = next_attempt(FailedAttempt(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
+    assert after and after.ask.temperature == warmer
+
+
+def test_missing_parameters_are_listed_by_dotted_name() -> None:
+    before = b'{"model": "m", "temperature": 1, "config": {"topK": 1, "thinking": {"level": 2}}, "messages": []}'
+    after = b'{"model": "m", "config": {}, "messages": []}'
+    assert list(find_missing_parameters(before, after)) == ["temperature", "config.topK", "config.thinking"]
+    assert list(find_missing_parameters(b"no json", after)) == []
+
+
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
+    class Choosy(Double):
+        def prepare(self, ask: object) -> bytes:
+            body = super().prepare(ask)  # type: ignore[arg-type]
+            return body if getattr(ask, "bare", False) else body[:-1] + b', "top_p": 1, "top_k": 2}'
+
+    left = [fault("parameter"), "Tabs."]
+    outcome = await call(ledger, step(), Choosy("one", lambda key: left.pop(0)))
+    assert (outcome.state, outcome.dropped) == ("ok", ("top_p", "top_k"))
+    assert events_of(ledger, ev.Attempted)[-1].why == "retry: without optional parameters (top_p, top_k)"
+
+
+# The chair
+
+
+@pytest.mark.behaviour("40-chair-has-two-retries")
+@pytest.mark.parametrize("kind", ["cut", "empty", "loop", "stub", "length", "schema", "parameter"])
+async def test_faults_with_one_retry_have_two_for_the_chair(ledger: Ledger, kind: str) -> None:
+    outcome = await call(ledger, replace(step(), chair=True), answering("one", fault(kind)))
+    assert (outcome.state, outcome.attempts) == (FAULT_TABLE[kind].state, 3)
+
+
+@pytest.mark.behaviour("40-chair-has-two-retries")
+@pytest.mark.parametrize("kind", ["stall", "refused", "auth", "quota", "model"])
+def test_stalls_and_permanent_faults_have_no_extra_retry_for_the_chair(kind: str) -> None:
+    assert max_retries(kind, chair=True) == max_retries(kind) == FAULT_TABLE[kind].retries
+
+
+async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> None:
+    seen: list[int | None] = []
+
+    class Noting(Double):
+        def prepare(self, ask: object) -> bytes:
+            seen.append(getattr(ask, "max_tokens", None))
+            return super().prepare(ask)  # type: ignore[arg-type]
+
+    ask = an_ask(KEY, schema={"type": "object"}, max_tokens=600)
+    await call(
+        ledger, replace(step(ask=ask), chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
+    )
+    assert seen == [600, 1200, 2400]

@@ -1,0 +1,143 @@
+"""Shell completion, tested in real shells."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from council.doors.cli.ask import ask_command
+from council.doors.cli.completion import SHELLS, script
+from council.doors.cli.grammar import COMMAND_HELP, VERBS
+from council.doors.cli.management import management_group
+from council.protocols.judges.perspectives import list_presets
+from council.render.formats import FORMATS
+from tests.doors.cli.terminal import AtTerminal
+
+PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
+RUNS = set(management_group().commands["runs"].commands)  # type: ignore[attr-defined]
+ONE_WORD = {flag for option in ask_command().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
+
+
+def shell(name: str, text: str, *arguments: str) -> str:
+    if not shutil.which(name):
+        pytest.skip(f"{name} is not installed")
+    quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
+    done = subprocess.run(
+        [name, *quiet, "-c", text, name, *arguments], env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def in_bash(line: str) -> set[str]:
+    """Return the completions of bash for a line. Readline splits it at blanks and `=`."""
+    words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
+    Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
+    asked = (
+        'source ./council.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return set(shell("bash", asked, *words).split())
+
+
+def in_fish(line: str) -> set[str]:
+    Path("council.fish").write_text(script("fish", management_group()), encoding="utf-8")
+    output = shell("fish", f"source ./council.fish; complete -C '{line}'")
+    return {offered.partition("\t")[0].rpartition("=")[2] for offered in output.splitlines()}
+
+
+OFFERED = [
+    ("council ", {*VERBS, *COMMAND_HELP}),
+    ("council ru", {"runs"}),
+    ("council runs ", RUNS),
+    ("council --quiet runs s", {word for word in RUNS if word.startswith("s")}),
+    ("council --config council.toml presets ", {"show"}),
+    ("council presets show ", set(list_presets())),
+    ("council completion ", set(SHELLS)),
+    ("council validate recent --fail-on ", FAIL_ON),
+    ("council validate recent --fail-on=", FAIL_ON),
+    ("council gate --fail-on=wa", {"warn"}),
+    ("council --format ", set(FORMATS)),
+    ("council --preset sec", {"security-audit"}),
+    ("council validate --fo", {"--format"}),
+    ("council report --f", {"--format"}),
+    ("council runs show --sh", {"--show"}),
+]
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize(("line", "offered"), OFFERED, ids=[line for line, _ in OFFERED])
+@pytest.mark.parametrize("ask", [in_bash, in_fish])
+def test_words_flags_and_values_are_offered_where_they_fit(ask: object, line: str, offered: set[str]) -> None:
+    assert callable(ask)
+    assert offered <= ask(line)
+    if ask is in_bash:  # fish also offers files
+        assert ask(line) == offered
+
+
+@pytest.mark.behaviour("50-completion")
+def test_every_flag_of_every_command_is_offered_in_bash() -> None:
+    assert in_bash("council -") == ONE_WORD
+    for name in COMMAND_HELP:
+        command = management_group().commands[name]
+        flags = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+        assert in_bash(f"council {name} -") == flags | {"-h", "--help"}
+
+
+@pytest.mark.behaviour("50-completion")
+def test_runs_are_offered_by_name() -> None:
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
+    council = [sys.executable, "-m", "council"]
+    subprocess.run([*council, "--quick", "validate", "council.toml"], check=False, capture_output=True)
+    listed = subprocess.run([*council, "runs", "list"], check=True, capture_output=True, text=True).stdout
+    run = listed.split()[0]
+    assert in_bash("council resume ") == {run}
+    assert run in in_fish("council runs show ")
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize("line", ["council validate ", "council why does ", "council --spec ", "council --decision "])
+def test_no_command_is_offered_where_a_path_or_free_text_is_expected(line: str) -> None:
+    assert in_bash(line) <= {"council.bash"}  # a file of this folder
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize(
+    ("start", "load"),
+    [
+        (["bash", "--norc"], "source <(council completion bash)"),
+        (["zsh", "-f"], "autoload -Uz compinit; compinit -u -D; source <(council completion zsh)"),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_the_tab_key_completes_in_the_shell_itself(
+    start: list[str], load: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which(start[0]):
+        pytest.skip(f"{start[0]} is not installed")
+    monkeypatch.setenv("PATH", PATH)
+    terminal = AtTerminal(program=[*start, "-i"])
+    terminal.type(f"PS1=; {load}; echo load''ed\n")
+    terminal.until("loaded")
+    terminal.type("council comp\tba\t\n")
+    terminal.until("complete -o bashdefault -o default -F _council council")
+    terminal.type("exit\n")
+    assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_every_shell_parses_its_script_without_errors(name: str) -> None:
+    Path("script").write_text(script(name, management_group()), encoding="utf-8")
+    assert shell(name, f"{name} -n script") == ""
+
+
+def test_the_script_needs_neither_pydantic_nor_aiohttp_nor_rich() -> None:
+    code = "import sys; from council.doors.cli import run; run(['completion', 'bash']); print([m for m in ('pydantic', 'aiohttp', 'jinja2', 'rich') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()[-1] == "[]"  # fmt: skip

@@ -1,0 +1,91 @@
+"""Cost confirmation, at a real terminal and off it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from council.doors.cli.terminal_input import confirmation_reason
+from tests.acceptance.helpers import QUESTION, Table
+from tests.doors.cli.terminal import AtTerminal
+from tests.fake_provider import FakeProvider
+
+PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
+PROMPT = "Continue? [y/N]"
+
+
+@pytest.fixture
+def table(provider: FakeProvider) -> Table:
+    """A council whose estimate is above confirm_above."""
+    table = Table(Path.cwd(), provider)
+    table.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    return table
+
+
+@pytest.mark.behaviour("50-confirm-above")
+def test_above_the_limit_it_asks_and_continues_after_yes(table: Table) -> None:
+    terminal = AtTerminal("--protocol", "triad", QUESTION)
+    before = terminal.until(PROMPT)
+    assert "Estimated $0." in before
+    assert "(at most $" in before
+    assert table.provider.log == []
+    terminal.type("y\n")
+    assert terminal.end() == 0
+    assert len(table.provider.log) == 4
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("n\n", id="no"),
+        pytest.param("\n", id="nothing"),
+        pytest.param("\x03", id="Ctrl-C", marks=pytest.mark.sweep),  # flaky: Ctrl-C is sometimes lost in a full run
+        pytest.param("\x04", id="Ctrl-D"),
+    ],
+)
+def test_anything_but_a_yes_spends_nothing(table: Table, keys: str) -> None:
+    terminal = AtTerminal("--protocol", "triad", QUESTION)
+    terminal.until(PROMPT)
+    terminal.type(keys)
+    assert terminal.end() == 130
+    assert table.provider.log == []
+    assert table.runs() == []
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize("flag", ["--yes", "--no-input"])
+def test_a_flag_skips_the_confirmation(table: Table, flag: str) -> None:
+    terminal = AtTerminal("--protocol", "triad", flag, QUESTION)
+    assert terminal.end() == 0
+    assert PROMPT not in terminal.shown
+    assert len(table.provider.log) == 4
+
+
+@pytest.mark.behaviour("50-confirm-above")
+def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(table: Table) -> None:
+    done = table.council("--protocol", "triad", QUESTION)
+    assert (done.code, len(table.provider.log)) == (0, 4)
+    stopped = table.council("--protocol", "triad", "--max-cost", "0.0001", QUESTION)
+    assert (stopped.code, len(table.provider.log)) == (5, 4)
+    assert PROMPT not in done.err + stopped.err
+
+
+@pytest.mark.behaviour("50-confirm-above")
+@pytest.mark.parametrize(
+    ("cost", "unpriced", "limit", "asks"),
+    [
+        ({"low": 0.1, "expected": 0.3, "worst": 0.9}, [], 0.3, False),
+        ({"low": 0.1, "expected": 0.31, "worst": 0.9}, [], 0.3, True),
+        ({"low": 0.0, "expected": 0.0, "worst": 0.0}, [], 0, False),
+        (None, ["sim:m1"], 5.0, True),
+        (None, ["sim:m1"], None, False),
+        (None, [], 0, False),
+    ],
+    ids=["at the limit", "above it", "free", "unknown price", "no limit", "nothing to pay"],
+)
+def test_confirmation_is_required_above_the_limit_or_without_a_price(
+    cost: dict[str, float] | None, unpriced: list[str], limit: float | None, asks: bool
+) -> None:
+    assert bool(confirmation_reason({"cost": cost, "unpriced": unpriced}, limit)) is asks

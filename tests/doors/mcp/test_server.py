@@ -1,0 +1,326 @@
+"""`council mcp` with the SDK client on the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
+from council.runs.service import Convener
+from tests.acceptance.helpers import until
+from tests.doors.mcp.clients import (
+    ENVELOPE,
+    QUESTION,
+    SCRIPTED,
+    LineClient,
+    call_refused,
+    call_tool,
+    connect,
+    processes,
+    wait_until_done,
+)
+
+pytestmark = pytest.mark.anyio
+Json = dict[str, Any]
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture(autouse=True)
+def scripted() -> None:
+    Path("council.toml").write_text(SCRIPTED, encoding="utf-8")
+
+
+@pytest.fixture
+def no_config() -> None:
+    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    Path("council.toml").unlink()
+
+
+@pytest.fixture
+def data() -> Path:
+    return Path(os.environ["COUNCIL_DATA"])
+
+
+@pytest.fixture(autouse=True)
+def _worker_gone(data: Path) -> Iterator[None]:
+    """Wait until the worker of the test has exited."""
+    yield
+    until(lambda: not processes(data), "the worker exits when idle")
+
+
+def stall(path: Path) -> None:
+    """Configure an alpha that never answers."""
+    script = path / "stall.toml"
+    script.write_text('["draft/alpha"]\nstall = true\n', encoding="utf-8")
+    text = SCRIPTED.replace('[seats.alpha]\nmodel = "scripted:"', f'[seats.alpha]\nmodel = "scripted:{script}"')
+    Path("council.toml").write_text(text, encoding="utf-8")
+
+
+# A whole council
+
+
+@ERAS
+@pytest.mark.behaviour("50-mcp-tools", "50-mcp-wait")
+async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> None:
+    reports: list[tuple[float, str | None]] = []
+
+    async def progress(now: float, total: float | None, line: str | None) -> None:
+        reports.append((now, line))
+
+    async with connect(mode=mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+        started = await call_tool(client, "council_start", question=QUESTION)
+        assert set(started) == {"run"}
+        waited = await client.call_tool("council_wait", {"run": started["run"]}, progress_callback=progress)
+        report = await call_tool(client, "council_result", run=started["run"])
+    assert waited.structured_content == {
+        "run": started["run"], "status": "complete", "phase": "synthesise", "heard": 3, "done": True,
+        "line": f'complete: an answer; call council_result {{"run": "{started["run"]}"}} for the report',
+    }  # fmt: skip
+    assert reports
+    assert [now for now, _ in reports] == sorted({now for now, _ in reports})
+    assert all(line and line.startswith("collaborative ") for _, line in reports)
+    assert (report["schema"], report["run"], report["question"]) == ("council.report/1", started["run"], QUESTION)
+    assert "synthesise/chair" in report["answer"]
+
+
+@pytest.mark.behaviour("50-mcp-tools")
+async def test_a_council_on_the_embedded_model(no_config: None) -> None:
+    async with connect() as client:
+        assert len((await client.list_tools()).tools) == 5
+        run = (await call_tool(client, "council_start", question="Is a cache worth its trouble?", protocol="quick"))[
+            "run"
+        ]
+        assert (await wait_until_done(client, run))["status"] == "complete"
+        report = await call_tool(client, "council_result", run=run)
+    assert report["seats"][0]["served_by"] == "local:smollm2"
+    assert report["calls"]["made"] >= 1
+
+
+@pytest.mark.behaviour("50-mcp-gives-up")
+async def test_a_run_finishes_after_its_client_disconnects() -> None:
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+    async with connect(mode="legacy") as another:
+        assert (await wait_until_done(another, run))["status"] == "complete"
+        assert (await call_tool(another, "council_result", run=run))["question"] == QUESTION
+        [row] = (await call_tool(another, "council_list"))["runs"]
+    assert (row["run"], row["status"], row["question"]) == (run, "complete", QUESTION)
+
+
+@pytest.mark.behaviour("006-mcp-twenty")
+async def test_twenty_starts_are_twenty_runs_in_one_worker(data: Path) -> None:
+    runs: list[str] = []
+    async with connect() as client:
+
+        async def start(n: int) -> None:
+            runs.append((await call_tool(client, "council_start", question=f"{QUESTION} Take {n}."))["run"])
+
+        async with anyio.create_task_group() as group:
+            for n in range(20):
+                group.start_soon(start, n)
+        assert len(set(runs)) == 20
+        assert len([command for command in processes(data) if command.endswith("council worker")]) == 1
+        statuses = [await wait_until_done(client, run) for run in runs]
+        listed = (await call_tool(client, "council_list", limit=100))["runs"]
+    assert {status["status"] for status in statuses} == {"complete"}
+    assert {row["run"] for row in listed} == set(runs)
+
+
+@pytest.mark.behaviour("50-mcp-eof", "006-mcp-stdout")
+async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path: Path, data: Path) -> None:
+    stall(tmp_path)
+    with LineClient() as lines:
+        lines.initialize()
+        started = json.loads(
+            lines.request("tools/call", {"name": "council_start", "arguments": {"question": QUESTION}}, 2)
+        )
+        run = started["result"]["structuredContent"]["run"]
+        lines.send("tools/call", {"name": "council_wait", "arguments": {"run": run}}, 3)
+        code, output, errors = lines.close_pipe()
+    assert (code, errors) == (0, "")
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in output)
+    [worker] = processes(data)
+    assert worker.endswith("council worker")
+    convener = Convener()
+    try:
+        assert await convener.cancel(run)
+        until(lambda: not processes(data), "the worker exits")
+        assert (await convener.minutes(run)).stopped == "cancelled"
+    finally:
+        await convener.close()
+
+
+@pytest.mark.behaviour("50-mcp-wait")
+async def test_a_wait_ends_while_the_run_continues(tmp_path: Path) -> None:
+    stall(tmp_path)
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        while (status := await call_tool(client, "council_wait", run=run, seconds=0.2))["heard"] < 2:
+            pass
+        early = await call_refused(client, "council_result", run=run)
+        [row] = (await call_tool(client, "council_list", unfinished=True))["runs"]
+    assert (status["status"], status["phase"], status["done"]) == ("running", "draft", False)
+    assert status["line"].startswith("collaborative in draft: 2 of 3 answered")
+    assert "council_wait" in early
+    assert row["status"] == "running"
+    convener = Convener()
+    await convener.cancel(run)
+    await convener.close()
+
+
+@pytest.mark.behaviour("50-mcp-gives-up")
+async def test_council_wait_starts_a_worker_for_an_orphaned_run(tmp_path: Path) -> None:
+    """The run is queued without a worker, as after a kill -9 or a reboot."""
+    convener = Convener()
+    try:
+        run = await convener.enqueue(await convener.plan([QUESTION]))
+    finally:
+        await convener.close()
+    async with connect() as client:
+        assert (await call_tool(client, "council_wait", run=run, seconds=0))["status"] == "queued"
+        assert (await wait_until_done(client, run))["status"] == "complete"
+
+
+# The tool list
+
+
+@pytest.mark.behaviour("50-mcp-5000")
+async def test_the_tool_list_is_short_on_the_wire() -> None:
+    with LineClient() as lines:
+        lines.initialize()
+        older = lines.request("tools/list", {}, 2)
+    with LineClient() as lines:
+        newer = lines.request("tools/list", {"_meta": ENVELOPE}, 2)
+    for line in (older, newer):
+        tools = json.loads(line)["result"]["tools"]
+        assert {tool["name"] for tool in tools} == set(TOOLS)
+        assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools)
+        assert len(line) <= 5_000
+
+
+@pytest.mark.behaviour("50-mcp-when-not")
+def test_the_description_says_when_not_to_use_it_and_names_every_option() -> None:
+    description = TOOLS["council_start"].description
+    for word in ("NOT for", "lookups", "arithmetic", "one-line", "yes/no", "obvious"):
+        assert word in description
+    for word in ("trade-offs", "architecture", "security", "asks for a council"):
+        assert word in description
+    assert {word for part in COMMON_OPTIONS_HELP.split(", ") for word in part.split()[:1]} == set(
+        CommonOptions.model_fields
+    )
+
+
+@pytest.mark.behaviour("006-mcp-examples")
+async def test_every_schema_has_an_example_that_runs() -> None:
+    async with connect() as client:
+        listed = (await client.list_tools()).tools
+        run = ""
+        for tool in listed:
+            [example] = tool.input_schema["examples"]
+            arguments = example | ({"run": run} if "run" in example else {})
+            value = await call_tool(client, tool.name, **arguments)
+            if tool.name == "council_start":
+                run = value["run"]
+                assert (await wait_until_done(client, run))["status"] == "complete"
+
+
+@pytest.mark.behaviour("50-mcp-tools")
+async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
+    async with connect() as client:
+        plan = await call_tool(
+            client, "council_estimate", question=QUESTION, protocol="advisors", options={"flow": "debate", "rounds": 2}
+        )
+        assert (await call_tool(client, "council_list"))["runs"] == []
+    assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "--protocol")
+    assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2", "referee"]
+    assert plan["calls"] == {"min": 7, "max": 7}
+    assert plan["cost"] == {"low": 0.0, "expected": 0.0, "worst": 0.0}
+    assert not processes(data)
+
+
+@pytest.mark.behaviour("40-mcp-cap", "006-mcp-roots")
+async def test_the_owners_flags_limit_callers(inner: Path) -> None:
+    async with connect("--max-cost", "0.50", "--folder", str(inner)) as client:
+        plan = await call_tool(client, "council_estimate", question="Is notes.md right?")
+        over = await call_refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
+        out = await call_refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
+    assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
+    assert "use 0.5 or less" in over
+    assert "outside the allowed roots" in out
+
+
+@pytest.fixture
+def inner() -> Path:
+    place = Path("inner").resolve()
+    place.mkdir()
+    (place / "notes.md").write_text("Cold storage is cheap.", encoding="utf-8")
+    (place / "council.toml").write_text(SCRIPTED, encoding="utf-8")
+    return place
+
+
+# Errors
+
+
+BAD: list[tuple[str, Json, str]] = [
+    ("council_start", {}, 'needs "question"'),
+    ("council_start", {"question": QUESTION, "mode": "x"}, 'has no argument "mode"'),
+    ("council_start", {"question": ["a"]}, "should be a valid string"),
+    ("council_start", {"question": QUESTION, "protocol": "colaborative"}, 'did you mean "collaborative"'),
+    ("council_start", {"question": QUESTION, "options": {"flow": "paralel"}}, 'unknown flow "paralel": did you mean "parallel"'),
+    ("council_start", {"question": QUESTION, "options": {"quick": True, "debate": True}}, "--quick and --debate are incompatible."),
+    ("council_start", {"question": QUESTION, "options": {"rounds": 9}}, '--rounds "9" cannot be used'),
+    ("council_start", {"question": QUESTION, "options": {"flow": "debate", "deep": True}}, "--flow belongs to advisors"),
+    ("council_start", {"question": QUESTION, "options": {"max_cost": "much"}}, '--max-cost "much" cannot be used'),
+    ("council_start", {"question": QUESTION, "options": {"profile": ["fast"]}}, "unknown profile"),
+    ("council_start", {"question": QUESTION, "options": {"timeout": -1}}, "a number of seconds above 0"),
+    ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "no protocol has such a seat"),
+    ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option --sprok"),
+    ("council_start", {"question": ""}, "no question was given"),
+    ("council_wait", {"run": "r99999"}, 'no run "r99999"'),
+    ("council_wait", {"run": "r99999", "seconds": "long"}, 'invalid seconds "long"'),
+    ("council_result", {"run": "../../etc"}, "no run"),
+    ("council_list", {"limit": 0}, "greater than or equal to 1"),
+    ("council_begin", {}, 'unknown tool "council_begin"'),
+]  # fmt: skip
+
+
+@pytest.mark.behaviour("50-mcp-errors")
+async def test_every_error_is_one_line(data: Path) -> None:
+    async with connect() as client:
+        for tool, arguments, error in BAD:
+            assert error in await call_refused(client, tool, **arguments), (tool, arguments)
+        assert (await call_tool(client, "council_list"))["runs"] == []
+    assert not processes(data)
+
+
+@pytest.mark.behaviour("50-mcp-wait")
+def test_the_default_and_maximum_wait_is_45_seconds() -> None:
+    assert TOOLS["council_wait"].parse_arguments("council_wait", {"run": "r2abcd"}).seconds == MAX_WAIT_S == 45
+    assert TOOLS["council_wait"].schema["properties"]["seconds"]["maximum"] == 45
+
+
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None; from council.doors.cli import main; main(['mcp'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'council[mcp]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_without_http_and_a_missing_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    from council.doors.cli import run
+
+    for flags, error in ((["--port", "8765"], "needs --http"), (["--folder", "nowhere"], "does not exist")):
+        assert run(["mcp", *flags]) == 2
+        assert error in capsys.readouterr().err

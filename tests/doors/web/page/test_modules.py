@@ -1,0 +1,160 @@
+"""JavaScript modules of the page, in the browser: minutes, Markdown, diff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from council.engine.minutes import Minutes
+from council.events import Entry, parse_event
+from tests.acceptance.helpers import Table
+from tests.doors.web.page.browser import PageView
+from tests.doors.web.page.conftest import run_in_thread
+from tests.doors.web.page.test_page import run_judges
+from tests.doors.web.server import Site
+from tests.fake_provider import FakeProvider, Reply
+
+Look = Callable[..., PageView]
+SHAPE = """async text => {
+    const { markdown } = await import('/page/markdown.js');
+    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${node.href ? ' ' + node.getAttribute('href') : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
+    return [...markdown(text).childNodes].map(shape).join('');
+}"""
+FOLD = """async events => {
+    const { applyEvent, newMinutes, allSeats } = await import('/page/minutes.js');
+    const m = newMinutes();
+    for (const event of events) applyEvent(m, event);
+    return {
+        status: m.status, stopped: m.stopped, seconds: m.seconds, usd: m.usd, seq: m.seq, verdict: m.verdict,
+        seats: allSeats(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.tokens]),
+        phases: [...m.phases.values()].map(phase => [phase.name, phase.asked, [...phase.said.keys()], [...phase.absent.keys()]]),
+        notes: m.notes.map(note => [note.what, note.why]),
+    };
+}"""
+
+
+def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the same from the Python minutes."""
+    fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
+    m = Minutes.fold(
+        Entry(event["seq"], event["at"], parse_event(event["type"], of))
+        for event, of in zip(events, fields, strict=True)
+    )
+    return {
+        "status": m.status, "stopped": m.stopped, "seconds": pytest.approx(m.seconds), "usd": pytest.approx(m.usd), "seq": m.seq, "verdict": m.verdict,
+        "seats": [[seat.name, seat.state, pytest.approx(seat.usd), seat.attempts, seat.usage.output] for seat in m.all_seats],
+        "phases": [[phase.name, phase.asked, list(phase.said), list(phase.absent)] for phase in m.phases.values()],
+        "notes": [[note.what, note.why] for note in m.notes],
+    }  # fmt: skip
+
+
+@pytest.mark.behaviour("50-page-one-fold")
+def test_the_page_folds_events_to_the_same_minutes_as_python(server: Site, provider: FakeProvider, look: Look) -> None:
+    table = Table(server.folder, provider)
+    table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
+    table.cast.instead["gamma"] = Reply(status=500)
+    events = run_in_thread(server.ledger, run_in_thread(server.run_council, protocol="adversarial"))
+    seen = look().at(server.url)
+    assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
+    assert any(event["type"] == "fault" for event in events)
+
+
+@pytest.mark.behaviour("50-page-one-fold")
+def test_partial_folds_match_python(server: Site, look: Look) -> None:
+    run = run_judges(server)
+    events = run_in_thread(server.ledger, run)
+    seen = look().at(server.url)
+    for many in range(1, len(events), 3):
+        actual, expected = seen.page.evaluate(FOLD, events[:many]), fold_in_python(events[:many])
+        assert {name: actual[name] for name in expected if name != "verdict"} == {
+            name: of for name, of in expected.items() if name != "verdict"
+        }
+
+
+@pytest.mark.behaviour("40-page-model-text")
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("# One\n\ntwo **three** *four* `five`", "<h4>One</h4><p>two <strong>three</strong> <em>four</em> <code>five</code></p>"),
+        ("- a\n- b\n  1. c\n  2. d\n\nafter", "<ul><li>a</li><li>b<ol><li>c</li><li>d</li></ol></li></ul><p>after</p>"),
+        ("3. three\n4. four", "<ol><li>three</li><li>four</li></ol>"),
+        ("> quoted\n> still", "<blockquote><p>quoted\nstill</p></blockquote>"),
+        ("```py\nx = '<b>'\n```", "<pre><code>x = '<b>'</code></pre>"),
+        ("```\nnever closed", "<pre><code>never closed</code></pre>"),
+        ("see [here](https://example.org/a_b) and https://example.org/c.", "<p>see <a https://example.org/a_b>here</a> and <a https://example.org/c>https://example.org/c</a>.</p>"),
+        ("[no](javascript:1) ![pic](https://example.org/p.png)", "<p><span>no</span> <a https://example.org/p.png>pic</a></p>"),
+        ("<b>bold</b> &amp; 1 < 2", "<p><b>bold</b> &amp; 1 < 2</p>"),
+        ("snake_case_name and 2 * 3 * 4", "<p>snake_case_name and 2 * 3 * 4</p>"),
+        (r"\*not\* this", "<p>*not* this</p>"),
+        ("---", "<hr></hr>"),
+        ("| a | b |\n|---|---|\n| 1 | **2** |", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table></div>"),
+        ("**unclosed and `open", "<p>**unclosed and `open</p>"),
+    ],
+)  # fmt: skip
+def test_markdown_becomes_nodes(chromium: Any, shared_server: Site, text: str, shape: str) -> None:
+    page = chromium.new_page()
+    page.goto(shared_server.url)
+    assert page.evaluate(SHAPE, text) == shape
+    page.close()
+
+
+@pytest.mark.behaviour("40-page-model-text")
+@pytest.mark.parametrize(
+    "text",
+    ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
+    ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
+)  # fmt: skip
+def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: Site, text: str) -> None:
+    page = chromium.new_page()
+    page.goto(shared_server.url)
+    page.set_default_timeout(5000)
+    assert page.evaluate(
+        "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
+    )
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-diff")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
+)  # fmt: skip
+def test_a_diff_contains_both_texts(chromium: Any, shared_server: Site, before: str, after: str) -> None:
+    page = chromium.new_page()
+    page.goto(shared_server.url)
+    parts = page.evaluate(
+        "async ([a, b]) => (await import('/page/diff.js')).wordDiff(a, b).map(part => [part.kind, part.text])",
+        [before, after],
+    )
+    assert "".join(text for kind, text in parts if kind != "new") == before
+    assert "".join(text for kind, text in parts if kind != "gone") == after
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-columns")
+def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: Site) -> None:
+    page = chromium.new_page()
+    page.goto(shared_server.url)
+    text = page.evaluate(
+        "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
+        [
+            '```json\n{"verdict": "FA',
+            'IL", "key_ins',
+            'ight": "A \\"quote\\" and \\u00e9", "n": 3, "list": ["a", "b"]}',
+        ],
+    )
+    assert text.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
+    page.close()
+
+
+@pytest.mark.behaviour("50-page-unknown-run")
+def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: Site, look: Look) -> None:
+    run = run_in_thread(server.run_council)
+    seen = look().at(server.url)
+    seen.go("/run/nosuchrun")
+    seen.page.wait_for_selector(".problem.big")
+    assert "nosuchrun" in seen.text(".problem.big")
+    seen.go(f"/run/{run[:4]}")
+    seen.page.wait_for_selector(".answer:not([hidden])")

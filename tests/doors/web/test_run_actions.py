@@ -1,0 +1,133 @@
+"""Routes that act on a run in another process: cancel, resume, fork, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import Table, until
+from tests.doors.web.conftest import make_project
+from tests.doors.web.server import QUESTION, SCRIPTED, Json, Site, environment
+from tests.fake_provider import FakeProvider
+
+
+@pytest.fixture
+def table(provider: FakeProvider, tmp_path: Path) -> Table:
+    """Seats on a fake endpoint, in the served folder."""
+    return Table(make_project(tmp_path), provider)
+
+
+@pytest.fixture
+def served(table: Table, tmp_path: Path) -> Iterator[Site]:
+    site = Site(table.folder, environment(tmp_path))
+    yield site
+    site.close()
+
+
+def started(site: Site, **body: object) -> str:
+    return str(site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative", **body}, 201)["run"])
+
+
+@pytest.mark.behaviour("50-web-cancel", "50-web-resume", "007-web-api")
+def test_a_cancelled_run_resumes_without_paying_twice(served: Site, table: Table) -> None:
+    gate = table.hold("improve", "gamma")
+    run = started(served)
+    gate.wait()
+    until(lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][1]["said"]) == 2, "two have improved theirs")
+    assert served.get("/api/runs?status=running")["runs"][0]["running"] is True
+    assert "running in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
+    assert served.post(f"/api/runs/{run[:4]}/cancel", {}, 202)["run"] == run
+    stopped = served.wait_for_end(run)
+    assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
+    asked = len(table.provider.log)
+    gate.release()
+    assert served.post(f"/api/runs/{run}/resume", {}, 202) == {"run": run, "status": "queued"}
+    ended = served.wait_for_end(run)
+    assert ended["status"] == "complete"
+    assert table.asked(since=asked) == ["improve/gamma", "synthesise/chair"]
+
+
+@pytest.mark.behaviour("50-web-cancel")
+def test_cancel_and_resume_leave_a_finished_run_unchanged(site: Site) -> None:
+    run = site.run_council()
+    before = site.ledger(run)
+    for act in ("cancel", "resume"):
+        assert site.post(f"/api/runs/{run}/{act}", {}, 202) == {"run": run, "status": "complete"}
+    assert site.ledger(run) == before
+
+
+@pytest.mark.behaviour("50-web-fork", "007-web-api")
+def test_a_fork_reuses_earlier_answers(served: Site, table: Table) -> None:
+    run = started(served)
+    served.wait_for_end(run)
+    asked = len(table.provider.log)
+    fork = served.post(f"/api/runs/{run}/fork", {"from": "improve", "seats": {"beta": "sim:alpha"}}, 202)["run"]
+    assert fork != run
+    ended = served.wait_for_end(fork)
+    assert ended["status"] == "complete"
+    assert [seat["model"] for seat in ended["plan"]["seats"]] == ["sim:alpha", "sim:alpha", "sim:gamma"]
+    assert not any(name.startswith("draft/") for name in table.asked(since=asked))
+    assert len(table.provider.log) > asked
+
+
+@pytest.mark.behaviour("50-web-fork")
+@pytest.mark.parametrize(("body", "line"), [
+    ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "this run has no such seat"),
+    ({"seats": {"beta": "scripted:/etc/passwd"}}, "not configured"), ({"seats": {"beta": "local:/etc/passwd"}}, "not configured"),
+])  # fmt: skip
+def test_an_invalid_fork_is_refused(shared_site: Site, body: Json, line: str) -> None:
+    run = shared_site.run_council()
+    assert line in shared_site.refused(f"/api/runs/{run}/fork", body)
+    assert shared_site.refused(f"/api/runs/{run}/fork", {"seats": "x"}, 422)
+    assert shared_site.refused(f"/api/runs/{run}/fork", {"max_cost": 9}, 422)
+
+
+@pytest.mark.behaviour("50-web-cap")
+def test_resume_and_fork_stay_within_the_servers_cap(tmp_path: Path) -> None:
+    folder = make_project(tmp_path)
+    site = Site(folder, environment(tmp_path), max_cost=0.5)
+    try:
+        run = site.run_council()
+        with site.database() as db:
+            db.execute(
+                "UPDATE runs SET status = 'incomplete', setup = json_set(setup, '$.max_cost', 9) WHERE id = ?", (run,)
+            )
+        site.post(f"/api/runs/{run}/resume", {}, 202)
+        assert site.wait_for_end(run)["cap"] == 0.5
+        fork = site.post(f"/api/runs/{run}/fork", {}, 202)["run"]
+        site.wait_for_end(fork)
+        with site.database() as db:
+            query = "SELECT json_extract(setup, '$.max_cost') FROM runs WHERE id IN (?, ?)"
+            assert db.execute(query, (run, fork)).fetchall() == [(0.5,), (0.5,)]
+    finally:
+        site.close()
+
+
+@pytest.mark.behaviour("50-web-asks")
+def test_a_person_is_asked_and_answers_on_the_page(site: Site) -> None:
+    config = SCRIPTED.replace('[seats.gamma]\nmodel = "scripted:"', '[seats.gamma]\nmodel = "human"')
+    (site.folder / "council.toml").write_text(config)
+    run = started(site, protocol="triad")
+    until(lambda: site.get(f"/api/runs/{run}/asks"), "a person is asked")
+    [ask] = site.get(f"/api/runs/{run}/asks")
+    assert {"run", "key", "seat", "prompt", "schema", "at", "fields"} == set(ask)
+    assert (ask["run"], ask["key"], ask["seat"]) == (run, "draft/gamma", "gamma")
+    assert "has no open question" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
+    response = site.post(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Cold, if it can be read within a day."})
+    assert response == {"run": run, "key": "draft/gamma", "taken": True}
+    ended = site.wait_for_end(run)
+    assert ended["minutes"]["phases"][0]["said"][-1]["said"] == "Cold, if it can be read within a day."
+    assert site.get(f"/api/runs/{run}/asks") == []
+    assert site.refused(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Too late."})
+    assert site.refused(f"/api/runs/{run}/asks/draft/gamma", {}, 422)
+
+
+@pytest.mark.behaviour("50-web-errors")
+@pytest.mark.parametrize("act", ["cancel", "resume", "fork", "asks/x"])
+@pytest.mark.parametrize("run", ["nothing", "r", "..", "%00"])
+def test_actions_on_an_unknown_run_are_refused(shared_site: Site, run: str, act: str) -> None:
+    body = {"answer": "x"} if act.startswith("asks") else {}
+    assert shared_site.refused(f"/api/runs/{run}/{act}", body, 404)
+    assert not [path for path in Path(shared_site.env["COUNCIL_DATA"], "locks").iterdir() if path.name == f"{run}.lock"]

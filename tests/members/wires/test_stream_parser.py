@@ -1,0 +1,72 @@
+"""Removal of a leading <think> block."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.members.wires.stream_parser import ThinkingFilter
+from council.types import Answer, Usage
+from tests.fake_provider import FakeProvider, Reply
+from tests.members.wires.test_openai import asked
+
+
+def heard(*pieces: str) -> str:
+    thinking = ThinkingFilter()
+    return "".join([*(thinking.feed(piece) for piece in pieces), thinking.flush()])
+
+
+@pytest.mark.behaviour("wire.thoughts-are-no-answer")
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("<think>Hmm, tabs?</think>\n\nTabs.", "Tabs."),
+        ("\n<thinking>\na < b </think> b\n</thinking> Tabs.", "Tabs."),
+        ("<THINK>hm</THINK>Tabs.", "Tabs."),
+        ('<think>\n\n</think>\n\n{"yes": true}', '{"yes": true}'),
+        ("<think>and on and on", ""),
+        ("<think>hm</think>", ""),
+        ("  Tabs.", "  Tabs."),
+        ("<thin air", "<thin air"),
+        ("<thi", "<thi"),
+        ("Say <think>so</think> aloud.", "Say <think>so</think> aloud."),
+        ("<think>one</think><think>two</think>", "<think>two</think>"),
+        ("", ""),
+        (" \n", " \n"),
+    ],
+)
+def test_a_leading_think_block_is_removed_at_any_piece_boundary(said: str, answer: str) -> None:
+    assert heard(said) == heard(*said) == answer
+    for at in range(len(said)):
+        assert heard(said[:at], said[at:]) == answer
+
+
+@given(st.lists(st.sampled_from(["<", "think", "ing", ">", "</think>", "</thinking>", " ", "word", "\n"])))
+def test_piece_sizes_do_not_change_the_result(pieces: list[str]) -> None:
+    assert heard(*pieces) == heard("".join(pieces)) == heard(*"".join(pieces))
+
+
+def test_a_long_think_block_is_not_buffered() -> None:
+    thinking = ThinkingFilter()
+    for _ in range(1000):
+        assert thinking.feed("<think> and on ") == ""
+    assert len(thinking.buffer) < 20
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("wire.thoughts-are-no-answer")
+@pytest.mark.parametrize("stream", [True, False])
+async def test_thinking_is_not_part_of_the_answer(provider: FakeProvider, stream: bool) -> None:
+    provider.script("m1", Reply("<think>Tabs? Spaces?</think>\n\nTabs, of course.", piece=5, stream=stream))
+    answer, pieces = await asked(provider.base_url)
+    assert answer.text == "".join(pieces) == "Tabs, of course."
+    if stream:
+        assert pieces[0] == ""  # activity without text
+
+
+@pytest.mark.anyio
+async def test_an_unclosed_think_block_gives_no_text(provider: FakeProvider) -> None:
+    provider.script("m1", Reply("<think>Tabs? Spaces? Tabs?", finish="length"))
+    answer, _ = await asked(provider.base_url)
+    assert answer == Answer("", "length", Usage(4, 7), "m1", "fake-1")

@@ -1,0 +1,138 @@
+"""Standard output and progress of judges."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.render.markdown import render_answer, render_verbose
+from tests.protocols.judges.runs import bench_plan, debated, details, finding, judged, nothing_changed, split, validated
+from tests.render.runs import RunBuilder, plan
+from tests.render.test_live import draw, row
+from tests.render.test_plain import plain_lines
+
+
+@pytest.mark.behaviour("50-verdict-output")
+def test_verdict_comes_first_then_findings_disputes_and_the_next_step() -> None:
+    assert render_answer(validated().minutes).splitlines() == [
+        "WARN  2 of 2 judges · confidence MEDIUM",
+        "",
+        "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: compare exp",
+        "minor        src/no.py:9 (not found in the packet)  no docstring  1 of 2  fix: compare exp",
+        "disputed     the verdict: judge-1 WARN: Tokens live on. / judge-2 PASS: Fine.",
+        "",
+        "next step    Compare exp.",
+    ]
+
+
+@pytest.mark.behaviour("50-verdict-output", "20-report-disagree")
+def test_disagreeing_families_are_in_the_first_line() -> None:
+    first, *_, dispute, _, last = render_answer(split().minutes).splitlines()
+    assert first == "DISAGREE  anthropic PASS · openai FAIL   4 of 4 seats · confidence LOW"
+    assert "anthropic PASS: All good.; Guarded. / openai FAIL: A bypass.; No alarm." in dispute
+    assert "the decision is yours" in last
+
+
+@pytest.mark.behaviour("50-verdict-output")
+def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
+    builder = (
+        RunBuilder(bench_plan())
+        .phase("judge")
+        .answer("judge-1", "x")
+        .ask("judge-2")
+        .mark_absent("judge-2", "failed(size)", "")
+    )
+    builder.close("Go.", verdict="WARN", confidence="LOW", findings=[finding()], details=details())
+    first, second, banner, blank, found, *_ = render_answer(builder.minutes).splitlines()
+    assert first == "WARN  1 of 2 judges · confidence LOW"
+    assert second == (
+        "! judge-2 did not answer in judge: the prompt did not fit its context window (failed(size)); the answer below is from 1 of 2 seats."
+    )
+    assert banner.startswith("! BELOW 80 %")
+    assert (blank, found[:8]) == ("", "critical")
+
+
+@pytest.mark.behaviour("50-verdict-output")
+def test_shift_and_possible_anchoring_are_shown() -> None:
+    text = render_answer(debated().minutes)
+    assert "! judge-2 changed from PASS to FAIL without citing evidence: possible anchoring." in text
+    assert "shifted      judge-2 PASS → FAIL: They are many." in text
+
+
+@pytest.mark.behaviour("00-nothing-to-review")
+@pytest.mark.parametrize("show", [render_answer, render_verbose])
+def test_nothing_to_review_is_that_sentence_alone(show: object) -> None:
+    assert show(nothing_changed().minutes) == "no changes to review\n"  # type: ignore[operator]
+
+
+@pytest.mark.behaviour("20-incomplete-marker")
+def test_interrupted_verdict_is_incomplete_and_says_how_to_continue() -> None:
+    builder = (
+        RunBuilder(bench_plan())
+        .phase("judge")
+        .ask("judge-1", "judge-2")
+        .answer("judge-1", "x", reply={"verdict": "PASS"})
+    )
+    lines = render_answer(builder.close("digest", status="incomplete", stopped="interrupted").minutes).splitlines()
+    assert lines[0] == "INCOMPLETE  1 of 2 judges"
+    assert lines[1].startswith("! INCOMPLETE: interrupted")
+    assert lines[-1] == "next step    council resume r7k2 (1 opinion so far)"
+    assert not any("BELOW 80 %" in line for line in lines)
+
+
+@pytest.mark.behaviour("10-verbose-other-protocols")
+def test_verbose_has_a_heading_for_each_round_and_each_judge() -> None:
+    headings = [line for line in render_verbose(debated().minutes).splitlines() if line.startswith("#")]
+    judges = ["#### Judge-1 (Judge)", "#### Judge-2 (Judge)"]
+    assert headings == ["## Council — Judges", "### Round 1", *judges, "### Round 2", *judges, "### Verdict"]
+
+
+# Explorers
+
+
+def explored() -> RunBuilder:
+    builder = RunBuilder(bench_plan()).phase("judge")
+    for name in ("judge-1", "judge-2"):
+        builder.phase(f"judge/{name}/questions").answer(name, "1. where?").end_phase()
+    builder.phase("judge/judge-1/explore/judge-1-explorer-1/look-1").answer(
+        "judge-1-explorer-1", "## Findings"
+    ).end_phase()
+    builder.phase("judge/judge-1/explore/judge-1-explorer-2/look-1").ask("judge-1-explorer-2")
+    return builder
+
+
+@pytest.mark.behaviour("50-explorers-secondary")
+def test_explorers_share_a_line_below_their_judge() -> None:
+    lines = draw(explored())
+    at = next(n for n, line in enumerate(lines) if " judge-1 " in line)
+    assert lines[at + 1].split() == ["explorers", "working", "1", "of", "2"]
+    assert not any("explorer-1" in line for line in lines)
+    assert not any("judge/" in line for line in lines)
+    assert "exploring" in lines[at]
+
+
+@pytest.mark.behaviour("50-explorers-secondary")
+def test_plain_lines_show_explorers_after_their_judge() -> None:
+    lines = plain_lines(explored())
+    assert "council r7k2 judge judge-1 > questions ok 2 words 3.2s" in lines
+    assert "council r7k2 judge judge-1 > explorer-1 look-1 ok 2 words 3.2s" in lines
+    assert not any("begins" in line and "/" in line for line in lines)
+
+
+@pytest.mark.behaviour("50-explorers-secondary")
+def test_questions_to_explorers_do_not_count_as_statements() -> None:
+    assert explored().minutes.answered_count == 0
+
+
+@pytest.mark.behaviour("50-live-table")
+def test_judge_that_is_done_shows_verdict_confidence_and_findings() -> None:
+    reply = {"verdict": "WARN", "confidence": "LOW", "findings": [1]}
+    assert "ok WARN LOW 1 finding" in row(draw(judged(judge_1=reply)), "judge-1")
+
+
+@pytest.mark.behaviour("50-live-table")
+def test_failed_seat_is_not_done_in_the_phase_bar() -> None:
+    builder = RunBuilder(plan()).phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a").mark_absent("beta")
+    assert draw(builder)[1].startswith("▸ draft ████░░░░░░░░ 1/3 ✗1 ")
+    assert draw(builder.answer("gamma", "c").end_phase())[1].startswith("! draft 2/3")
+    lost = RunBuilder(plan()).phase("draft").ask("alpha").mark_absent("alpha").end_phase()
+    assert draw(lost)[1].startswith("✗ draft 0/1")

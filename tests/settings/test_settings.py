@@ -1,0 +1,413 @@
+"""Settings: precedence, origins and validation errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.errors import ConfigError
+from council.settings import BUILT_IN, Settings, flatten, load_settings
+from council.settings.catalogue import model_id
+from council.settings.config_files import cache_folder, config_folder, data_folder
+from council.settings.schema import PROVIDER_KEYS
+from tests.paths import ROOT
+
+SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
+
+
+class Desk:
+    """Temporary project folder, user configuration folder and environment."""
+
+    def __init__(self, root: Path) -> None:
+        self.project = root / "project"
+        self.user = root / "config" / "council"
+        self.env = {"XDG_CONFIG_HOME": str(root / "config")}
+        self.project.mkdir()
+        self.user.mkdir(parents=True)
+
+    def write(self, text: str, name: str = "council.toml") -> Path:
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def write_user(self, text: str) -> Path:
+        path = self.user / "config.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def load(self, **how: Any) -> Settings:
+        return load_settings(self.project, self.env, **how)
+
+    def refusal(self, **how: Any) -> str:
+        with pytest.raises(ConfigError) as caught:
+            self.load(**how)
+        return str(caught.value)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+@pytest.mark.behaviour("00-config-precedence")
+def test_each_source_overrides_lower_ones_and_is_named_as_origin(desk: Desk) -> None:
+    assert (desk.load().timeout, desk.load().seat_timeout()) == (None, 120)
+    user = desk.write_user("timeout = 10")
+    assert _with_origin(desk.load()) == (10, str(user))
+    project = desk.write("timeout = 20")
+    assert _with_origin(desk.load()) == (20, str(project))
+    assert _with_origin(desk.load(flags={"profile": "fast"})) == (60, "flag --profile=fast")
+    desk.env["COUNCIL_TIMEOUT"] = "30"
+    assert _with_origin(desk.load(flags={"profile": "fast"})) == (30, "environment COUNCIL_TIMEOUT")
+    assert _with_origin(desk.load(flags={"timeout": 40})) == (40, "flag --timeout")
+
+
+def _with_origin(settings: Settings) -> tuple[float | None, str]:
+    return settings.timeout, settings.origins["timeout"]
+
+
+@pytest.mark.behaviour("00-config-precedence")
+def test_keys_are_merged_one_by_one_not_table_by_table(desk: Desk) -> None:
+    desk.write_user('[providers.sim]\nbase_url = "http://user.example/v1"\nvendor = "house"')
+    desk.write(SIM)
+    sim = desk.load().providers["sim"]
+    assert (sim.base_url, sim.vendor) == ("http://127.0.0.1:8080/v1", "house")
+
+
+def test_full_example_loads(desk: Desk) -> None:
+    desk.write("""
+        [providers.sim]
+        wire = "openai"
+        base_url = "http://127.0.0.1:8080/v1"
+        api_key_env = "SIM_API_KEY"
+        vendor = "sim"
+        max_connections = 16
+        structured = "json_schema"
+        [models]
+        default = "sim:m1"
+        strong = "sim:m2"
+        fast = "sim:m3"
+        other = "simb:m2"
+        [seats.alpha]
+        model = "sim:m1"
+        fallback = ["sim:m2"]
+        [chair]
+        model = "sim:m2"
+        fallback = []
+        [rosters.board]
+        seats = [{name = "cfo", lens = "cash", stance = "Who pays?", style = "dry", model = "sim:m1"}]
+        [search]
+        provider = "tavily"
+        [budget]
+        max_cost = 1.00
+    """)
+    settings = desk.load()
+    assert settings.models == {"default": "sim:m1", "strong": "sim:m2", "fast": "sim:m3", "other": "simb:m2"}
+    assert settings.seats["alpha"].fallback == ("sim:m2",)
+    assert (settings.chair.model, settings.chair.fallback) == ("sim:m2", ())
+    assert settings.rosters["board"]["seats"][0]["lens"] == "cash"
+    assert (settings.search["provider"], settings.search["max_results"]) == ("tavily", 5)
+    assert settings.budget["max_cost"] == 1.0
+    assert settings.providers["sim"].api_key_env == "SIM_API_KEY"
+
+
+def test_vendor_defaults_to_the_provider_name(desk: Desk) -> None:
+    desk.write(SIM)
+    sim = desk.load().providers["sim"]
+    assert (sim.vendor, sim.wire, sim.max_connections, sim.structured) == ("sim", "openai", 16, "json_schema")
+
+
+def test_built_in_providers_exist_without_a_file(desk: Desk) -> None:
+    settings = desk.load()
+    assert list(settings.providers) == ["anthropic", "openai", "google", "openrouter", "ollama"]
+    assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == [
+        "anthropic",
+        "openai",
+        "google",
+    ]
+    assert settings.providers["openai"].token_field == "max_completion_tokens"
+    assert settings.report_dir == ".agents/council"
+    assert not settings.is_set("providers.ollama")
+
+
+def test_empty_table_configures_a_provider(desk: Desk) -> None:
+    desk.write("[providers.ollama]")
+    assert desk.load().is_set("providers.ollama")
+
+
+@pytest.mark.behaviour("00-config-base-url")
+@pytest.mark.parametrize("text", ["[providers.sim]", "[providers.sim]\nwire = 'openai'\napi_key_env = 'SIM_API_KEY'"])
+def test_provider_without_base_url_is_a_one_line_error(desk: Desk, text: str) -> None:
+    path = desk.write(text)
+    refusal = desk.refusal()
+    assert refusal.startswith(f"{path}: [providers.sim] has no base_url")
+    assert "\n" not in refusal
+
+
+def test_first_set_key_variable_of_a_vendor_is_used(desk: Desk) -> None:
+    assert desk.load().providers["google"].api_key_env == "GEMINI_API_KEY"
+    desk.env["GOOGLE_API_KEY"] = "k"
+    assert desk.load().providers["google"].api_key_env == "GOOGLE_API_KEY"
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("http://box:9000/", "http://box:9000/v1"),
+        ("https://box.example", "https://box.example/v1"),
+    ],
+)
+def test_ollama_host_sets_the_base_url(desk: Desk, host: str, url: str) -> None:
+    desk.env["OLLAMA_HOST"] = host
+    settings = desk.load()
+    assert settings.providers["ollama"].base_url == url
+    assert settings.is_set("providers.ollama")
+
+
+def test_configured_ollama_url_overrides_ollama_host(desk: Desk) -> None:
+    desk.env["OLLAMA_HOST"] = "0.0.0.0"
+    desk.write('[providers.ollama]\nbase_url = "http://box:11434/v1"')
+    assert desk.load().providers["ollama"].base_url == "http://box:11434/v1"
+
+
+@pytest.mark.behaviour("00-config-seat-flag")
+def test_a_seat_flag_changes_the_model_and_keeps_the_configured_fallback(desk: Desk) -> None:
+    desk.write('[seats.alpha]\nmodel = "sim:m1"\nfallback = ["sim:m2"]')
+    alpha = desk.load(flags={"seats": {"alpha": "sim:m9"}}).seats["alpha"]
+    assert (alpha.model, alpha.fallback) == ("sim:m9", ("sim:m2",))
+
+
+def test_a_seat_flag_can_name_the_chair(desk: Desk) -> None:
+    settings = desk.load(flags={"seats": {"chair": "sim:m9"}, "max_cost": 0.5})
+    assert settings.chair.model == "sim:m9"
+    assert settings.budget["max_cost"] == 0.5
+    assert settings.origins["chair.model"] == "flag --seat"
+
+
+def test_unset_and_unrelated_flags_change_nothing(desk: Desk) -> None:
+    assert desk.load(flags={"timeout": None, "verbose": True, "seats": {}}) == desk.load()
+
+
+class TestProjectFile:
+    def test_nearest_file_up_to_the_repository_root_is_used(self, desk: Desk) -> None:
+        desk.write("timeout = 1", "../council.toml")
+        (desk.project / ".git").mkdir()
+        deep = desk.project / "a" / "b"
+        deep.mkdir(parents=True)
+        assert load_settings(deep, desk.env).timeout is None
+        desk.write("timeout = 2")
+        assert load_settings(deep, desk.env).timeout == 2
+        desk.write("timeout = 3", "a/council.toml")
+        assert load_settings(deep, desk.env).timeout == 3
+
+    def test_outside_a_repository_parent_folders_are_not_searched(self, desk: Desk) -> None:
+        desk.write("timeout = 1", "../council.toml")
+        assert desk.load().timeout is None
+
+    def test_pyproject_is_used_without_council_toml(self, desk: Desk) -> None:
+        desk.write("[tool.council]\ntimeout = 5", "pyproject.toml")
+        assert desk.load().timeout == 5
+        desk.write("timeout = 6")
+        assert desk.load().timeout == 6
+
+    def test_pyproject_without_our_table_is_skipped(self, desk: Desk) -> None:
+        (desk.project / ".git").mkdir()
+        desk.write("timeout = 7")
+        desk.write("this is = = not TOML", "sub/pyproject.toml")
+        assert load_settings(desk.project / "sub", desk.env).timeout == 7
+
+    @pytest.mark.behaviour("00-config-file-replaces")
+    def test_named_file_replaces_the_project_file_only(self, desk: Desk) -> None:
+        desk.write_user('report_dir = "mine"')
+        desk.write("timeout = 5\n[budget]\nmax_cost = 1")
+        desk.env["COUNCIL_CONFIG"] = str(desk.write("timeout = 6", "by-variable.toml"))
+        assert desk.load().timeout == 6
+        settings = desk.load(config=desk.write("timeout = 7", "by-flag.toml"))
+        assert (settings.timeout, dict(settings.budget), settings.report_dir) == (7, {}, "mine")
+
+    def test_a_named_file_that_is_missing_is_an_error(self, desk: Desk) -> None:
+        assert "nowhere.toml" in desk.refusal(config=Path("nowhere.toml"))
+        desk.env["COUNCIL_CONFIG"] = "elsewhere.toml"
+        assert "elsewhere.toml" in desk.refusal()
+
+
+MISTAKES = [
+    ("timeuot = 3", '"timeuot"', '"timeout"'),
+    ("[provider.sim]", '"provider"', '"providers"'),
+    ("[providers.sim]\nwires = 'openai'", '"providers.sim.wires"', '"providers.sim.wire"'),
+    ("[seats.alpha]\nmodell = 'x:y'", '"seats.alpha.modell"', '"seats.alpha.model"'),
+    ("[rosters.b]\nseats = [{nam = 'x'}]", '"rosters.b.seats.nam"', '"rosters.b.seats.name"'),
+    ("[general]\ndeliberat = false", '"general.deliberat"', '"general.deliberate"'),
+]
+
+
+@pytest.mark.behaviour("00-config-unknown-key")
+@pytest.mark.parametrize(("text", "wrong", "right"), MISTAKES)
+def test_unknown_key_error_suggests_the_closest_key(desk: Desk, text: str, wrong: str, right: str) -> None:
+    path = desk.write(text)
+    said = desk.refusal()
+    assert str(path) in said
+    assert f"unknown key {wrong}" in said
+    assert f"did you mean {right}" in said
+
+
+@pytest.mark.behaviour("00-config-unknown-key")
+def test_an_unknown_key_in_the_users_file_names_that_file(desk: Desk) -> None:
+    path = desk.write_user("tiemout = 3")
+    assert str(path) in desk.refusal()
+
+
+WRONG = [
+    ("timeout = 'soon'", '"timeout" is "soon"'),
+    ("timeout = true", '"timeout" is "True"'),
+    ("timeout = 0", "above 0"),
+    ("timeout = inf", "above 0"),
+    ("chair = 'sim:m1'", "must be a table"),
+    ("[seats.alpha]\nfallback = 'sim:m1'", "a list of members"),
+    ("[seats.chair]\nmodel = 'sim:m1'", "write [chair]"),
+    ("[seats.'a b']\nmodel = 'sim:m1'", "letters, digits"),
+    ("[providers.sim]\nwire = 'grpc'", "one of openai, anthropic, google"),
+    ("[providers.sim]\nbase_url = '127.0.0.1'", "begins with http"),
+    ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a valid host and port"),
+    ("[providers.sim]\nbase_url = 'http://:8080/v1'", "a valid host and port"),
+    ("[prices.'sim:m1']\ninput = '1.0'", 'is the string "1.0"'),
+    ("[providers.sim]\nmax_connections = 0", "from 1 to 1000"),
+    ("[providers.local]", "is a reserved name"),
+    ("[providers.'*']", "letters, digits"),
+    ("[rosters.b]\nseats = 3", "a list of tables"),
+    ("[search]\nmax_results = 11", "from 1 to 10"),
+    ("[search]\nprovider = 'bing'", "one of tavily, brave, searxng, files"),
+    ("a = = b", "not valid TOML"),
+]
+
+
+@pytest.mark.behaviour("00-config-wrong-value")
+@pytest.mark.parametrize(("text", "words"), WRONG)
+def test_invalid_value_is_a_one_line_error(desk: Desk, text: str, words: str) -> None:
+    path = desk.write(text)
+    said = desk.refusal()
+    assert words in said
+    assert str(path) in said
+    assert "\n" not in said
+
+
+def test_file_that_is_not_text_is_refused(desk: Desk) -> None:
+    (desk.project / "council.toml").write_bytes(b"\xff\xfe\x00")
+    assert "cannot read the configuration file" in desk.refusal()
+
+
+SECRETS = [
+    "[providers.sim]\napi_key = 'sk-verysecret'",
+    "[search]\nsearchApiKey = 'sk-verysecret'",
+    "[providers.sim]\napi_key_env = 'sk-verysecret'",
+    "[providers.sim]\nbase_url = 'http://me:sk-verysecret@host/v1'",
+    "token = 'sk-verysecret'",
+]
+
+
+@pytest.mark.behaviour("00-config-no-secrets")
+@pytest.mark.parametrize("text", SECRETS)
+def test_secret_in_a_file_is_refused_and_not_printed(desk: Desk, text: str) -> None:
+    desk.write(text)
+    said = desk.refusal()
+    assert "verysecret" not in said
+    assert "key" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("COUNCIL_TIMEOUT", "soon"), ("COUNCIL_EXPLORER_TIMEOUT", "-1"), ("COUNCIL_JUDGE_COUNT", "2.5")],
+)
+def test_invalid_variable_is_named_in_the_error(desk: Desk, name: str, value: str) -> None:
+    desk.env[name] = value
+    said = desk.refusal()
+    assert name in said
+    assert f'"{value}"' in said
+
+
+@pytest.mark.behaviour("002-environment-variables")
+def test_judges_variables_have_defaults_and_can_be_set(desk: Desk) -> None:
+    assert dict(desk.load().variables) == {
+        "COUNCIL_CLAUDE_MODEL": "sonnet",
+        "COUNCIL_CODEX_MODEL": "gpt-5.3-codex",
+        "COUNCIL_EXPLORER_MODEL": "sonnet",
+        "COUNCIL_EXPLORER_TIMEOUT": "60",
+        "COUNCIL_R2_TIMEOUT": "90",
+    }
+    desk.env |= {"COUNCIL_CLAUDE_MODEL": "opus", "COUNCIL_JUDGE_COUNT": "4", "COUNCIL_R2_TIMEOUT": ""}
+    settings = desk.load()
+    assert (settings.variables["COUNCIL_CLAUDE_MODEL"], settings.variables["COUNCIL_JUDGE_COUNT"]) == ("opus", "4")
+    assert settings.is_set("variables.COUNCIL_CLAUDE_MODEL")
+    assert not settings.is_set("variables.COUNCIL_R2_TIMEOUT")
+
+
+@pytest.mark.behaviour("00-timeout-reasoning")
+def test_reasoning_members_get_longer_unless_a_timeout_is_set(desk: Desk) -> None:
+    assert (desk.load().seat_timeout(), desk.load().seat_timeout(reasoning=True)) == (120, 300)
+    fast = desk.load(flags={"profile": "fast"})
+    assert (fast.seat_timeout(), fast.seat_timeout(reasoning=True)) == (60, 300)
+    assert desk.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
+    desk.env["COUNCIL_TIMEOUT"] = "50"
+    assert desk.load().seat_timeout(reasoning=True) == 50
+
+
+def test_an_unknown_profile_lists_the_known_ones(desk: Desk) -> None:
+    said = desk.refusal(flags={"profile": "cheap"})
+    assert '"cheap"' in said
+    assert "thorough, balanced, fast" in said
+
+
+@pytest.mark.behaviour("00-config-origin")
+def test_every_value_is_listed_with_its_origin(desk: Desk) -> None:
+    path = desk.write(SIM + '[seats.alpha]\nmodel = "sim:m1"')
+    rows = {key: (value, origin) for key, value, origin in flatten(desk.load(flags={"seats": {"beta": "sim:m2"}}))}
+    assert rows["providers.sim.base_url"] == ("http://127.0.0.1:8080/v1", str(path))
+    assert rows["seats.alpha.model"] == ("sim:m1", str(path))
+    assert rows["seats.beta.model"] == ("sim:m2", "flag --seat")
+    assert rows["timeout"] == (120, BUILT_IN)
+    assert rows["general.deliberate"] == (True, BUILT_IN)
+    assert "providers.sim" not in rows
+
+
+def test_folders_follow_their_variables(tmp_path: Path) -> None:
+    own, shared = {"COUNCIL_DATA": str(tmp_path), "COUNCIL_CACHE": str(tmp_path)}, str(tmp_path / "x")
+    assert data_folder(own) == cache_folder(own) == tmp_path
+    assert data_folder({"XDG_DATA_HOME": shared}) == tmp_path / "x" / "council"
+    assert cache_folder({"XDG_CACHE_HOME": shared}) == tmp_path / "x" / "council"
+    assert config_folder({"XDG_CONFIG_HOME": shared}) == tmp_path / "x" / "council"
+    assert data_folder({}).name == "council"
+
+
+@pytest.mark.parametrize(
+    ("member", "sent"),
+    [
+        ("anthropic:claude-opus-4.6", "claude-opus-4-6"),
+        ("anthropic:sonnet", "claude-sonnet-4-6"),
+        ("openrouter:gpt-5.2", "openai/gpt-5.2"),
+        ("openrouter:meta-llama/llama-4", "meta-llama/llama-4"),
+        ("sim:gpt-5.2", "gpt-5.2"),
+        ("sim:m1", "m1"),
+        ("ollama:qwen3:8b", "qwen3:8b"),
+    ],
+)
+def test_known_model_is_sent_with_its_providers_id(member: str, sent: str) -> None:
+    assert model_id(member) == sent
+
+
+def test_reading_settings_imports_nothing_heavy() -> None:
+    code = "import sys, council.settings; print(*{'pydantic', 'aiohttp', 'platformdirs', 'difflib'} & set(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == ""
+
+
+def test_every_provider_key_is_documented() -> None:
+    told = (ROOT / "docs" / "members.md").read_text(encoding="utf-8")
+    assert [key for key in PROVIDER_KEYS if f"`{key}`" not in told] == []
