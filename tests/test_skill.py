@@ -23,7 +23,7 @@ from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.management import management_group
 from council.doors.cli.service_commands import skill_source
 from council.engine.layout import STATE_DESCRIPTIONS
-from council.protocols.judges.perspectives import list_presets
+from council.protocols.common.perspectives import list_presets
 from council.runs import outcome
 from council.types import OK_STATES
 from tests.acceptance.judges.project import FILES

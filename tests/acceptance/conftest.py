@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Table, Terminal, until
+from tests.acceptance.helpers import Terminal, Workspace, wait_until
 from tests.acceptance.workers import kill_remaining_workers, workers
 from tests.fake_provider import FakeProvider
 
 
 @pytest.fixture
-def table(provider: FakeProvider) -> Table:
+def workspace(provider: FakeProvider) -> Workspace:
     """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
-    return Table(Path.cwd(), provider)
+    return Workspace(Path.cwd(), provider)
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
 
 
 @pytest.fixture
-def detached(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
+def detached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """Return the table with a worker that exits as soon as it is idle; fail if a process is left over."""
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0.2")
     data = Path(os.environ["COUNCIL_DATA"])
-    yield table
+    yield workspace
     try:
-        until(lambda: not workers(data), "the idle worker exited")
+        wait_until(lambda: not workers(data), "the idle worker exited")
     finally:
         assert not kill_remaining_workers(data)

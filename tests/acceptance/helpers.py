@@ -42,7 +42,7 @@ def mark(seat: str, phase: str) -> str:
 
 
 @dataclass
-class Cast:
+class FixedAnswers:
     """Fixed answers by seat and phase. `instead` overrides them by model ("beta", "beta/attack") with one reply, several in
     turn, or a function of the request (None: the fixed answer)."""
 
@@ -98,7 +98,7 @@ class Cast:
 
 
 @dataclass
-class Done:
+class Result:
     code: int
     out: str
     err: str
@@ -109,14 +109,14 @@ class Done:
         return value
 
 
-class Table:
+class Workspace:
     """One working folder, one data folder, one endpoint."""
 
     def __init__(self, folder: Path, provider: FakeProvider) -> None:
         self.folder = folder
         self.provider = provider
-        self.cast = Cast()
-        provider.answer = self.cast
+        self.answers = FixedAnswers()
+        provider.answer = self.answers
         self.configure()
 
     @property
@@ -141,24 +141,24 @@ class Table:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def council(self, *arguments: str) -> Done:
-        return ended(self.process(*arguments))
+    def council(self, *arguments: str) -> Result:
+        return wait_for_exit(self.process(*arguments))
 
     # Read the endpoint and the ledger
 
     def hold(self, phase: str, *seats: str) -> Gate:
         """Hold the requests of a phase open, for the named seats or all."""
         return self.provider.hold(
-            lambda seen: self.cast.who(seen)[1] == phase and (not seats or self.cast.who(seen)[0] in seats)
+            lambda seen: self.answers.who(seen)[1] == phase and (not seats or self.answers.who(seen)[0] in seats)
         )
 
     def asked(self, since: int = 0) -> list[str]:
         """Return `phase/seat` of every request after the first `since`, in order."""
-        return ["/".join(reversed(self.cast.who(seen))) for seen in self.provider.log[since:]]
+        return ["/".join(reversed(self.answers.who(seen))) for seen in self.provider.log[since:]]
 
     def prompt(self, key: str) -> str:
         phase, _, seat = key.partition("/")
-        (seen,) = (seen for seen in self.provider.log if self.cast.who(seen) == (seat, phase))
+        (seen,) = (seen for seen in self.provider.log if self.answers.who(seen) == (seat, phase))
         return seen.prompt
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -189,25 +189,25 @@ class Terminal:
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
 
-    def __call__(self, *arguments: str) -> Done:
+    def __call__(self, *arguments: str) -> Result:
         self._read()
         code = command(list(arguments))
         said = self._read()
-        return Done(code, said.out, said.err)
+        return Result(code, said.out, said.err)
 
 
-def ended(process: subprocess.Popen[str]) -> Done:
+def wait_for_exit(process: subprocess.Popen[str]) -> Result:
     out, err = process.communicate(timeout=60)
-    return Done(process.returncode, out, err)
+    return Result(process.returncode, out, err)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
     """Send kill -9 and wait for the exit."""
     os.killpg(process.pid, signal.SIGKILL)
-    assert ended(process).code == -signal.SIGKILL
+    assert wait_for_exit(process).code == -signal.SIGKILL
 
 
-def until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
+def wait_until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
     """Poll a condition until it holds."""
     pause, end = threading.Event(), time.monotonic() + within
     while not true():
@@ -221,7 +221,7 @@ def until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
 VARIES = ("run", "calls", "seconds", "attempts")
 
 
-def settled(report: Json) -> Json:
+def comparable(report: Json) -> Json:
     """Return the report without run id, times, attempts and calls, for comparing two runs of one question."""
     kept = {key: value for key, value in report.items() if key not in VARIES}
     kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
@@ -232,7 +232,7 @@ def settled(report: Json) -> Json:
 # A process that kills itself
 
 
-def die_at(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
+def kill_at_event(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
     """Run or resume in this process and kill -9 it at event `seq`, before its rows are written."""
     import asyncio
 

@@ -12,10 +12,10 @@ import threading
 import time
 from pathlib import Path
 
-from tests.acceptance.helpers import Done
+from tests.acceptance.helpers import Result
 
 
-class Typist:
+class PseudoTerminal:
     """A `council` process in a terminal: wait for text on the screen, then type."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
@@ -45,7 +45,7 @@ class Typist:
             if not piece:
                 return
 
-    def sees(self, text: str, within: float = 30.0) -> str:
+    def wait_for(self, text: str, within: float = 30.0) -> str:
         """Wait until the text appears after the previous match. Return the text before it."""
         end = time.monotonic() + within
         with self._changed:
@@ -55,15 +55,15 @@ class Typist:
             shown, self._seen = self.screen[self._seen : at], at + len(text)
             return shown
 
-    def types(self, *lines: str) -> None:
+    def type_lines(self, *lines: str) -> None:
         for line in lines:
             os.write(self.master, line.encode() + b"\n")
 
-    def presses(self, key: str) -> None:
+    def press(self, key: str) -> None:
         os.write(self.master, key.encode())
 
-    def ended(self) -> Done:
+    def wait_for_exit(self) -> Result:
         out, _ = self.process.communicate(timeout=60)
         self._reading.join(10)
         os.close(self.master)
-        return Done(self.process.returncode, out, self.screen)
+        return Result(self.process.returncode, out, self.screen)

@@ -11,22 +11,23 @@ import pytest
 from council.doors.cli.grammar import RESERVED_COMMANDS
 from council.engine.council import Council
 from council.errors import EngineError, PromptError
-from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.protocols import Protocol, register
+from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
 from council.runs.service import Convener
 from council.types import Verdict
-from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
+from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
 
 
-def check_refused(table: Table, done: Done, code: int, *words: str) -> None:
+def check_refused(workspace: Workspace, done: Result, code: int, *words: str) -> None:
     """Check for a one-line error with these words and no other effect."""
     assert (done.code, done.out) == (code, ""), done.err
     assert done.err.count("\n") == 1 and done.err.endswith("\n"), done.err
     assert "Traceback" not in done.err and "fault of council itself" not in done.err
     for word in words:
         assert word in done.err
-    assert table.provider.log == []
-    assert table.runs() == []
-    assert table.reports() == []
+    assert workspace.provider.log == []
+    assert workspace.runs() == []
+    assert workspace.reports() == []
 
 
 @pytest.mark.behaviour("00-exit-usage", "00-bad-input-one-line")
@@ -58,9 +59,9 @@ def check_refused(table: Table, done: Done, code: int, *words: str) -> None:
     ],
 )
 def test_wrong_words_and_flags_are_refused(
-    table: Table, council: Terminal, arguments: tuple[str, ...], words: tuple[str, ...]
+    workspace: Workspace, council: Terminal, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    check_refused(table, council(*arguments), 2, *words)
+    check_refused(workspace, council(*arguments), 2, *words)
 
 
 @pytest.mark.behaviour("00-config-unknown-key")
@@ -76,37 +77,37 @@ def test_wrong_words_and_flags_are_refused(
     ],
 )
 def test_a_misspelt_key_is_refused_with_the_nearest_known_one(
-    table: Table, council: Terminal, more: str, words: tuple[str, ...]
+    workspace: Workspace, council: Terminal, more: str, words: tuple[str, ...]
 ) -> None:
-    table.configure(more=more)
-    check_refused(table, council(QUESTION), 2, "council.toml", *words)
+    workspace.configure(more=more)
+    check_refused(workspace, council(QUESTION), 2, "council.toml", *words)
 
 
 @pytest.mark.behaviour("00-unknown-provider")
-def test_an_unknown_provider_is_refused(table: Table, council: Terminal) -> None:
-    path = table.folder / "council.toml"
+def test_an_unknown_provider_is_refused(workspace: Workspace, council: Terminal) -> None:
+    path = workspace.folder / "council.toml"
     path.write_text(path.read_text().replace('"sim:beta"', '"smi:beta"'))
-    check_refused(table, council(QUESTION), 2, '"smi"', '"smi:beta"')
+    check_refused(workspace, council(QUESTION), 2, '"smi"', '"smi:beta"')
 
 
 @pytest.mark.behaviour("40-unwritable-data-folder")
 @pytest.mark.parametrize("where", ["data", "data/deeper"])
 def test_an_unusable_data_folder_is_refused(
-    table: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+    workspace: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
 ) -> None:
     (tmp_path / "data").write_text("a file in its place")
     monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / where))
     done = council(QUESTION)
     monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / "elsewhere"))
-    check_refused(table, done, 1, "COUNCIL_DATA", str(tmp_path / where))
+    check_refused(workspace, done, 1, "COUNCIL_DATA", str(tmp_path / where))
 
 
 @pytest.mark.behaviour("40-unwritable-report-folder", "40-no-symlinked-agents")
 @pytest.mark.parametrize("obstacle", ["file", "link", "inner link", "inner file"])
 def test_an_unwritable_report_folder_is_refused_before_any_request(
-    table: Table, council: Terminal, tmp_path: Path, obstacle: str
+    workspace: Workspace, council: Terminal, tmp_path: Path, obstacle: str
 ) -> None:
-    agents = table.folder / ".agents"
+    agents = workspace.folder / ".agents"
     place = agents / "council" if "inner" in obstacle else agents
     place.parent.mkdir(exist_ok=True)
     if "link" in obstacle:
@@ -115,33 +116,33 @@ def test_an_unwritable_report_folder_is_refused_before_any_request(
     else:
         place.write_text("")
     done = council(QUESTION)
-    check_refused(table, done, 1, ".agents")
+    check_refused(workspace, done, 1, ".agents")
     assert not list(tmp_path.glob("elsewhere/*"))
 
 
 @pytest.mark.behaviour("40-corrupt-database")
 @pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",), ("replay",), ("runs", "fsck")])
-def test_a_corrupt_database_is_named(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
-    table.data.mkdir()
+def test_a_corrupt_database_is_named(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
+    workspace.data.mkdir()
     rubbish = os.urandom(4096)
-    (table.data / "council.db").write_bytes(rubbish)
+    (workspace.data / "council.db").write_bytes(rubbish)
     done = council(*arguments)
-    check_refused(table, done, 1, "council.db", "damaged", "COUNCIL_DATA")
-    assert (table.data / "council.db").read_bytes() == rubbish
+    check_refused(workspace, done, 1, "council.db", "damaged", "COUNCIL_DATA")
+    assert (workspace.data / "council.db").read_bytes() == rubbish
 
 
 @pytest.mark.behaviour("40-newer-database")
 @pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",)])
-def test_a_newer_database_is_left_alone(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
-    table.data.mkdir()
-    with sqlite3.connect(table.data / "council.db") as db:
+def test_a_newer_database_is_left_alone(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
+    workspace.data.mkdir()
+    with sqlite3.connect(workspace.data / "council.db") as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
     done = council(*arguments)
-    assert table.rows("PRAGMA user_version") == [(99,)]
-    assert table.rows("SELECT name FROM sqlite_master") == []
-    (table.data / "council.db").unlink()
-    check_refused(table, done, 1, "newer", "99", "COUNCIL_DATA")
+    assert workspace.rows("PRAGMA user_version") == [(99,)]
+    assert workspace.rows("SELECT name FROM sqlite_master") == []
+    (workspace.data / "council.db").unlink()
+    check_refused(workspace, done, 1, "newer", "99", "COUNCIL_DATA")
 
 
 @pytest.mark.behaviour("10-template-checked-first")
@@ -151,7 +152,7 @@ def test_a_newer_database_is_left_alone(table: Table, council: Terminal, argumen
     [("Tell {{ question }} of {{ weather }}.", "weather"), ("Tell {{ question.colour }}.", "colour"), ("{% if %}", "late")],
     ids=["a missing variable", "a missing attribute", "broken syntax"],
 )  # fmt: skip
-async def test_a_broken_template_fails_before_the_first_call(table: Table, text: str, words: str) -> None:
+async def test_a_broken_template_fails_before_the_first_call(workspace: Workspace, text: str, words: str) -> None:
     async def two_steps(council: Council) -> Verdict:
         async with council.phase("draft"):
             await council.poll(council.members, "late/fine")
@@ -159,7 +160,7 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
             heard = await council.poll(council.members, "late/late")
         return Verdict(", ".join(heard))
 
-    (prompts := table.folder / "prompts" / "late").mkdir(parents=True)
+    (prompts := workspace.folder / "prompts" / "late").mkdir(parents=True)
     (prompts / "fine.md").write_text("Tell {{ question }}.")
     (prompts / "late.md").write_text(text)
     name = f"late-{words}"
@@ -170,13 +171,13 @@ async def test_a_broken_template_fails_before_the_first_call(table: Table, text:
     await convener.close()
     assert raised.value.exit_code == 2
     assert "\n" not in str(raised.value) and "late.md" in str(raised.value)
-    assert (table.provider.log, table.runs()) == ([], [])
+    assert (workspace.provider.log, workspace.runs()) == ([], [])
 
 
 @pytest.mark.behaviour("00-planned-commands")
 @pytest.mark.parametrize("word", RESERVED_COMMANDS)
-def test_a_planned_command_says_so(table: Table, council: Terminal, word: str) -> None:
-    check_refused(table, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
+def test_a_planned_command_says_so(workspace: Workspace, council: Terminal, word: str) -> None:
+    check_refused(workspace, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
@@ -185,32 +186,32 @@ def test_a_planned_command_says_so(table: Table, council: Terminal, word: str) -
     ["rusn", "runz", "run", "resum", "resume-", "Resume", "replya r2abcd", "reprot", "model", "docter", "confg", "mpc",
      "keyz", "sevre", "gates", "runz show r2abcd", "rnus fsck", "--json runz", "cancell r2abcd", "forkk r2abcd"],
 )  # fmt: skip
-def test_a_misspelt_command_never_starts_a_run(table: Table, council: Terminal, words: str) -> None:
+def test_a_misspelt_command_never_starts_a_run(workspace: Workspace, council: Terminal, words: str) -> None:
     done = council(*words.split())
     assert done.code == 2
     assert "did you mean" in done.out + done.err and "council ask" in done.out + done.err
-    assert (table.provider.log, table.runs()) == ([], [])
+    assert (workspace.provider.log, workspace.runs()) == ([], [])
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")
-def test_a_sentence_that_starts_like_a_command_is_a_question(table: Table, council: Terminal) -> None:
+def test_a_sentence_that_starts_like_a_command_is_a_question(workspace: Workspace, council: Terminal) -> None:
     assert council("models of growth compared", "--dry-run").code == 0
     assert council("reports", "should", "be", "short", "--dry-run").code == 0
     assert council("ask", "runz", "--dry-run").code == 0
-    assert table.provider.log == []
+    assert workspace.provider.log == []
 
 
 @pytest.mark.behaviour("00-bad-input-one-line")
-def test_a_real_process_shows_no_traceback_either(table: Table) -> None:
-    table.data.mkdir()
-    (table.data / "council.db").write_bytes(b"rubbish" * 1000)
-    done = table.council(QUESTION)
-    check_refused(table, done, 1, "damaged")
-    check_refused(table, table.council("--protocol", "quorate", QUESTION), 2, "unknown protocol")
+def test_a_real_process_shows_no_traceback_either(workspace: Workspace) -> None:
+    workspace.data.mkdir()
+    (workspace.data / "council.db").write_bytes(b"rubbish" * 1000)
+    done = workspace.council(QUESTION)
+    check_refused(workspace, done, 1, "damaged")
+    check_refused(workspace, workspace.council("--protocol", "quorate", QUESTION), 2, "unknown protocol")
 
 
 @pytest.mark.behaviour("00-bare-usage")
-def test_bare_council_prints_a_short_usage(table: Table, council: Terminal) -> None:
+def test_bare_council_prints_a_short_usage(workspace: Workspace, council: Terminal) -> None:
     done = council()
-    assert (done.code, done.out, table.provider.log) == (2, "", [])
+    assert (done.code, done.out, workspace.provider.log) == (2, "", [])
     assert "council --help" in done.err

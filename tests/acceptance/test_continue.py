@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal, mark
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, mark
 from tests.acceptance.test_worker import queue_run
 from tests.fake_provider import Reply
 
@@ -14,13 +14,13 @@ NEXT = "And what about the restores?"
 
 
 @pytest.mark.behaviour("50-continue")
-def test_every_seat_gets_the_earlier_question_and_answer(table: Table, council: Terminal) -> None:
+def test_every_seat_gets_the_earlier_question_and_answer(workspace: Workspace, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
-    table.provider.forget()
+    workspace.provider.forget()
     then = council("--continue", first, "--json", NEXT)
     assert then.code == 0, then.err
     assert (then.json["continues"], then.json["question"]) == (first, NEXT)
-    drafts = [seen.prompt for seen in table.provider.log if table.cast.who(seen)[1] == "draft"]
+    drafts = [seen.prompt for seen in workspace.provider.log if workspace.answers.who(seen)[1] == "draft"]
     assert len(drafts) == 3
     for prompt in drafts:
         assert f'"path": "council {first}"' in prompt
@@ -29,9 +29,9 @@ def test_every_seat_gets_the_earlier_question_and_answer(table: Table, council: 
 
 
 @pytest.mark.behaviour("50-continue")
-def test_the_protocol_and_its_options_come_from_the_earlier_run(table: Table, council: Terminal) -> None:
-    table.configure(more='[models]\ndefault = "sim:alpha"\n')
-    table.provider.answer = None
+def test_the_protocol_and_its_options_come_from_the_earlier_run(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(more='[models]\ndefault = "sim:alpha"\n')
+    workspace.provider.answer = None
     first = council("--json", "--rounds", "2", "--flow", "debate", QUESTION).json["run"]
     plan = council("--continue", first, "--dry-run", "--json", NEXT).json
     assert (plan["protocol"], plan["why"]) == ("advisors", f"same as {first}, which it continues")
@@ -50,50 +50,50 @@ def test_the_protocol_and_its_options_come_from_the_earlier_run(table: Table, co
     ],
 )
 def test_words_and_flags_choose_another_protocol(
-    table: Table, council: Terminal, words: tuple[str, ...], protocol: str, why: str
+    workspace: Workspace, council: Terminal, words: tuple[str, ...], protocol: str, why: str
 ) -> None:
-    table.configure(more='[models]\ndefault = "sim:alpha"\n')
+    workspace.configure(more='[models]\ndefault = "sim:alpha"\n')
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     plan = council("--continue", first, "--dry-run", "--json", *words).json
     assert (plan["protocol"], plan["why"], plan["continues"]) == (protocol, why, first)
 
 
 @pytest.mark.behaviour("50-continue-gate")
-def test_a_secret_in_the_earlier_question_is_not_sent(table: Table, council: Terminal) -> None:
+def test_a_secret_in_the_earlier_question_is_not_sent(workspace: Workspace, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     asked = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
-    _rewrite(table, first, asked)
-    table.provider.forget()
+    _rewrite(workspace, first, asked)
+    workspace.provider.forget()
     refused = council("--continue", first, NEXT)
-    assert (refused.code, table.provider.log) == (2, [])
+    assert (refused.code, workspace.provider.log) == (2, [])
     assert f"council {first}:" in refused.err and asked not in refused.err
     masked = council("--continue", first, "--redact", "--json", NEXT)
     assert masked.code == 0
-    assert all(asked not in seen.prompt for seen in table.provider.log)
+    assert all(asked not in seen.prompt for seen in workspace.provider.log)
 
 
-def _rewrite(table: Table, run: str, secret: str) -> None:
+def _rewrite(workspace: Workspace, run: str, secret: str) -> None:
     """Put a secret into a stored question, as an older version might have."""
-    with sqlite3.connect(table.data / "council.db") as db:
+    with sqlite3.connect(workspace.data / "council.db") as db:
         db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE run = ? AND type = 'convened'", (QUESTION, f"{QUESTION} {secret}", run))  # fmt: skip
 
 
-def test_a_review_can_be_continued(table: Table, council: Terminal) -> None:
-    table.configure(more='[models]\ndefault = "sim:alpha"\n')
-    table.provider.answer = None
-    (table.folder / "auth.py").write_text("def check(): return True\n")
+def test_a_review_can_be_continued(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(more='[models]\ndefault = "sim:alpha"\n')
+    workspace.provider.answer = None
+    (workspace.folder / "auth.py").write_text("def check(): return True\n")
     first = council("--json", "validate", "auth.py")
     assert first.json["task"] == "validate", first.err
     then = council("--continue", first.json["run"], "--json", "is the second finding real?")
     assert (then.json["task"], then.json["protocol"]) == ("validate", "judges"), then.out
-    assert f"council {first.json['run']}" in table.provider.log[-1].prompt
+    assert f"council {first.json['run']}" in workspace.provider.log[-1].prompt
 
 
 @pytest.mark.behaviour("50-continue")
-def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Terminal) -> None:
+def test_a_run_without_an_answer_cannot_be_continued(workspace: Workspace, council: Terminal) -> None:
     waiting = queue_run()
-    table.provider.always("*", Reply(status=401))
-    table.provider.answer = None
+    workspace.provider.always("*", Reply(status=401))
+    workspace.provider.answer = None
     failed = council("--json", "--protocol", "triad", QUESTION).json["run"]
     for run in (waiting, failed, "r2222"):
         refused = council("--continue", run, NEXT)
@@ -101,7 +101,7 @@ def test_a_run_without_an_answer_cannot_be_continued(table: Table, council: Term
     assert f"run {failed} has no answer to continue from yet" in council("--continue", failed, NEXT).err
 
 
-def test_a_chain_of_follow_ups_includes_only_the_last_answer(table: Table, council: Terminal) -> None:
+def test_a_chain_of_follow_ups_includes_only_the_last_answer(workspace: Workspace, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     second = council("--continue", first, "--json", NEXT).json["run"]
     plan = council("--continue", second, "--dry-run", "--json", "And then?").json

@@ -15,7 +15,7 @@ from council.engine.minutes import Minutes
 from council.errors import UnknownRun
 from council.render.report import build_report
 from council.runs.service import Convener
-from tests.acceptance.helpers import PHASES, Json, Table, die_at, settled
+from tests.acceptance.helpers import PHASES, Json, Workspace, comparable, kill_at_event
 from tests.fake_provider import Reply, Seen
 
 PROTOCOLS = [f"council.protocols.{protocol}" for protocol in PHASES]
@@ -30,11 +30,13 @@ def processes() -> ForkServerContext:
 
 
 def run_and_kill(
-    processes: ForkServerContext, table: Table, protocol: str, seq: int, *, resume: bool, **flags: Any
+    processes: ForkServerContext, workspace: Workspace, protocol: str, seq: int, *, resume: bool, **flags: Any
 ) -> bool:
     """Return whether the process reached the event it was killed at."""
     process = processes.Process(
-        target=die_at, args=(table.folder, dict(os.environ), protocol, seq), kwargs={"resume": resume, **flags}
+        target=kill_at_event,
+        args=(workspace.folder, dict(os.environ), protocol, seq),
+        kwargs={"resume": resume, **flags},
     )
     process.start()
     process.join(60)
@@ -42,13 +44,13 @@ def run_and_kill(
     return process.exitcode != 0
 
 
-def resume(table: Table) -> tuple[Json, int]:
+def resume(workspace: Workspace) -> tuple[Json, int]:
     """Resume to the end and return the report and the number of events. Audit the record before and after."""
 
     async def work() -> tuple[Json, int]:
-        convener = Convener(table.folder)
+        convener = Convener(workspace.folder)
         try:
-            (run,) = table.runs()
+            (run,) = workspace.runs()
             assert await convener.audit(run) == []
             minutes: Minutes = await convener.resume(run, lambda entry: None)
             assert await convener.audit(run) == []
@@ -60,65 +62,75 @@ def resume(table: Table) -> tuple[Json, int]:
     return asyncio.run(work())
 
 
-def clear_store(table: Table) -> None:
+def clear_store(workspace: Workspace) -> None:
     """Delete the store, the log and the reports."""
-    table.provider.forget()
-    for path in [*table.data.glob("council.db*"), *table.reports()]:
+    workspace.provider.forget()
+    for path in [*workspace.data.glob("council.db*"), *workspace.reports()]:
         path.unlink()
 
 
-def answered_requests(table: Table) -> set[bytes]:
+def answered_requests(workspace: Workspace) -> set[bytes]:
     """Return the requests whose answers are in the ledger."""
     query = """SELECT i.body FROM intents i JOIN settled s USING (run, key, n) WHERE s.body LIKE '%"finish"%'"""
-    return {body for (body,) in table.rows(query)}
+    return {body for (body,) in workspace.rows(query)}
 
 
-def requests_in_doubt(table: Table) -> set[bytes]:
+def requests_in_doubt(workspace: Workspace) -> set[bytes]:
     """Return the recorded requests without a result."""
     last = "SELECT key, MAX(n), body FROM intents GROUP BY key"
-    known = dict(table.rows("SELECT key, MAX(n) FROM settled GROUP BY key"))
-    return {body for key, n, body in table.rows(last) if known.get(key, 0) < n}
+    known = dict(workspace.rows("SELECT key, MAX(n) FROM settled GROUP BY key"))
+    return {body for key, n, body in workspace.rows(last) if known.get(key, 0) < n}
 
 
 BOUNDARIES = "SELECT seq FROM events WHERE type IN ('phase', 'phase_ended', 'lookup', 'closed') AND seq > 1"
 GRAINS = [pytest.param(False, id="boundaries"), pytest.param(True, id="events", marks=pytest.mark.sweep)]
 
 
-def survives(processes: ForkServerContext, table: Table, protocol: str, *, every: bool = True, **flags: Any) -> None:
+def survives(
+    processes: ForkServerContext, workspace: Workspace, protocol: str, *, every: bool = True, **flags: Any
+) -> None:
     """Kill a run at every event (or at phase boundaries), every other time again while resuming, and compare with a run without a crash."""
-    assert not run_and_kill(processes, table, protocol, 10_000, resume=False, **flags)
-    everything = set(table.asked())
-    calm, events = resume(table)
-    for seq in range(2, events + 1) if every else [seq for (seq,) in table.rows(BOUNDARIES)]:
-        clear_store(table)
-        assert run_and_kill(processes, table, protocol, seq, resume=False, **flags)
+    assert not run_and_kill(processes, workspace, protocol, 10_000, resume=False, **flags)
+    everything = set(workspace.asked())
+    calm, events = resume(workspace)
+    for seq in range(2, events + 1) if every else [seq for (seq,) in workspace.rows(BOUNDARIES)]:
+        clear_store(workspace)
+        assert run_and_kill(processes, workspace, protocol, seq, resume=False, **flags)
         if seq % 2:
-            run_and_kill(processes, table, protocol, seq + 1 + seq % 7, resume=True)
-        safe, open_, sent = answered_requests(table), requests_in_doubt(table), len(table.provider.log)
-        told, _ = resume(table)
-        raws = [seen.raw for seen in table.provider.log[sent:]]
+            run_and_kill(processes, workspace, protocol, seq + 1 + seq % 7, resume=True)
+        safe, open_, sent = answered_requests(workspace), requests_in_doubt(workspace), len(workspace.provider.log)
+        told, _ = resume(workspace)
+        raws = [seen.raw for seen in workspace.provider.log[sent:]]
         assert not safe & set(raws), f"killed at {seq}: paid again"
         assert open_ <= set(raws), f"killed at {seq}: not sent again, or not byte for byte"
         assert told["calls"]["in_doubt"] == len(open_) or not told["calls"]["made"]
-        assert set(table.asked()) == everything
-        assert settled(told) == settled(calm), f"killed at {seq}"
-        assert [path.name for path in table.reports()] == [calm["report_path"].rsplit("/", 1)[1]]
+        assert set(workspace.asked()) == everything
+        assert comparable(told) == comparable(calm), f"killed at {seq}"
+        assert [path.name for path in workspace.reports()] == [calm["report_path"].rsplit("/", 1)[1]]
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
 @pytest.mark.parametrize("every", GRAINS)
 @pytest.mark.parametrize("protocol", PHASES)
-def test_killed_and_again_while_resumed(processes: ForkServerContext, table: Table, protocol: str, every: bool) -> None:
-    survives(processes, table, protocol, every=every or protocol == "triad")
+def test_killed_and_again_while_resumed(
+    processes: ForkServerContext, workspace: Workspace, protocol: str, every: bool
+) -> None:
+    survives(processes, workspace, protocol, every=every or protocol == "triad")
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-committed-never-bought-again")
 @pytest.mark.parametrize("every", GRAINS)
-def test_killed_while_seats_fail_fall_back_and_repair(processes: ForkServerContext, table: Table, every: bool) -> None:
-    table.configure(beta=["sim:spare"])
-    table.cast.seat_of["spare"] = "beta"
-    table.cast.instead |= {"beta": Reply(status=500), "gamma": Reply(status=500), "chair/triage": _wrong_at_first}
-    survives(processes, table, "adversarial", every=every)
+def test_killed_while_seats_fail_fall_back_and_repair(
+    processes: ForkServerContext, workspace: Workspace, every: bool
+) -> None:
+    workspace.configure(beta=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "beta"
+    workspace.answers.instead |= {
+        "beta": Reply(status=500),
+        "gamma": Reply(status=500),
+        "chair/triage": _wrong_at_first,
+    }
+    survives(processes, workspace, "adversarial", every=every)
 
 
 def _wrong_at_first(seen: Seen) -> Reply | None:
@@ -126,9 +138,9 @@ def _wrong_at_first(seen: Seen) -> Reply | None:
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary")
-def test_killed_before_the_run_was_stored_there_is_no_run(processes: ForkServerContext, table: Table) -> None:
-    assert run_and_kill(processes, table, "triad", 1, resume=False)
-    assert table.runs() == []
-    assert table.provider.log == []
+def test_killed_before_the_run_was_stored_there_is_no_run(processes: ForkServerContext, workspace: Workspace) -> None:
+    assert run_and_kill(processes, workspace, "triad", 1, resume=False)
+    assert workspace.runs() == []
+    assert workspace.provider.log == []
     with pytest.raises(UnknownRun):
-        asyncio.run(Convener(table.folder).resume(None, lambda entry: None))
+        asyncio.run(Convener(workspace.folder).resume(None, lambda entry: None))

@@ -8,10 +8,11 @@ import socket
 import pytest
 
 from council.engine.council import Council
-from council.protocols import COLLABORATIVE_SEATS, Protocol, register
+from council.protocols import Protocol, register
+from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
 from council.runs.service import Convener
 from council.types import Seat, Verdict
-from tests.acceptance.helpers import QUESTION, SEATS, Done, Json, Table, Terminal, mark
+from tests.acceptance.helpers import QUESTION, SEATS, Json, Result, Terminal, Workspace, mark
 from tests.fake_provider import Reply
 
 SERVER_ERROR = Reply(status=500)
@@ -25,13 +26,13 @@ def missing(report: Json) -> list[tuple[str, str, str]]:
     return [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]]
 
 
-def above(done: Done, words: str) -> list[str]:
+def above(done: Result, words: str) -> list[str]:
     """Return the lines above the first line that contains `words`."""
     lines = done.out.splitlines()
     return lines[: next(n for n, line in enumerate(lines) if words in line)]
 
 
-def shown(table: Table, council: Terminal) -> Done:
+def shown(workspace: Workspace, council: Terminal) -> Result:
     """Replay the newest run to get its answer as printed."""
     done = council("replay")
     assert done.code == 0
@@ -41,9 +42,9 @@ def shown(table: Table, council: Terminal) -> Done:
 @pytest.mark.behaviour("40-500-retried-twice", "10-absent-listed-above-answer", "00-exit-complete-degraded")
 @pytest.mark.parametrize("protocol", LAST)
 def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
-    table: Table, council: Terminal, protocol: str
+    workspace: Workspace, council: Terminal, protocol: str
 ) -> None:
-    table.cast.instead["beta"] = SERVER_ERROR
+    workspace.answers.instead["beta"] = SERVER_ERROR
     done = council("--protocol", protocol, QUESTION)
     assert done.code == 0
     lines = above(done, mark("chair", LAST[protocol]))
@@ -55,38 +56,40 @@ def test_a_seat_that_answers_500_is_asked_three_times_and_listed_absent(
     assert report["status"] == "complete"
     assert missing(report) == [("beta", "draft", "failed(server)")]
     assert report["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
-    assert table.asked().count("draft/beta") == len(table.provider.requests("beta")) == 3
-    assert mark("beta", "draft") not in table.prompt(f"{LAST[protocol]}/chair")
-    (path,) = table.reports()
+    assert workspace.asked().count("draft/beta") == len(workspace.provider.requests("beta")) == 3
+    assert mark("beta", "draft") not in workspace.prompt(f"{LAST[protocol]}/chair")
+    (path,) = workspace.reports()
     text = path.read_text()
     assert text.index("> beta did not answer in draft") < text.index("## Answer")
 
 
 @pytest.mark.behaviour("40-hang-timed-out")
-def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(table: Table, council: Terminal) -> None:
-    table.cast.instead["gamma"] = Reply(hang=True)
+def test_a_seat_that_hangs_is_timed_out_and_not_waited_for_again(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["gamma"] = Reply(hang=True)
     done = council("--timeout", "1", "--json", QUESTION)
     assert done.code == 0
     assert missing(done.json) == [("gamma", "draft", "timed_out")]
-    assert table.asked().count("draft/gamma") == len(table.provider.requests("gamma")) == 1
+    assert workspace.asked().count("draft/gamma") == len(workspace.provider.requests("gamma")) == 1
     assert (
         "! gamma did not answer in draft: it ran out of time (timed_out): no answer within 1 s"
-        in shown(table, council).out
+        in shown(workspace, council).out
     )
 
 
 @pytest.mark.behaviour("40-schema-twice-absent", "40-repair-turn")
-def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council: Terminal) -> None:
-    table.cast.instead["gamma/attack"] = WRONG_SCHEMA
+def test_an_attacker_that_fails_its_schema_twice_is_absent(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["gamma/attack"] = WRONG_SCHEMA
     done = council("--protocol", "adversarial", "--json", QUESTION)
     assert (done.code, done.json["status"], done.json["outcome"]) == (0, "complete", "MODIFIED")
     assert missing(done.json) == [("gamma", "attack", "failed(schema)")]
-    first, repair = (seen for seen in table.provider.requests("gamma") if table.cast.who(seen)[1] == "attack")
+    first, repair = (
+        seen for seen in workspace.provider.requests("gamma") if workspace.answers.who(seen)[1] == "attack"
+    )
     assert repair.body["messages"][:2] == first.body["messages"]
     assistant, user = repair.body["messages"][2:]
     assert assistant["role"] == "assistant" and "unexpected" in assistant["content"]
     assert user["role"] == "user" and "issues: Field required" in user["content"]
-    lines = above(shown(table, council), mark("chair", "verdict"))
+    lines = above(shown(workspace, council), mark("chair", "verdict"))
     (line,) = (line for line in lines if line.startswith("! gamma did not answer"))
     assert line.startswith("! gamma did not answer in attack: its answer did not match the schema")
     assert "(failed(schema)): issues: Field required" in line
@@ -94,37 +97,37 @@ def test_an_attacker_that_fails_its_schema_twice_is_absent(table: Table, council
 
 
 @pytest.mark.behaviour("40-repair-turn")
-def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(table: Table, council: Terminal) -> None:
-    table.cast.instead["chair/triage"] = [WRONG_SCHEMA]
+def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair/triage"] = [WRONG_SCHEMA]
     done = council("--protocol", "adversarial", "--jsonl", QUESTION)
     assert done.code == 0
     assert '"state": "ok_repaired"' in done.out
-    repair = table.provider.requests("chair")[1].body["messages"]
+    repair = workspace.provider.requests("chair")[1].body["messages"]
     assert "leader: Field required" in repair[-1]["content"]
-    assert [table.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
+    assert [workspace.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
-def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"beta": SERVER_ERROR, "chair/triage": [Reply(text=_naming(table, "beta"))]}
-    table.cast.leader = "gamma"
+def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead |= {"beta": SERVER_ERROR, "chair/triage": [Reply(text=_naming(workspace, "beta"))]}
+    workspace.answers.leader = "gamma"
     done = council("--protocol", "adversarial", "--json", QUESTION)
     assert done.code == 0
-    first, second, _ = table.provider.requests("chair")
+    first, second, _ = workspace.provider.requests("chair")
     assert first.schema and first.schema["properties"]["leader"]["enum"] == ["alpha", "gamma"]
     assert '"beta" is not one of alpha, gamma' in second.body["messages"][-1]["content"]
-    assert [key for key in table.asked() if key.startswith("attack/")] == ["attack/alpha"]
+    assert [key for key in workspace.asked() if key.startswith("attack/")] == ["attack/alpha"]
 
 
-def _naming(table: Table, leader: str) -> str:
-    return json.dumps(table.cast.triage("chair", {}) | {"leader": leader})
+def _naming(workspace: Workspace, leader: str) -> str:
+    return json.dumps(workspace.answers.triage("chair", {}) | {"leader": leader})
 
 
 @pytest.mark.behaviour("00-fallback-shown")
-def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Terminal) -> None:
-    table.configure(beta=["sim:spare"])
-    table.cast.seat_of["spare"] = "beta"
-    table.cast.instead["beta"] = SERVER_ERROR
+def test_a_fallback_serves_and_both_names_are_shown(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(beta=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "beta"
+    workspace.answers.instead["beta"] = SERVER_ERROR
     done = council("--json", "--protocol", "triad", QUESTION)
     assert done.code == 0
     beta = done.json["seats"][1]
@@ -132,9 +135,9 @@ def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Termi
     assert beta["attempts"] == 4
     assert missing(done.json) == [("beta", "draft", "fallback")]
     assert "draft beta ok" in done.err and "served by sim:spare" in done.err
-    (path,) = table.reports()
+    (path,) = workspace.reports()
     assert "| sim:beta | sim:spare | ok |" in path.read_text()
-    assert mark("beta", "draft") in table.prompt("merge/chair")
+    assert mark("beta", "draft") in workspace.prompt("merge/chair")
 
 
 @pytest.mark.behaviour("10-no-chair-digest", "00-exit-incomplete", "40-resume-after-chair")
@@ -144,24 +147,24 @@ def test_a_fallback_serves_and_both_names_are_shown(table: Table, council: Termi
 )
 @pytest.mark.parametrize("death", [SERVER_ERROR, AUTH_ERROR], ids=["500", "401"])
 def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
-    table: Table, council: Terminal, protocol: str, phase: str, death: Reply
+    workspace: Workspace, council: Terminal, protocol: str, phase: str, death: Reply
 ) -> None:
-    table.cast.instead[f"chair/{phase}"] = death
+    workspace.answers.instead[f"chair/{phase}"] = death
     dead = council("--protocol", protocol, "--json", QUESTION)
     assert (dead.code, dead.json["status"], dead.json["outcome"]) == (3, "incomplete", None)
     answer = dead.json["answer"]
     assert answer.startswith("## No chair: digest of statements\n")
     assert all(f"### {seat.capitalize()}" in answer for seat in SEATS)
-    lines = above(shown(table, council), "## No chair")
+    lines = above(shown(workspace, council), "## No chair")
     assert lines[0].startswith("! INCOMPLETE: no chair was available")
     assert any(line.startswith(f"! the chair did not answer in {phase}: its ") for line in lines)
-    (path,) = table.reports()
+    (path,) = workspace.reports()
     assert path.read_text().startswith("# INCOMPLETE: ")
-    sent = len(table.provider.log)
-    del table.cast.instead[f"chair/{phase}"]
+    sent = len(workspace.provider.log)
+    del workspace.answers.instead[f"chair/{phase}"]
     alive = council("resume", "--json")
     assert (alive.code, alive.json["status"], missing(alive.json)) == (0, "complete", [])
-    assert not [key for key in table.asked(sent) if key.startswith(("draft/", "improve/"))]
+    assert not [key for key in workspace.asked(sent) if key.startswith(("draft/", "improve/"))]
     assert mark("chair", LAST[protocol]) in alive.json["answer"]
     assert alive.json["report_path"] == dead.json["report_path"]
     assert not path.read_text().startswith("# INCOMPLETE")
@@ -180,26 +183,26 @@ def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
     ids=["401", "401 and quota", "500", "401 and 500"],
 )
 def test_without_a_single_statement_the_run_failed(
-    table: Table, council: Terminal, faults: tuple[Reply, ...], code: int
+    workspace: Workspace, council: Terminal, faults: tuple[Reply, ...], code: int
 ) -> None:
-    table.cast.instead |= dict(zip(SEATS, faults, strict=True))
+    workspace.answers.instead |= dict(zip(SEATS, faults, strict=True))
     done = council("--json", QUESTION)
     assert (done.code, done.json["status"], done.json["answer"]) == (code, "failed", "")
     assert [seat for seat, *_ in missing(done.json)] == list(SEATS)
-    assert not table.provider.requests("chair")
-    assert shown(table, council).out.startswith("! FAILED: no seat answered")
+    assert not workspace.provider.requests("chair")
+    assert shown(workspace, council).out.startswith("! FAILED: no seat answered")
     assert council("runs", "fsck").code == 0
-    table.cast.instead.clear()
+    workspace.answers.instead.clear()
     again = council("resume", "--json")
     assert (again.code, again.json["status"], missing(again.json)) == (0, "complete", [])
     assert council("runs", "fsck").code == 0
 
 
 @pytest.mark.behaviour("40-net-unreachable")
-def test_an_endpoint_that_cannot_be_reached_is_exit_1(table: Table, council: Terminal) -> None:
+def test_an_endpoint_that_cannot_be_reached_is_exit_1(workspace: Workspace, council: Terminal) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        table.configure(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        workspace.configure(base_url=f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
         done = council("--json", QUESTION)
     assert (done.code, done.json["status"]) == (1, "failed")
     assert missing(done.json) == [(seat, "draft", "failed(net)") for seat in SEATS]
@@ -207,60 +210,60 @@ def test_an_endpoint_that_cannot_be_reached_is_exit_1(table: Table, council: Ter
 
 
 @pytest.mark.behaviour("10-one-draft-collaborative")
-def test_one_draft_goes_straight_to_the_synthesis(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"alpha": AUTH_ERROR, "gamma": AUTH_ERROR}
+def test_one_draft_goes_straight_to_the_synthesis(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead |= {"alpha": AUTH_ERROR, "gamma": AUTH_ERROR}
     done = council("--json", "--protocol", "collaborative", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     assert missing(done.json) == [("alpha", "draft", "failed(auth)"), ("gamma", "draft", "failed(auth)")]
-    assert len(table.provider.log) == 4
-    assert mark("beta", "draft") in table.provider.log[-1].prompt
-    lines = above(shown(table, council), mark("chair", "merge"))
+    assert len(workspace.provider.log) == 4
+    assert mark("beta", "draft") in workspace.provider.log[-1].prompt
+    lines = above(shown(workspace, council), mark("chair", "merge"))
     assert "! Only beta drafted: nothing was compared, the answer rests on one draft." in lines
 
 
 @pytest.mark.behaviour("10-one-draft-adversarial")
-def test_one_draft_has_no_outcome(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"alpha": SERVER_ERROR, "gamma": AUTH_ERROR}
+def test_one_draft_has_no_outcome(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead |= {"alpha": SERVER_ERROR, "gamma": AUTH_ERROR}
     done = council("--json", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.json["status"]) == (3, "incomplete")
     assert (done.json["outcome"], done.json["confidence"]) == (None, None)
     assert mark("chair", "verdict") in done.json["answer"]
-    lines = above(shown(table, council), mark("chair", "verdict"))
+    lines = above(shown(workspace, council), mark("chair", "verdict"))
     assert lines[0] == "! INCOMPLETE: only one draft was made, so the answer below was not tested."
-    assert sorted(set(table.asked())) == ["draft/alpha", "draft/beta", "draft/gamma", "verdict/chair"]
+    assert sorted(set(workspace.asked())) == ["draft/alpha", "draft/beta", "draft/gamma", "verdict/chair"]
 
 
 @pytest.mark.behaviour("10-two-drafts")
-def test_with_two_drafts_one_seat_attacks_and_both_improve(table: Table, council: Terminal) -> None:
-    table.cast.instead["gamma"] = AUTH_ERROR
+def test_with_two_drafts_one_seat_attacks_and_both_improve(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["gamma"] = AUTH_ERROR
     assert council("--protocol", "adversarial", QUESTION).code == 0
-    assert [key for key in table.asked() if key.startswith("attack/")] == ["attack/beta"]
-    table.provider.forget()
+    assert [key for key in workspace.asked() if key.startswith("attack/")] == ["attack/beta"]
+    workspace.provider.forget()
     assert council("--protocol", "collaborative", QUESTION).code == 0
-    assert sorted(key for key in table.asked() if key.startswith("improve/")) == ["improve/alpha", "improve/beta"]
-    assert all(mark(seat, "draft") in table.prompt("improve/alpha") for seat in ("alpha", "beta"))
+    assert sorted(key for key in workspace.asked() if key.startswith("improve/")) == ["improve/alpha", "improve/beta"]
+    assert all(mark(seat, "draft") in workspace.prompt("improve/alpha") for seat in ("alpha", "beta"))
 
 
 @pytest.mark.behaviour("10-absent-improver-keeps-draft")
-def test_an_improver_that_is_absent_keeps_its_draft(table: Table, council: Terminal) -> None:
-    table.cast.instead["beta/improve"] = SERVER_ERROR
+def test_an_improver_that_is_absent_keeps_its_draft(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["beta/improve"] = SERVER_ERROR
     done = council("--json", QUESTION)
     assert (done.code, missing(done.json)) == (0, [("beta", "improve", "failed(server)")])
-    prompt = table.prompt("synthesise/chair")
+    prompt = workspace.prompt("synthesise/chair")
     assert mark("beta", "draft") in prompt
     assert mark("alpha", "draft") not in prompt and mark("alpha", "improve") in prompt
 
 
 @pytest.mark.behaviour("00-exit-incomplete")
-def test_quorum_lost_after_some_statements_is_incomplete(table: Table, council: Terminal) -> None:
-    table.cast.instead |= {"beta/attack": SERVER_ERROR, "gamma/attack": WRONG_SCHEMA}
+def test_quorum_lost_after_some_statements_is_incomplete(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead |= {"beta/attack": SERVER_ERROR, "gamma/attack": WRONG_SCHEMA}
     done = council("--json", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.json["status"], done.json["outcome"]) == (3, "incomplete", None)
     assert done.json["answer"].startswith("## Quorum lost: digest of statements\n")
-    table.cast.instead.clear()
+    workspace.answers.instead.clear()
     again = council("resume", "--json")
     assert (again.code, again.json["outcome"]) == (0, "MODIFIED")
-    assert table.asked().count("draft/alpha") == table.asked().count("triage/chair") == 1
+    assert workspace.asked().count("draft/alpha") == workspace.asked().count("triage/chair") == 1
     assert council("runs", "fsck").code == 0
 
 
@@ -274,19 +277,19 @@ async def twice(council: Council) -> Verdict:
 
 @pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")
 @pytest.mark.anyio
-async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(table: Table) -> None:
-    (prompts := table.folder / "prompts" / "twice").mkdir(parents=True)
+async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(workspace: Workspace) -> None:
+    (prompts := workspace.folder / "prompts" / "twice").mkdir(parents=True)
     (prompts / "say.md").write_text("Say something.")
     seats = (*COLLABORATIVE_SEATS, Seat("delta"))
     register(Protocol("twice", twice, seats, chair=None, prompts=prompts.parent))
-    table.configure(more='[seats.delta]\nmodel = "sim:delta"\nfallback = []\n')
-    table.cast.instead |= {"alpha": Reply(hang=True), "beta": [SERVER_ERROR] * 3, "gamma": AUTH_ERROR}
+    workspace.configure(more='[seats.delta]\nmodel = "sim:delta"\nfallback = []\n')
+    workspace.answers.instead |= {"alpha": Reply(hang=True), "beta": [SERVER_ERROR] * 3, "gamma": AUTH_ERROR}
     convener = Convener(flags={"timeout": 1.0})
     try:
         minutes = await convener.run(await convener.plan([QUESTION], protocol="twice"), lambda entry: None)
     finally:
         await convener.close()
-    assert {seat: len(table.provider.requests(seat)) for seat in (*SEATS, "delta")} == {
+    assert {seat: len(workspace.provider.requests(seat)) for seat in (*SEATS, "delta")} == {
         "alpha": 1, "beta": 4, "gamma": 1, "delta": 2,
     }  # fmt: skip
     assert (minutes.status, minutes.verdict["answer"]) == ("complete", "beta, delta")

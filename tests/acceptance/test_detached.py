@@ -10,16 +10,16 @@ import signal
 import pytest
 
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, Done, Table, Terminal, ended, kill, mark, settled
+from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, comparable, kill, mark, wait_for_exit
 from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
 from tests.fake_provider import Gate, Reply
 
 ARGS = ("--protocol", "collaborative")
 
 
-def start_and_hold(table: Table, council: Terminal, phase: str = "improve") -> tuple[str, Gate]:
+def start_and_hold(workspace: Workspace, council: Terminal, phase: str = "improve") -> tuple[str, Gate]:
     """Start a detached run and hold it in a phase."""
-    gate = table.hold(phase)
+    gate = workspace.hold(phase)
     started = council("--detach", "--json", *ARGS, QUESTION)
     assert started.code == 0, started.err
     gate.wait(count=3)
@@ -30,7 +30,7 @@ def start_and_hold(table: Table, council: Terminal, phase: str = "improve") -> t
 
 
 @pytest.mark.behaviour("50-detach")
-def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answered(detached: Table) -> None:
+def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answered(detached: Workspace) -> None:
     gate = detached.hold("draft")
     done = detached.council("--detach", *ARGS, QUESTION)
     (run,) = detached.runs()
@@ -44,7 +44,7 @@ def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answe
 
 
 @pytest.mark.behaviour("50-detach")
-def test_detach_with_json_prints_only_the_run(detached: Table, council: Terminal) -> None:
+def test_detach_with_json_prints_only_the_run(detached: Workspace, council: Terminal) -> None:
     done = council("--detach", "--json", *ARGS, QUESTION)
     assert done.json == {"run": detached.runs()[0]}
     assert council("watch").code == 0
@@ -52,19 +52,21 @@ def test_detach_with_json_prints_only_the_run(detached: Table, council: Terminal
 
 @pytest.mark.behaviour("50-detach")
 @pytest.mark.parametrize("flags", [("--seat", "alpha=nope:m1"), ("-o", "answer.md"), ("--protocol", "nope"), ("--fail-on", "fail"), ("--format", "sarif")])  # fmt: skip
-def test_an_invalid_run_is_refused_before_it_is_queued(table: Table, council: Terminal, flags: tuple[str, ...]) -> None:
+def test_an_invalid_run_is_refused_before_it_is_queued(
+    workspace: Workspace, council: Terminal, flags: tuple[str, ...]
+) -> None:
     refused = council("--detach", *flags, QUESTION)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert (table.runs(), table.provider.log) == ([], [])
+    assert (workspace.runs(), workspace.provider.log) == ([], [])
 
 
-def test_a_dry_run_queues_nothing(table: Table, council: Terminal) -> None:
+def test_a_dry_run_queues_nothing(workspace: Workspace, council: Terminal) -> None:
     assert council("--detach", "--dry-run", *ARGS, QUESTION).code == 0
-    assert table.runs() == []
+    assert workspace.runs() == []
 
 
 @pytest.mark.behaviour("50-runs-queued")
-def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council: Terminal) -> None:
+def test_a_queued_run_is_listed_shown_and_reported_as_such(workspace: Workspace, council: Terminal) -> None:
     run = queue_run()
     assert f"{run}  " in council("runs").out and "queued      collaborative" in council("runs").out
     assert council("runs").out.rstrip().endswith("(detached)")
@@ -80,7 +82,7 @@ def test_a_queued_run_is_listed_shown_and_reported_as_such(table: Table, council
     assert council("cancel", run).code == 0
 
 
-def test_a_started_detached_run_is_listed_as_running(detached: Table, council: Terminal) -> None:
+def test_a_started_detached_run_is_listed_as_running(detached: Workspace, council: Terminal) -> None:
     run, gate = start_and_hold(detached, council)
     assert "running     collaborative" in council("runs").out
     assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
@@ -93,12 +95,12 @@ def test_a_started_detached_run_is_listed_as_running(detached: Table, council: T
 
 
 @pytest.mark.behaviour("50-watch")
-def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: Table, council: Terminal) -> None:
+def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: Workspace, council: Terminal) -> None:
     here = council("--json", *ARGS, QUESTION)
     run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--json")
     gate.release()
-    there = ended(watching)
+    there = wait_for_exit(watching)
     assert (there.code, _same(there)) == (here.code, _same(here))
     lines = [line.partition(f"council {run} ")[2] for line in there.err.splitlines() if line.startswith("council")]
     assert lines[0] == "convened: collaborative, 3 seats"
@@ -109,12 +111,12 @@ def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: T
     assert f"replay: council replay {run}" in plain.err
 
 
-def _same(done: Done) -> object:
-    return {key: value for key, value in settled(done.json).items() if key != "report_path"}
+def _same(done: Result) -> object:
+    return {key: value for key, value in comparable(done.json).items() if key != "report_path"}
 
 
 @pytest.mark.behaviour("50-watch")
-def test_watch_is_verbose_if_the_run_was_started_verbose(detached: Table, council: Terminal) -> None:
+def test_watch_is_verbose_if_the_run_was_started_verbose(detached: Workspace, council: Terminal) -> None:
     here = council("--protocol", "triad", "--verbose", QUESTION)
     run = council("--detach", "--json", "--protocol", "triad", "--verbose", QUESTION).json["run"]
     assert council("watch", run).out == here.out
@@ -122,11 +124,11 @@ def test_watch_is_verbose_if_the_run_was_started_verbose(detached: Table, counci
 
 
 @pytest.mark.behaviour("50-watch")
-def test_watch_with_jsonl_streams_all_events(detached: Table, council: Terminal) -> None:
+def test_watch_with_jsonl_streams_all_events(detached: Workspace, council: Terminal) -> None:
     run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--jsonl")
     gate.release()
-    done = ended(watching)
+    done = wait_for_exit(watching)
     assert done.code == 0
     kept = [seq for (seq,) in detached.rows("SELECT seq FROM events WHERE run = ? ORDER BY seq", run)]
     told = [json.loads(line) for line in done.out.splitlines()]
@@ -136,13 +138,13 @@ def test_watch_with_jsonl_streams_all_events(detached: Table, council: Terminal)
 
 @pytest.mark.behaviour("50-watch-left-alone")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopping_watch_does_not_stop_the_run(detached: Table, council: Terminal, number: signal.Signals) -> None:
+def test_stopping_watch_does_not_stop_the_run(detached: Workspace, council: Terminal, number: signal.Signals) -> None:
     run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run)
     assert watching.stderr
     assert watching.stderr.readline().startswith(f"council {run} convened")
     os.killpg(watching.pid, number)
-    left = ended(watching)
+    left = wait_for_exit(watching)
     assert left.code == 130
     assert (
         f"run {run} continues in the background: `council watch {run}` shows it, `council cancel {run}` stops it"
@@ -155,22 +157,22 @@ def test_stopping_watch_does_not_stop_the_run(detached: Table, council: Terminal
     assert council("report", run, "--json").json["calls"] == {"made": 7, "replayed": 0, "in_doubt": 0}
 
 
-def test_a_foreground_run_in_another_terminal_can_be_watched(detached: Table) -> None:
+def test_a_foreground_run_in_another_terminal_can_be_watched(detached: Workspace) -> None:
     gate = detached.hold("improve")
     there = detached.process(*ARGS, QUESTION)
     gate.wait(count=3)
     watching = detached.process("watch")
     gate.release()
-    assert ended(there).out == ended(watching).out
+    assert wait_for_exit(there).out == wait_for_exit(watching).out
     assert len(detached.asked()) == 7
 
 
-def test_watch_reports_a_run_that_was_killed_in_another_terminal(table: Table, council: Terminal) -> None:
-    gate = table.hold("improve")
-    there = table.process(*ARGS, QUESTION)
+def test_watch_reports_a_run_that_was_killed_in_another_terminal(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("improve")
+    there = workspace.process(*ARGS, QUESTION)
     gate.wait(count=3)
     kill(there)
-    (run,) = table.runs()
+    (run,) = workspace.runs()
     watched = council("watch", run)
     assert watched.code == 1
     assert f"run {run} was interrupted: continue it with `council resume {run}`" in watched.err
@@ -178,15 +180,15 @@ def test_watch_reports_a_run_that_was_killed_in_another_terminal(table: Table, c
 
 
 @pytest.mark.behaviour("50-watch")
-def test_a_finished_run_is_shown_at_once_with_its_exit_code(table: Table, council: Terminal) -> None:
-    table.cast.instead["chair"] = table.cast.instead["alpha"] = Reply(status=401)
+def test_a_finished_run_is_shown_at_once_with_its_exit_code(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair"] = workspace.answers.instead["alpha"] = Reply(status=401)
     here = council("--json", *ARGS, QUESTION)
     watched = council("watch", here.json["run"], "--json")
     assert (watched.code, watched.json["status"]) == (here.code, here.json["status"])
     assert here.code == 3
 
 
-def test_watching_an_unknown_run_is_a_one_line_error(table: Table, council: Terminal) -> None:
+def test_watching_an_unknown_run_is_a_one_line_error(workspace: Workspace, council: Terminal) -> None:
     assert council("watch").code == 2
     refused = council("watch", "r2222")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
@@ -196,13 +198,13 @@ def test_watching_an_unknown_run_is_a_one_line_error(table: Table, council: Term
 
 
 @pytest.mark.behaviour("50-cancel", "00-exit-cancelled")
-def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, council: Terminal) -> None:
+def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Workspace, council: Terminal) -> None:
     run, gate = start_and_hold(detached, council)
     watching = detached.process("watch", run, "--json")
     cancelled = council("cancel", run)
     assert cancelled.code == 0
     assert cancelled.out == f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`\n"
-    watched = ended(watching)
+    watched = wait_for_exit(watching)
     assert (watched.code, watched.json["status"]) == (130, "incomplete")
     assert {row["state"] for row in watched.json["degraded"]} >= {"cancelled"}
     assert "cancelled before the last step" in council("report", run).out
@@ -215,7 +217,7 @@ def test_a_cancelled_run_ends_incomplete_and_can_be_resumed(detached: Table, cou
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_cancelled_queued_run_is_never_started(detached: Table, council: Terminal) -> None:
+def test_a_cancelled_queued_run_is_never_started(detached: Workspace, council: Terminal) -> None:
     run = queue_run()
     cancelled = council("cancel", run, "--json")
     assert cancelled.json == {"run": run, "status": "incomplete", "cancelled": True}
@@ -226,8 +228,8 @@ def test_a_cancelled_queued_run_is_never_started(detached: Table, council: Termi
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_cancel_at_the_moment_of_starting_takes_effect(table: Table, council: Terminal) -> None:
-    gate = table.hold("draft")
+def test_a_cancel_at_the_moment_of_starting_takes_effect(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("draft")
     run = queue_run()
 
     async def cancel_and_resume(convener: Convener) -> str:
@@ -241,19 +243,19 @@ def test_a_cancel_at_the_moment_of_starting_takes_effect(table: Table, council: 
 
 
 @pytest.mark.behaviour("50-cancel")
-def test_a_run_in_another_terminal_can_be_cancelled(table: Table, council: Terminal) -> None:
-    gate = table.hold("draft")
-    there = table.process(*ARGS, QUESTION)
+def test_a_run_in_another_terminal_can_be_cancelled(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("draft")
+    there = workspace.process(*ARGS, QUESTION)
     gate.wait(count=3)
-    (run,) = table.runs()
+    (run,) = workspace.runs()
     assert council("cancel", run).code == 0
-    assert ended(there).code == 130
-    assert status(table, run) == "incomplete"
+    assert wait_for_exit(there).code == 130
+    assert status(workspace, run) == "incomplete"
     gate.release()
     check_store(council)
 
 
-def test_a_finished_run_cannot_be_cancelled(table: Table, council: Terminal) -> None:
+def test_a_finished_run_cannot_be_cancelled(workspace: Workspace, council: Terminal) -> None:
     run = council("--json", *ARGS, QUESTION).json["run"]
     done = council("cancel", run)
     assert (done.code, done.out) == (0, f"run {run} has already ended (complete): nothing to cancel\n")
@@ -262,19 +264,19 @@ def test_a_finished_run_cannot_be_cancelled(table: Table, council: Terminal) -> 
 
 @pytest.mark.parametrize("lost", ["folder", "config"])
 def test_a_queued_run_with_a_missing_folder_can_be_cancelled(
-    table: Table, council: Terminal, lost: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, council: Terminal, lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = table.folder / "place"
+    place = workspace.folder / "place"
     place.mkdir()
     monkeypatch.chdir(place)
-    monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "council.toml"))
+    monkeypatch.setenv("COUNCIL_CONFIG", str(workspace.folder / "council.toml"))
     run = queue_run()
-    monkeypatch.chdir(table.folder)
+    monkeypatch.chdir(workspace.folder)
     if lost == "folder":
         shutil.rmtree(place)
     else:
-        monkeypatch.setenv("COUNCIL_CONFIG", str(table.folder / "other.toml"))
-        (table.folder / "other.toml").write_text("timeout = 9\n")
+        monkeypatch.setenv("COUNCIL_CONFIG", str(workspace.folder / "other.toml"))
+        (workspace.folder / "other.toml").write_text("timeout = 9\n")
     assert council("cancel", run, "--json").json["status"] == "incomplete"
     check_store(council)
 
@@ -283,12 +285,12 @@ def test_a_queued_run_with_a_missing_folder_can_be_cancelled(
 
 
 @pytest.mark.behaviour("50-resume-detached")
-def test_an_interrupted_run_is_resumed_in_the_background(detached: Table, council: Terminal) -> None:
+def test_an_interrupted_run_is_resumed_in_the_background(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("improve")
     there = detached.process(*ARGS, QUESTION)
     gate.wait(count=3)
     os.killpg(there.pid, signal.SIGINT)
-    assert ended(there).code == 130
+    assert wait_for_exit(there).code == 130
     gate.release()
     done = council("resume", "--detach")
     (run,) = detached.runs()
@@ -300,7 +302,7 @@ def test_an_interrupted_run_is_resumed_in_the_background(detached: Table, counci
 
 
 @pytest.mark.behaviour("50-resume-detached")
-def test_flags_of_resume_apply_in_the_background(detached: Table, council: Terminal) -> None:
+def test_flags_of_resume_apply_in_the_background(detached: Workspace, council: Terminal) -> None:
     detached.configure(more='[prices."sim:*"]\ninput = 0\noutput = 1000\n')
     stopped = council("--json", "--max-cost", "0.01", *ARGS, QUESTION)
     assert stopped.code == 5
@@ -311,14 +313,14 @@ def test_flags_of_resume_apply_in_the_background(detached: Table, council: Termi
     check_store(council)
 
 
-def test_a_complete_run_is_not_resumed_in_the_background(table: Table, council: Terminal) -> None:
+def test_a_complete_run_is_not_resumed_in_the_background(workspace: Workspace, council: Terminal) -> None:
     run = council("--json", *ARGS, QUESTION).json["run"]
     refused = council("resume", "--detach", run)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "is complete" in refused.err
 
 
-def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: Table, council: Terminal) -> None:
+def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: Workspace, council: Terminal) -> None:
     run, gate = start_and_hold(detached, council)
     refused = council("resume", run)
     assert (refused.code, refused.err.count("\n")) == (1, 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, mark
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, mark
 from tests.fake_provider import Reply
 
 Damage = Callable[[sqlite3.Connection], object]
@@ -64,13 +64,13 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.behaviour("40-fsck-negative-control")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_broken_ledger_is_reported(table: Table, council: Terminal, damage: str) -> None:
+def test_a_broken_ledger_is_reported(workspace: Workspace, council: Terminal, damage: str) -> None:
     assert council("--protocol", "adversarial", QUESTION).code == 0
     assert council("runs", "fsck").code == 0
-    sent = len(table.provider.log)
-    (run,) = table.runs()
+    sent = len(workspace.provider.log)
+    (run,) = workspace.runs()
     break_it, told = DAMAGES[damage]
-    with sqlite3.connect(table.data / "council.db") as db:
+    with sqlite3.connect(workspace.data / "council.db") as db:
         break_it(db)
     db.close()
     done = council("runs", "fsck")
@@ -78,60 +78,62 @@ def test_a_broken_ledger_is_reported(table: Table, council: Terminal, damage: st
     assert f"{run}: {told}" in done.out.splitlines()
     named = council("runs", "fsck", run, "--json")
     assert (named.code, told in named.json["problems"][run]) == (1, True)
-    assert len(table.provider.log) == sent
+    assert len(workspace.provider.log) == sent
 
 
 @pytest.mark.behaviour("40-fsck-negative-control")
-def test_fsck_finds_the_one_broken_run_among_good_ones(table: Table, council: Terminal) -> None:
+def test_fsck_finds_the_one_broken_run_among_good_ones(workspace: Workspace, council: Terminal) -> None:
     for _ in range(3):
         council("--protocol", "triad", QUESTION)
-    broken = table.runs()[1]
-    with sqlite3.connect(table.data / "council.db") as db:
+    broken = workspace.runs()[1]
+    with sqlite3.connect(workspace.data / "council.db") as db:
         db.execute("DELETE FROM events WHERE run = ? AND seq = 3", (broken,))
     db.close()
     done = council("runs", "fsck", "--json")
     assert (done.code, list(done.json["problems"]), len(done.json["checked"])) == (1, [broken], 3)
-    (table.data / "draft.tmp").touch()
+    (workspace.data / "draft.tmp").touch()
     assert "leftover file: draft.tmp" in council("runs", "fsck", "--json").json["problems"]["store"]
 
 
 @pytest.mark.behaviour("40-fsck-negative-control")
-def test_a_call_paid_twice_is_visible_to_the_crash_suite(table: Table, council: Terminal) -> None:
+def test_a_call_paid_twice_is_visible_to_the_crash_suite(workspace: Workspace, council: Terminal) -> None:
     """Delete the answers of a finished run: resume asks again, which the crash tests would detect."""
     council("--json", "--protocol", "triad", QUESTION)
-    with sqlite3.connect(table.data / "council.db") as db:
+    with sqlite3.connect(workspace.data / "council.db") as db:
         for name in ("results", "settled"):
             db.execute(f"DELETE FROM {name} WHERE key LIKE 'draft/%'")
         db.execute("UPDATE runs SET status = 'running'")
     db.close()
-    sent = len(table.provider.log)
+    sent = len(workspace.provider.log)
     council("resume", "--json")
-    assert sorted(table.asked(sent)) == [f"draft/{seat}" for seat in SEATS]
+    assert sorted(workspace.asked(sent)) == [f"draft/{seat}" for seat in SEATS]
     assert council("runs", "fsck").code == 1
 
 
 @pytest.mark.behaviour("40-ledger-mismatch")
-def test_run_with_changed_prompts_is_not_resumed(table: Table, council: Terminal) -> None:
-    table.cast.instead["chair"] = Reply(status=500)
+def test_run_with_changed_prompts_is_not_resumed(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair"] = Reply(status=500)
     assert council("--protocol", "triad", QUESTION).code == 3
-    with sqlite3.connect(table.data / "council.db") as db:
+    with sqlite3.connect(workspace.data / "council.db") as db:
         (setup,) = db.execute("SELECT setup FROM runs").fetchone()
         setup = json.loads(setup)
         setup["question"]["text"] = "Another question?"
         db.execute("UPDATE runs SET setup = ?", (json.dumps(setup),))
     db.close()
-    sent = len(table.provider.log)
+    sent = len(workspace.provider.log)
     done = council("resume", "--json")
     assert (done.code, done.json["schema"]) == (1, "council.error/1")
     assert "council fork" in done.json["error"]
-    assert len(table.provider.log) == sent
+    assert len(workspace.provider.log) == sent
 
 
 @pytest.mark.behaviour("40-fsck")
-def test_run_of_another_version_is_not_checked_against_the_current_prompts(table: Table, council: Terminal) -> None:
+def test_run_of_another_version_is_not_checked_against_the_current_prompts(
+    workspace: Workspace, council: Terminal
+) -> None:
     assert council("--protocol", "triad", QUESTION).code == 0
-    (run,) = table.runs()
+    (run,) = workspace.runs()
     for change, code in (("report = 'in other words'", 1), ("setup = json_set(setup, '$.version', '0.0.1')", 0)):
-        with sqlite3.connect(table.data / "council.db") as db:
+        with sqlite3.connect(workspace.data / "council.db") as db:
             db.execute(f"UPDATE runs SET {change}")
         assert council("runs", "fsck", run).code == code

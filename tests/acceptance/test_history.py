@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill, mark
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, mark, wait_for_exit
 from tests.acceptance.test_worker import queue_run
 
 
@@ -22,7 +22,9 @@ def start_run(council: Terminal, question: str = QUESTION, protocol: str = "tria
 
 
 @pytest.mark.behaviour("00-runs-search")
-def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(table: Table, council: Terminal) -> None:
+def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(
+    workspace: Workspace, council: Terminal
+) -> None:
     first, second = start_run(council), start_run(council, "Wie schnell läuft der Bär?")
 
     def search(*words: str) -> list[str]:
@@ -40,20 +42,20 @@ def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(t
 # Names
 
 
-def test_empty_name_never_matches_a_run(table: Table, council: Terminal) -> None:
+def test_empty_name_never_matches_a_run(workspace: Workspace, council: Terminal) -> None:
     run = start_run(council)
     assert council("runs", "show", run[:3]).code == 0
     for command in ("cancel", "fork"):
         refused = council(command, "")
         assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert table.runs() == [run]
+    assert workspace.runs() == [run]
 
 
 # Export
 
 
 @pytest.mark.behaviour("00-runs-export")
-def test_an_export_holds_record_events_and_the_exact_requests(table: Table, council: Terminal) -> None:
+def test_an_export_holds_record_events_and_the_exact_requests(workspace: Workspace, council: Terminal) -> None:
     run = start_run(council)
     assert council("runs", "export", run, "-o", "run.json").out == ""
     whole = json.loads(Path("run.json").read_text())
@@ -61,13 +63,13 @@ def test_an_export_holds_record_events_and_the_exact_requests(table: Table, coun
     assert (whole["schema"], whole["run"], whole["status"]) == ("council.run/1", run, "complete")
     assert [event["seq"] for event in whole["events"]] == list(range(1, len(whole["events"]) + 1))
     sent = {base64.b64decode(one["request"]) for one in whole["attempts"]}
-    assert sent == {seen.raw for seen in table.provider.log}
+    assert sent == {seen.raw for seen in workspace.provider.log}
     assert {one["result"]["finish"] for one in whole["attempts"]} == {"stop"}
     assert json.loads(whole["report"]) == council("report", run, "--json").json
     assert json.loads(council("runs", "export", run).out) == whole
 
 
-def test_failed_export_is_a_one_line_error(table: Table, council: Terminal) -> None:
+def test_failed_export_is_a_one_line_error(workspace: Workspace, council: Terminal) -> None:
     run = start_run(council)
     for arguments in ((run, "-o", "nowhere/run.json"), ("r2222",)):
         refused = council("runs", "export", *arguments)
@@ -78,47 +80,47 @@ def test_failed_export_is_a_one_line_error(table: Table, council: Terminal) -> N
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_removed_run_leaves_only_its_spending_rows(table: Table, council: Terminal) -> None:
-    table.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
+def test_removed_run_leaves_only_its_spending_rows(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
     gone, kept = start_run(council), start_run(council, "Another question?")
     spent = council("spend", "--json").json
-    report = table.reports()[0]
+    report = workspace.reports()[0]
     assert council("runs", "rm", gone).out == f"removed {gone}\n"
     assert [row["run"] for row in council("runs", "--json").json] == [kept]
     for name in ("events", "steps", "results", "intents", "phases", "live", "asks"):
-        assert table.rows(f"SELECT count(*) FROM {name} WHERE run = ?", gone) == [(0,)]
-    assert not (table.data / "locks" / f"{gone}.lock").exists()
+        assert workspace.rows(f"SELECT count(*) FROM {name} WHERE run = ?", gone) == [(0,)]
+    assert not (workspace.data / "locks" / f"{gone}.lock").exists()
     assert report.exists()
     after = council("spend", "--json").json
     assert (after["total"], after["members"]) == (spent["total"], spent["members"])
     assert b"mark-alpha" not in b"".join(
-        body.encode() for (body,) in table.rows("SELECT body FROM settled WHERE run = ?", gone)
+        body.encode() for (body,) in workspace.rows("SELECT body FROM settled WHERE run = ?", gone)
     )
     assert council("runs", "show", gone).code == 2
     assert council("runs", "fsck").code == 0
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(table: Table, council: Terminal) -> None:
+def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(workspace: Workspace, council: Terminal) -> None:
     old, new = start_run(council), start_run(council)
-    _age(table, old, days=40)
+    _age(workspace, old, days=40)
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 86400))
     assert council("runs", "rm", "--before", day, "--json").json == {"removed": [old], "kept": {}}
-    assert table.runs() == [new]
+    assert workspace.runs() == [new]
     assert council("runs", "rm", "--before", day).out == "no runs before that day\n"
 
 
-def _age(table: Table, run: str, days: int) -> None:
-    with sqlite3.connect(table.data / "council.db") as db:
+def _age(workspace: Workspace, run: str, days: int) -> None:
+    with sqlite3.connect(workspace.data / "council.db") as db:
         db.execute("UPDATE runs SET created = created - ? WHERE id = ?", (days * 86400, run))
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_running_or_queued_run_is_kept(table: Table, council: Terminal) -> None:
-    gate = table.hold("draft")
-    there = table.process("--protocol", "triad", QUESTION)
+def test_running_or_queued_run_is_kept(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("draft")
+    there = workspace.process("--protocol", "triad", QUESTION)
     gate.wait(count=3)
-    (run,) = table.runs()
+    (run,) = workspace.runs()
     waiting = queue_run()
     kept = council("runs", "rm", run, waiting)
     assert kept.code == 2
@@ -128,21 +130,21 @@ def test_running_or_queued_run_is_kept(table: Table, council: Terminal) -> None:
         in kept.out
     )
     gate.release()
-    assert ended(there).code == 0
+    assert wait_for_exit(there).code == 0
     council("cancel", waiting)
     assert council("runs", "rm", run, waiting).code == 0
 
 
 @pytest.mark.behaviour("00-runs-rm")
-def test_run_with_an_unfinished_fork_is_kept(table: Table, council: Terminal) -> None:
-    table.cast.seat_of["other"] = "chair"
+def test_run_with_an_unfinished_fork_is_kept(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.seat_of["other"] = "chair"
     run = start_run(council)
-    gate = table.hold("merge")
-    forking = table.process("fork", run, "--seat", "chair=sim:other")
+    gate = workspace.hold("merge")
+    forking = workspace.process("fork", run, "--seat", "chair=sim:other")
     gate.wait()
     kill(forking)
     gate.release()
-    fork = table.runs()[1]
+    fork = workspace.runs()[1]
     kept = council("runs", "rm", run)
     assert kept.code == 2
     assert f"the unfinished fork {fork} uses its answers" in kept.out
@@ -152,11 +154,11 @@ def test_run_with_an_unfinished_fork_is_kept(table: Table, council: Terminal) ->
 
 
 @pytest.mark.parametrize("arguments", [(), ("r2222", "--before", "2026-01-01"), ("--before", "yesterday")])
-def test_removal_requires_a_run_or_a_date(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+def test_removal_requires_a_run_or_a_date(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
     refused = council("runs", "rm", *arguments)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
-def test_unknown_run_cannot_be_removed(table: Table, council: Terminal) -> None:
+def test_unknown_run_cannot_be_removed(workspace: Workspace, council: Terminal) -> None:
     refused = council("runs", "rm", "r2222")
     assert (refused.code, refused.out) == (2, 'kept r2222: there is no run "r2222": `council runs` lists them\n')

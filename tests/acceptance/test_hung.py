@@ -11,7 +11,7 @@ import pytest
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, SEATS, Table
+from tests.acceptance.helpers import QUESTION, SEATS, Workspace
 from tests.fake_clock import CLOCKED, settle, skip
 
 pytestmark = pytest.mark.anyio
@@ -23,8 +23,8 @@ def anyio_backend() -> Any:
     return CLOCKED
 
 
-class Sitting:
-    """A running council. `until` waits for a condition on its events."""
+class RunningCouncil:
+    """A running council. `wait_until` waits for a condition on its events."""
 
     def __init__(self, protocol: str, **flags: Any) -> None:
         self.convener = Convener(flags={"timeout": CLOCK, **flags})
@@ -43,10 +43,10 @@ class Sitting:
         self.entries.append(entry)
         self.news.set()
 
-    def told(self, kind: type[Any]) -> list[Any]:
+    def of_type(self, kind: type[Any]) -> list[Any]:
         return [entry.event for entry in self.entries if isinstance(entry.event, kind)]
 
-    async def until(self, true: Callable[[], object]) -> None:
+    async def wait_until(self, true: Callable[[], object]) -> None:
         async with asyncio.timeout(60):  # real time
             while not true():
                 self.news.clear()
@@ -54,41 +54,41 @@ class Sitting:
 
     async def silence(self, *seats: str, said: int) -> None:
         """Wait until these seats are asked and the others have made `said` statements."""
-        await self.until(lambda: len(self.told(ev.Stated)) >= said)
-        await self.until(lambda: set(seats) <= {event.seat for event in self.told(ev.Attempted)})
-        await self.convener.store.write(self.told(ev.Convened)[0].run, [])  # all events are written
+        await self.wait_until(lambda: len(self.of_type(ev.Stated)) >= said)
+        await self.wait_until(lambda: set(seats) <= {event.seat for event in self.of_type(ev.Attempted)})
+        await self.convener.store.write(self.of_type(ev.Convened)[0].run, [])  # all events are written
         await settle()
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once", "issue-5-hung-seat")
 @pytest.mark.parametrize(("protocol", "statements"), [("triad", 2), ("collaborative", 2), ("adversarial", 2)])
-async def test_a_silent_seat_uses_up_its_timeout_once(table: Table, protocol: str, statements: int) -> None:
-    gate = table.provider.hold(model="gamma")
-    sitting = Sitting(protocol)
-    await sitting.silence("gamma", said=statements)
+async def test_a_silent_seat_uses_up_its_timeout_once(workspace: Workspace, protocol: str, statements: int) -> None:
+    gate = workspace.provider.hold(model="gamma")
+    council = RunningCouncil(protocol)
+    await council.silence("gamma", said=statements)
     await asyncio.to_thread(gate.wait)
     skip(0.95 * CLOCK)
     await settle()
-    assert not sitting.told(ev.WasAbsent)  # its timeout has not passed
+    assert not council.of_type(ev.WasAbsent)  # its timeout has not passed
     skip(0.05 * CLOCK)
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)  # the clock is not advanced any more
+    minutes = await asyncio.wait_for(council.task, CLOCK)  # the clock is not advanced any more
     assert minutes.status == "complete"
-    assert len(table.provider.requests("gamma")) == 1
+    assert len(workspace.provider.requests("gamma")) == 1
     assert {missed.state for missed in minutes.absences if missed.seat == "gamma"} == {"timed_out"}
-    assert sum(len(table.provider.requests(seat)) for seat in SEATS if seat != "gamma") >= 2
+    assert sum(len(workspace.provider.requests(seat)) for seat in SEATS if seat != "gamma") >= 2
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once", "issue-5-hung-seat")
 @pytest.mark.parametrize(("protocol", "before"), [("triad", 3), ("collaborative", 6), ("adversarial", 3)])
-async def test_a_silent_chair_uses_up_its_timeout_once(table: Table, protocol: str, before: int) -> None:
-    gate = table.provider.hold(model="chair")
-    sitting = Sitting(protocol)
-    await sitting.silence("chair", said=before)
+async def test_a_silent_chair_uses_up_its_timeout_once(workspace: Workspace, protocol: str, before: int) -> None:
+    gate = workspace.provider.hold(model="chair")
+    council = RunningCouncil(protocol)
+    await council.silence("chair", said=before)
     await asyncio.to_thread(gate.wait)
     skip(CLOCK)
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)
+    minutes = await asyncio.wait_for(council.task, CLOCK)
     assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
-    assert len(table.provider.requests("chair")) == 1
+    assert len(workspace.provider.requests("chair")) == 1
     assert minutes.chair and (minutes.chair.state, minutes.chair.reason) == (
         "timed_out",
         f"no answer within {CLOCK:g} s",
@@ -96,17 +96,17 @@ async def test_a_silent_chair_uses_up_its_timeout_once(table: Table, protocol: s
 
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
-async def test_a_hung_member_is_not_asked_again_while_its_fallback_answers(table: Table) -> None:
-    table.configure(gamma=["sim:delta"])
-    table.cast.seat_of["delta"] = "gamma"
-    gate = table.provider.hold(model="gamma")
-    sitting = Sitting("collaborative")
-    await sitting.silence("gamma", said=2)
+async def test_a_hung_member_is_not_asked_again_while_its_fallback_answers(workspace: Workspace) -> None:
+    workspace.configure(gamma=["sim:delta"])
+    workspace.answers.seat_of["delta"] = "gamma"
+    gate = workspace.provider.hold(model="gamma")
+    council = RunningCouncil("collaborative")
+    await council.silence("gamma", said=2)
     await asyncio.to_thread(gate.wait)
     skip(CLOCK / 2)  # its share; the rest is for the fallback
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)
+    minutes = await asyncio.wait_for(council.task, CLOCK)
     assert minutes.status == "complete" and not minutes.absences
-    assert (len(table.provider.requests("gamma")), len(table.provider.requests("delta"))) == (1, 2)
+    assert (len(workspace.provider.requests("gamma")), len(workspace.provider.requests("delta"))) == (1, 2)
     assert minutes.seats["gamma"].served_by == "sim:delta"
 
 
@@ -114,28 +114,28 @@ async def test_a_hung_member_is_not_asked_again_while_its_fallback_answers(table
 
 
 @pytest.mark.behaviour("40-grace")
-async def test_grace_drops_a_seat_without_output_when_the_others_are_done(table: Table) -> None:
-    gate = table.provider.hold(model="gamma")
-    sitting = Sitting("collaborative", grace=5.0)
-    await sitting.silence("gamma", said=2)
+async def test_grace_drops_a_seat_without_output_when_the_others_are_done(workspace: Workspace) -> None:
+    gate = workspace.provider.hold(model="gamma")
+    council = RunningCouncil("collaborative", grace=5.0)
+    await council.silence("gamma", said=2)
     await asyncio.to_thread(gate.wait)
     skip(5.0)
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)
+    minutes = await asyncio.wait_for(council.task, CLOCK)
     assert minutes.status == "complete"
     (first, *_) = (missed for missed in minutes.absences if missed.seat == "gamma")
     assert (first.phase, first.state, first.reason) == ("draft", "timed_out", "left behind after 5 s grace")
-    assert len(table.provider.requests("gamma")) == 1  # excluded for the run
+    assert len(workspace.provider.requests("gamma")) == 1  # excluded for the run
 
 
 @pytest.mark.behaviour("40-grace")
-async def test_without_grace_no_seat_is_dropped(table: Table) -> None:
-    gate = table.provider.hold(model="gamma")
-    sitting = Sitting("triad")
-    await sitting.silence("gamma", said=2)
+async def test_without_grace_no_seat_is_dropped(workspace: Workspace) -> None:
+    gate = workspace.provider.hold(model="gamma")
+    council = RunningCouncil("triad")
+    await council.silence("gamma", said=2)
     await asyncio.to_thread(gate.wait)
     skip(0.9 * CLOCK)
     await settle()
-    assert not sitting.told(ev.WasAbsent)
+    assert not council.of_type(ev.WasAbsent)
     gate.release()
-    minutes = await asyncio.wait_for(sitting.task, CLOCK)
+    minutes = await asyncio.wait_for(council.task, CLOCK)
     assert minutes.status == "complete" and not minutes.absences

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import council as package
-from tests.acceptance.helpers import PHASES, QUESTION, Json, Table, Terminal, mark
+from tests.acceptance.helpers import PHASES, QUESTION, Json, Terminal, Workspace, mark
 from tests.fake_provider import Reply
 
 SCHEMAS = Path(package.__file__).parent / "data" / "schemas"
@@ -33,7 +33,7 @@ def fits(value: Json, kind: str) -> None:
     ],
 )  # fmt: skip
 def test_a_dry_run_prints_the_plan_and_spends_nothing(
-    table: Table, council: Terminal, words: str, protocol: str, why: str, question: str, calls: tuple[int, int]
+    workspace: Workspace, council: Terminal, words: str, protocol: str, why: str, question: str, calls: tuple[int, int]
 ) -> None:
     flag, _, rest = words.partition(" ") if words.startswith("--") else ("", "", words)
     done = council("--dry-run", "--json", *filter(None, [flag]), rest)
@@ -49,22 +49,22 @@ def test_a_dry_run_prints_the_plan_and_spends_nothing(
     assert [seat["model"] for seat in [*plan["seats"], plan["chair"]]] == [
         "sim:alpha", "sim:beta", "sim:gamma", "sim:chair",
     ]  # fmt: skip
-    assert (table.provider.log, table.runs(), table.reports()) == ([], [], [])
-    assert not (table.folder / ".agents").exists()
+    assert (workspace.provider.log, workspace.runs(), workspace.reports()) == ([], [], [])
+    assert not (workspace.folder / ".agents").exists()
 
 
 @pytest.mark.behaviour("00-dry-run-plan")
 @pytest.mark.parametrize("protocol", ["advisors", "judges", "general", "ranking", "quick"])
-def test_a_dry_run_of_other_protocols_has_a_plan(table: Table, council: Terminal, protocol: str) -> None:
+def test_a_dry_run_of_other_protocols_has_a_plan(workspace: Workspace, council: Terminal, protocol: str) -> None:
     done = council("--dry-run", "--json", "--protocol", protocol, QUESTION)
     fits(done.json, "plan")
-    assert (done.code, done.json["protocol"], table.provider.log) == (0, protocol, [])
+    assert (done.code, done.json["protocol"], workspace.provider.log) == (0, protocol, [])
 
 
 @pytest.mark.behaviour("00-reason-before-spending")
-def test_protocol_and_reason_are_printed_before_anything_is_spent(table: Table) -> None:
-    gate = table.hold("draft")
-    process = table.process("which is better, REST or gRPC?")
+def test_protocol_and_reason_are_printed_before_anything_is_spent(workspace: Workspace) -> None:
+    gate = workspace.hold("draft")
+    process = workspace.process("which is better, REST or gRPC?")
     gate.wait(count=3)
     assert process.stderr and process.stdout
     line = process.stderr.readline()
@@ -77,9 +77,11 @@ def test_protocol_and_reason_are_printed_before_anything_is_spent(table: Table) 
 @pytest.mark.behaviour("00-json-whatever-status", "00-schemas-published")
 @pytest.mark.parametrize("protocol", PHASES)
 @pytest.mark.parametrize("status", ["complete", "incomplete", "failed"])
-def test_every_report_fits_the_published_schema(table: Table, council: Terminal, protocol: str, status: str) -> None:
+def test_every_report_fits_the_published_schema(
+    workspace: Workspace, council: Terminal, protocol: str, status: str
+) -> None:
     silent = {"complete": (), "incomplete": ("chair",), "failed": ("alpha", "beta", "gamma")}[status]
-    table.cast.instead |= dict.fromkeys(silent, Reply(status=401))
+    workspace.answers.instead |= dict.fromkeys(silent, Reply(status=401))
     done = council("--json", "--protocol", protocol, QUESTION)
     fits(done.json, "report")
     assert (done.json["status"], done.code) == (status, {"complete": 0, "incomplete": 3, "failed": 4}[status])
@@ -90,8 +92,8 @@ def test_every_report_fits_the_published_schema(table: Table, council: Terminal,
 
 
 @pytest.mark.behaviour("00-jsonl")
-def test_jsonl_streams_events_without_a_gap_in_their_numbers(table: Table) -> None:
-    done = table.council("--jsonl", "--protocol", "adversarial", QUESTION)
+def test_jsonl_streams_events_without_a_gap_in_their_numbers(workspace: Workspace) -> None:
+    done = workspace.council("--jsonl", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.err) == (0, "")
     events = [json.loads(line) for line in done.out.splitlines()]
     assert [event["seq"] for event in events if event["seq"]] == list(range(1, events[-1]["seq"] + 1))
@@ -104,8 +106,8 @@ def test_jsonl_streams_events_without_a_gap_in_their_numbers(table: Table) -> No
 
 
 @pytest.mark.behaviour("00-stdout-answer-only")
-def test_standard_output_contains_only_the_answer(table: Table) -> None:
-    done = table.council("--protocol", "triad", QUESTION)
+def test_standard_output_contains_only_the_answer(workspace: Workspace) -> None:
+    done = workspace.council("--protocol", "triad", QUESTION)
     notice = done.out.splitlines()[0]
     assert notice.startswith("! alpha, beta and gamma use the same vendor (sim)")
     assert done.out == f"{notice}\n\nThe merge of chair: {mark('chair', 'merge')}.\n"
@@ -114,7 +116,7 @@ def test_standard_output_contains_only_the_answer(table: Table) -> None:
 
 
 @pytest.mark.behaviour("00-stdout-answer-only", "000-verbose")
-def test_quiet_prints_no_progress_and_verbose_prints_every_statement(table: Table, council: Terminal) -> None:
+def test_quiet_prints_no_progress_and_verbose_prints_every_statement(workspace: Workspace, council: Terminal) -> None:
     quiet = council("--quiet", "--protocol", "triad", QUESTION)
     assert (quiet.code, quiet.err) == (0, "")
     verbose = council("--verbose", "--protocol", "triad", QUESTION)
@@ -125,16 +127,16 @@ def test_quiet_prints_no_progress_and_verbose_prints_every_statement(table: Tabl
 
 
 @pytest.mark.behaviour("00-output-file")
-def test_o_writes_the_answer_to_a_file(table: Table, council: Terminal) -> None:
+def test_o_writes_the_answer_to_a_file(workspace: Workspace, council: Terminal) -> None:
     printed = council("--protocol", "triad", QUESTION)
     done = council("-o", "answer.md", "--protocol", "triad", QUESTION)
     assert (done.code, done.out) == (0, "")
-    assert (table.folder / "answer.md").read_text() == printed.out
-    sent = len(table.provider.log)
+    assert (workspace.folder / "answer.md").read_text() == printed.out
+    sent = len(workspace.provider.log)
     refused = council("-o", "no/such/folder/answer.md", QUESTION)
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert "no/such/folder/answer.md" in refused.err
-    assert len(table.provider.log) == sent
+    assert len(workspace.provider.log) == sent
 
 
 @pytest.mark.behaviour("00-json-errors")
@@ -143,22 +145,22 @@ def test_o_writes_the_answer_to_a_file(table: Table, council: Terminal) -> None:
     [("--json", "--frobnicate", "x"), ("--json", "--protocol", "quorate", "x"), ("--json", ""), ("resume", "--json", "r99999"),
      ("report", "nope", "--json"), ("serve", "--json"), ("runz", "--json")],
 )  # fmt: skip
-def test_errors_are_one_object_with_json(table: Table, council: Terminal, arguments: tuple[str, ...]) -> None:
+def test_errors_are_one_object_with_json(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
     done = council(*arguments)
     fits(done.json, "error")
     assert (done.code, done.json["exit"], done.err) == (2, 2, "")
     assert "\n" not in done.json["error"]
-    assert table.runs() == []
+    assert workspace.runs() == []
 
 
 @pytest.mark.behaviour("00-report-file", "00-gitignore")
-def test_reports_are_filed_under_agents_council_and_kept_out_of_git(table: Table, council: Terminal) -> None:
+def test_reports_are_filed_under_agents_council_and_kept_out_of_git(workspace: Workspace, council: Terminal) -> None:
     first, second = (council("--json", QUESTION).json for _ in range(2))
-    assert [path.name.partition("-collaborative-")[2] for path in table.reports()] == [
+    assert [path.name.partition("-collaborative-")[2] for path in workspace.reports()] == [
         "should-the-archive-move-to-cold-storage-2.md",
         "should-the-archive-move-to-cold-storage.md",
     ]
     assert second["report_path"] == first["report_path"].replace(".md", "-2.md")
-    assert (table.folder / ".agents" / "council" / ".gitignore").read_text() == "*\n"
+    assert (workspace.folder / ".agents" / "council" / ".gitignore").read_text() == "*\n"
     listed = council("runs", "--json")
     assert [row["run"] for row in json.loads(listed.out)] == [second["run"], first["run"]]

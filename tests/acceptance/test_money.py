@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal, ended, kill
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit
 from tests.fake_provider import Reply, Seen
 from tests.fakes.replies import Json
 
@@ -16,9 +16,9 @@ PRICES = f'[prices."sim:*"]\ninput = {IN}\ncached = {CACHED}\nwrite = 3.75\noutp
 
 
 @pytest.fixture
-def priced(table: Table) -> Table:
-    table.configure(more=PRICES)
-    return table
+def priced(workspace: Workspace) -> Workspace:
+    workspace.configure(more=PRICES)
+    return workspace
 
 
 def billed(seen: list[Seen]) -> float:
@@ -28,9 +28,9 @@ def billed(seen: list[Seen]) -> float:
     return (fresh * IN + cached * CACHED + sum(one.tokens["out"] for one in seen) * OUT) / 1e6
 
 
-def telling(table: Table, usage: list[Json]) -> Callable[[Seen], Reply]:
+def telling(workspace: Workspace, usage: list[Json]) -> Callable[[Seen], Reply]:
     """Return the usual replies with another usage."""
-    return lambda seen: Reply(text=table.cast.words(*table.cast.who(seen), seen), usage=usage)
+    return lambda seen: Reply(text=workspace.answers.words(*workspace.answers.who(seen), seen), usage=usage)
 
 
 def adversarial(council: Terminal, *flags: str) -> Json:
@@ -41,7 +41,7 @@ def adversarial(council: Terminal, *flags: str) -> Json:
 
 
 @pytest.mark.behaviour("00-report-cost")
-def test_the_report_equals_the_providers_bill_for_each_seat(priced: Table, council: Terminal) -> None:
+def test_the_report_equals_the_providers_bill_for_each_seat(priced: Workspace, council: Terminal) -> None:
     report = adversarial(council)
     log = priced.provider.log
     assert report["cost"] == {"usd": pytest.approx(billed(log), abs=1e-9), "estimated": False, "unpriced": []}
@@ -53,24 +53,24 @@ def test_the_report_equals_the_providers_bill_for_each_seat(priced: Table, counc
 
 
 @pytest.mark.behaviour("00-report-cost")
-def test_cache_reads_are_billed_at_the_cached_rate(priced: Table, council: Terminal) -> None:
+def test_cache_reads_are_billed_at_the_cached_rate(priced: Workspace, council: Terminal) -> None:
     usage = {"prompt_tokens": 2000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 1536}}
-    priced.cast.instead["alpha"] = telling(priced, [usage])
+    priced.answers.instead["alpha"] = telling(priced, [usage])
     alpha = adversarial(council)["seats"][0]
     assert alpha["tokens"] == {"in": 2000, "out": 100, "cached": 1536}
     assert alpha["cost"] == pytest.approx((464 * 3 + 1536 * 0.3 + 100 * 15) / 1e6)
 
 
 @pytest.mark.behaviour("wire.usage-is-the-largest-report")
-def test_cumulative_usage_is_billed_once(priced: Table, council: Terminal) -> None:
+def test_cumulative_usage_is_billed_once(priced: Workspace, council: Terminal) -> None:
     growing = [{"prompt_tokens": 500, "completion_tokens": tokens} for tokens in (10, 40, 100)]
-    priced.cast.instead["alpha"] = telling(priced, growing)
+    priced.answers.instead["alpha"] = telling(priced, growing)
     assert adversarial(council)["seats"][0]["cost"] == pytest.approx((500 * 3 + 100 * 15) / 1e6)
 
 
 @pytest.mark.behaviour("40-estimated-where-not-told")
-def test_missing_usage_makes_the_cost_an_estimate(priced: Table, council: Terminal) -> None:
-    priced.cast.instead["alpha"] = telling(priced, [])
+def test_missing_usage_makes_the_cost_an_estimate(priced: Workspace, council: Terminal) -> None:
+    priced.answers.instead["alpha"] = telling(priced, [])
     done = council("--protocol", "adversarial", QUESTION)
     assert "partly estimated" in done.err
     assert council("report", "--json").json["cost"]["estimated"]
@@ -78,8 +78,8 @@ def test_missing_usage_makes_the_cost_an_estimate(priced: Table, council: Termin
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
-def test_a_cut_stream_is_charged_its_reservation(priced: Table, council: Terminal) -> None:
-    priced.cast.instead["alpha/draft"] = [Reply(cut=40)]
+def test_a_cut_stream_is_charged_its_reservation(priced: Workspace, council: Terminal) -> None:
+    priced.answers.instead["alpha/draft"] = [Reply(cut=40)]
     report = adversarial(council)
     assert report["cost"]["estimated"]
     assert report["cost"]["usd"] > billed(priced.provider.log)
@@ -87,7 +87,9 @@ def test_a_cut_stream_is_charged_its_reservation(priced: Table, council: Termina
 
 
 @pytest.mark.behaviour("40-unknown-price-is-unknown")
-def test_without_prices_the_cost_is_unknown_and_the_plan_states_the_reason(table: Table, council: Terminal) -> None:
+def test_without_prices_the_cost_is_unknown_and_the_plan_states_the_reason(
+    workspace: Workspace, council: Terminal
+) -> None:
     plan = council("--protocol", "adversarial", "--dry-run", "--json", QUESTION).json
     members = ["sim:alpha", "sim:beta", "sim:gamma", "sim:chair"]
     assert (plan["cost"], plan["unpriced"]) == (None, members)
@@ -103,7 +105,7 @@ def test_without_prices_the_cost_is_unknown_and_the_plan_states_the_reason(table
 
 @pytest.mark.behaviour("00-plan-cost")
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "advisors", "ranking"])
-def test_a_run_costs_no_more_than_its_plan(priced: Table, council: Terminal, protocol: str) -> None:
+def test_a_run_costs_no_more_than_its_plan(priced: Workspace, council: Terminal, protocol: str) -> None:
     priced.configure(more=PRICES + '[models]\ndefault = "sim:alpha"\n')
     priced.provider.answer = None
     plan = council("--protocol", protocol, "--dry-run", "--json", QUESTION).json
@@ -115,7 +117,7 @@ def test_a_run_costs_no_more_than_its_plan(priced: Table, council: Terminal, pro
 
 
 @pytest.mark.behaviour("00-plan-cost")
-def test_the_plan_shows_the_cost_and_the_cap_in_one_line(priced: Table, council: Terminal) -> None:
+def test_the_plan_shows_the_cost_and_the_cap_in_one_line(priced: Workspace, council: Terminal) -> None:
     shown = council("--protocol", "triad", "--dry-run", "--max-cost", "0.60", QUESTION).out
     (line,) = (line for line in shown.splitlines() if line.startswith("cost "))
     assert [word.split()[0] for word in line.removeprefix("cost ").split(" · ")] == ["low", "expected", "worst", "cap"]
@@ -123,7 +125,7 @@ def test_the_plan_shows_the_cost_and_the_cap_in_one_line(priced: Table, council:
 
 
 @pytest.mark.behaviour("00-plan-cost")
-def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: Table, council: Terminal) -> None:
+def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: Workspace, council: Terminal) -> None:
     costs = [
         council("--protocol", "triad", "--dry-run", "--json", question).json["cost"]["expected"]
         for question in (QUESTION, QUESTION + " Say why." * 400)
@@ -136,11 +138,11 @@ def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: 
 
 
 @pytest.mark.behaviour("00-exit-budget")
-def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Table, council: Terminal) -> None:
+def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Workspace, council: Terminal) -> None:
     """The budget covers three drafts of 1.5 cents each, but not the triage."""
     usage = [{"prompt_tokens": 1000, "completion_tokens": 800}]  # (1,000 × 3 + 800 × 15) / 1,000,000 = $0.015
     for seat in ("alpha", "beta", "gamma"):
-        priced.cast.instead[f"{seat}/draft"] = telling(priced, usage)
+        priced.answers.instead[f"{seat}/draft"] = telling(priced, usage)
     done = council("--protocol", "collaborative", "--max-cost", "0.13", "--json", QUESTION)
     sent = len(priced.provider.log)
     report = done.json
@@ -161,40 +163,42 @@ def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Table, cou
     assert council("runs", "fsck").code == 0
 
 
-def billed_twice(table: Table, drafted: list[Json]) -> float:
+def billed_twice(workspace: Workspace, drafted: list[Json]) -> float:
     """Return the cost with the scripted usage for the drafts and the real usage for the rest."""
-    drafts = [seen for seen in table.provider.log if table.cast.who(seen)[1] == "draft"]
-    rest = [seen for seen in table.provider.log if table.cast.who(seen)[1] != "draft"]
+    drafts = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] == "draft"]
+    rest = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] != "draft"]
     told = drafted[0]
     return len(drafts) * (told["prompt_tokens"] * IN + told["completion_tokens"] * OUT) / 1e6 + billed(rest)
 
 
 @pytest.mark.behaviour("00-unpriced-refused")
 @pytest.mark.parametrize("how", ["flag", "file", "day"])
-def test_an_unpriced_member_under_a_cap_is_refused_before_any_call(table: Table, council: Terminal, how: str) -> None:
+def test_an_unpriced_member_under_a_cap_is_refused_before_any_call(
+    workspace: Workspace, council: Terminal, how: str
+) -> None:
     budget = {"file": "max_cost = 1.0", "day": "max_cost_per_day = 1.0"}
-    table.configure(more=f"[budget]\n{budget[how]}\n" if how in budget else "")
+    workspace.configure(more=f"[budget]\n{budget[how]}\n" if how in budget else "")
     flags = ["--max-cost", "1"] if how == "flag" else []
     done = council(*flags, "--protocol", "triad", QUESTION)
     assert done.code == 2
     assert 'no price for "sim:alpha"' in done.err
-    assert (table.provider.log, table.runs()) == ([], [])
+    assert (workspace.provider.log, workspace.runs()) == ([], [])
     allowed = council(*flags, "--protocol", "triad", "--allow-unpriced", "--json", QUESTION)
     assert (allowed.code, allowed.json["cost"]["usd"]) == (0, None)
 
 
 @pytest.mark.behaviour("00-unpriced-refused")
-def test_an_unpriced_fallback_is_refused_too(priced: Table, council: Terminal) -> None:
+def test_an_unpriced_fallback_is_refused_too(priced: Workspace, council: Terminal) -> None:
     priced.configure(more=PRICES + '[providers.simb]\nbase_url = "http://127.0.0.1:9/v1"\n', beta=["simb:m1"])
     done = council("--max-cost", "1", "--protocol", "triad", QUESTION)
     assert (done.code, 'no price for "simb:m1"' in done.err) == (2, True)
 
 
 @pytest.mark.behaviour("40-budget-per-day")
-def test_the_runs_of_a_day_share_the_daily_cap(priced: Table, council: Terminal) -> None:
+def test_the_runs_of_a_day_share_the_daily_cap(priced: Workspace, council: Terminal) -> None:
     usage = [{"prompt_tokens": 1000, "completion_tokens": 2800}]  # $0.045
     for seat in ("alpha", "beta", "gamma", "chair"):
-        priced.cast.instead[seat] = telling(priced, usage)
+        priced.answers.instead[seat] = telling(priced, usage)
     priced.configure(more=PRICES + "[budget]\nmax_cost_per_day = 0.40\n")
     first, second = (council("--protocol", "triad", "--json", QUESTION) for _ in range(2))
     assert (first.code, first.json["cost"]["usd"]) == (0, pytest.approx(4 * 0.045))
@@ -205,7 +209,7 @@ def test_the_runs_of_a_day_share_the_daily_cap(priced: Table, council: Terminal)
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
-def test_a_killed_run_is_charged_for_requests_in_flight(priced: Table, council: Terminal) -> None:
+def test_a_killed_run_is_charged_for_requests_in_flight(priced: Workspace, council: Terminal) -> None:
     gate = priced.hold("draft", "alpha")
     process = priced.process("--protocol", "triad", "--max-cost", "5", QUESTION)
     gate.wait()
@@ -217,7 +221,7 @@ def test_a_killed_run_is_charged_for_requests_in_flight(priced: Table, council: 
     assert left["estimated"]
     assert left["usd"] >= held
     gate.release()
-    report = ended(priced.process("resume", run, "--json")).json
+    report = wait_for_exit(priced.process("resume", run, "--json")).json
     assert (report["status"], report["cost"]["estimated"], report["cost"]["cap"]) == ("complete", True, 5.0)
     assert report["cost"]["usd"] >= held
     assert council("runs", "fsck").code == 0
@@ -242,7 +246,7 @@ DAMAGES = {
 
 @pytest.mark.behaviour("40-fsck-money")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_fsck_finds_tampered_spending_rows(priced: Table, council: Terminal, damage: str) -> None:
+def test_fsck_finds_tampered_spending_rows(priced: Workspace, council: Terminal, damage: str) -> None:
     assert council("--protocol", "triad", "--max-cost", "5", QUESTION).code == 0
     assert council("runs", "fsck").code == 0
     statement, told = DAMAGES[damage]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Table, Terminal
+from tests.acceptance.helpers import Terminal, Workspace
 from tests.fake_provider import Reply, Seen
 
 RATES = {"in": 3.0, "cached": 0.3, "written": 3.75, "out": 15.0}
@@ -35,36 +35,38 @@ def bill(seen: Seen) -> float:
 @pytest.mark.behaviour("40-four-price-classes")
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
 def test_on_every_wire_the_report_and_the_store_equal_the_providers_bill(
-    table: Table, council: Terminal, wire: str
+    workspace: Workspace, council: Terminal, wire: str
 ) -> None:
-    Path("council.toml").write_text(CONFIG.format(wire=wire, url=table.provider.base(wire)), encoding="utf-8")
+    Path("council.toml").write_text(CONFIG.format(wire=wire, url=workspace.provider.base(wire)), encoding="utf-8")
     Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
-    table.provider.answer = (lambda seen: Reply(cached=128)) if wire != "anthropic" else None
+    workspace.provider.answer = (lambda seen: Reply(cached=128)) if wire != "anthropic" else None
     report = council("validate", "app.py", "--debate", "--json").json
-    log = table.provider.log
+    log = workspace.provider.log
     assert len(log) == report["calls"]["made"] == 4
     assert sum(seen.tokens.get("cached", 0) for seen in log) > 0
     assert (wire == "anthropic") == (sum(seen.tokens.get("written", 0) for seen in log) > 0)
     assert report["cost"] == {"usd": pytest.approx(sum(map(bill, log)), abs=1e-9), "estimated": False, "unpriced": []}
-    ((charged,),) = table.rows("SELECT sum(charged) FROM spending")
+    ((charged,),) = workspace.rows("SELECT sum(charged) FROM spending")
     assert charged / 1e9 == pytest.approx(sum(map(bill, log)), abs=1e-9)
     assert council("runs", "fsck").code == 0
 
 
 @pytest.mark.behaviour("00-exit-budget")
-def test_when_one_judge_is_out_of_budget_the_others_finish(table: Table, council: Terminal) -> None:
+def test_when_one_judge_is_out_of_budget_the_others_finish(workspace: Workspace, council: Terminal) -> None:
     """Judges run independently with their explorers: answers requested before the cap was reached are paid and kept."""
-    Path("council.toml").write_text(CONFIG.format(wire="openai", url=table.provider.base_url), encoding="utf-8")
+    Path("council.toml").write_text(CONFIG.format(wire="openai", url=workspace.provider.base_url), encoding="utf-8")
     Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
-    table.provider.answer = lambda seen: Reply(usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}])  # $0.018
+    workspace.provider.answer = lambda seen: Reply(usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}])  # $0.018
     first = council("validate", "app.py", "--explorers=2", "--max-cost", "0.14", "--json")
-    sent = len(table.provider.log)
+    sent = len(workspace.provider.log)
     assert (first.code, first.json["status"], first.json["calls"]["made"]) == (5, "incomplete", sent)
     assert sent == 5  # two judges with one explorer each, and one of the two verdicts
-    assert table.rows("SELECT count(*) FROM spending WHERE charged IS NULL") == [(0,)]  # no request was aborted
+    assert workspace.rows("SELECT count(*) FROM spending WHERE charged IS NULL") == [(0,)]  # no request was aborted
     assert first.json["cost"]["usd"] == pytest.approx(sent * 0.018)
     assert council("runs", "fsck").code == 0
     again = council("resume", "--max-cost", "5", "--json")
-    assert (again.json["status"], again.json["calls"]["made"] + sent) == ("complete", len(table.provider.log))
-    assert len({seen.raw for seen in table.provider.log}) == len(table.provider.log)  # no request was sent twice
+    assert (again.json["status"], again.json["calls"]["made"] + sent) == ("complete", len(workspace.provider.log))
+    assert len({seen.raw for seen in workspace.provider.log}) == len(
+        workspace.provider.log
+    )  # no request was sent twice
     assert council("runs", "fsck").code == 0

@@ -9,7 +9,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.runs.service import Convener
-from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, Cast, Table, mark
+from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, FixedAnswers, Workspace, mark
 from tests.fake_provider import FakeProvider
 
 pytestmark = pytest.mark.anyio
@@ -23,87 +23,91 @@ async def deliberate(protocol: str, question: str = QUESTION) -> Minutes:
         await convener.close()
 
 
-async def in_waves(table: Table, protocol: str, phases: dict[str, tuple[str, ...]]) -> Minutes:
+async def in_waves(workspace: Workspace, protocol: str, phases: dict[str, tuple[str, ...]]) -> Minutes:
     """Hold each phase until all its requests have arrived, and check that no others have."""
-    gates = {phase: table.hold(phase) for phase in phases}
+    gates = {phase: workspace.hold(phase) for phase in phases}
     run = asyncio.create_task(deliberate(protocol))
     expected: list[str] = []
     for phase, seats in phases.items():
         await asyncio.to_thread(gates[phase].wait, count=len(seats))
         expected += [f"{phase}/{seat}" for seat in seats]
-        assert sorted(table.asked()) == sorted(expected)
+        assert sorted(workspace.asked()) == sorted(expected)
         gates[phase].release()
     minutes = await run
-    assert sorted(table.asked()) == sorted(expected)
-    assert [len(wave) for wave in table.provider.waves()] == [len(seats) for seats in phases.values()]
+    assert sorted(workspace.asked()) == sorted(expected)
+    assert [len(wave) for wave in workspace.provider.waves()] == [len(seats) for seats in phases.values()]
     return minutes
 
 
 @pytest.mark.behaviour("000-collaborative-seven-calls", "000-adversarial-seven-calls", "000-triad-four-calls")
 @pytest.mark.parametrize(("protocol", "calls"), [("collaborative", 7), ("adversarial", 7), ("triad", 4)])
-async def test_each_phase_is_one_wave_of_requests(table: Table, protocol: str, calls: int) -> None:
-    minutes = await in_waves(table, protocol, PHASES[protocol])
+async def test_each_phase_is_one_wave_of_requests(workspace: Workspace, protocol: str, calls: int) -> None:
+    minutes = await in_waves(workspace, protocol, PHASES[protocol])
     assert minutes.status == "complete"
     assert minutes.calls == {"made": calls, "replayed": 0, "in_doubt": 0}
 
 
 @pytest.mark.behaviour("000-consensus-skips-attack")
-async def test_consensus_goes_straight_to_the_verdict_in_five_requests(table: Table) -> None:
-    table.cast.consensus = True
+async def test_consensus_goes_straight_to_the_verdict_in_five_requests(workspace: Workspace) -> None:
+    workspace.answers.consensus = True
     phases = {name: seats for name, seats in PHASES["adversarial"].items() if name != "attack"}
-    minutes = await in_waves(table, "adversarial", phases)
+    minutes = await in_waves(workspace, "adversarial", phases)
     assert (minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("SURVIVED", "HIGH")
     assert "Consensus detected — no adversarial round needed" in [note.why for note in minutes.notes]
 
 
 @pytest.mark.behaviour("000-leader-sits-out", "000-attacker-sees-own-and-leader")
 @pytest.mark.parametrize("leader", SEATS)
-async def test_the_leader_sits_out_and_attackers_see_only_its_draft_and_their_own(table: Table, leader: str) -> None:
-    table.cast.leader = leader
+async def test_the_leader_sits_out_and_attackers_see_only_its_draft_and_their_own(
+    workspace: Workspace, leader: str
+) -> None:
+    workspace.answers.leader = leader
     await deliberate("adversarial")
     attackers = [seat for seat in SEATS if seat != leader]
-    assert sorted(key for key in table.asked() if key.startswith("attack/")) == [f"attack/{seat}" for seat in attackers]
+    assert sorted(key for key in workspace.asked() if key.startswith("attack/")) == [
+        f"attack/{seat}" for seat in attackers
+    ]
     for attacker, third in zip(attackers, reversed(attackers), strict=True):
-        prompt = table.prompt(f"attack/{attacker}")
+        prompt = workspace.prompt(f"attack/{attacker}")
         assert mark(leader, "draft") in prompt
         assert mark(attacker, "draft") in prompt
         assert mark(third, "draft") not in prompt
 
 
 @pytest.mark.behaviour("000-verdict-sees-everything")
-async def test_the_verdict_prompt_contains_leader_attacks_and_all_drafts(table: Table) -> None:
+async def test_the_verdict_prompt_contains_leader_attacks_and_all_drafts(workspace: Workspace) -> None:
     await deliberate("adversarial")
-    prompt = table.prompt("verdict/chair")
+    prompt = workspace.prompt("verdict/chair")
     assert all(mark(seat, "draft") in prompt for seat in SEATS)
     assert all(mark(seat, "attack") in prompt for seat in ("beta", "gamma"))
 
 
 @pytest.mark.behaviour("000-improvers-read-all-drafts", "000-synthesis-from-improved")
-async def test_improvers_read_every_draft_and_the_chair_only_the_improved_versions(table: Table) -> None:
+async def test_improvers_read_every_draft_and_the_chair_only_the_improved_versions(workspace: Workspace) -> None:
     minutes = await deliberate("collaborative")
     for seat in SEATS:
-        prompt = table.prompt(f"improve/{seat}")
+        prompt = workspace.prompt(f"improve/{seat}")
         assert all(mark(name, "draft") in prompt for name in SEATS)
         assert prompt.index(mark(seat, "draft")) == min(prompt.index(mark(name, "draft")) for name in SEATS)
-    prompt = table.prompt("synthesise/chair")
+    prompt = workspace.prompt("synthesise/chair")
     assert all(mark(seat, "improve") in prompt for seat in SEATS)
     assert not any(mark(seat, "draft") in prompt for seat in SEATS)
     assert minutes.verdict["answer"] == f"The synthesise of chair: {mark('chair', 'synthesise')}."
 
 
 @pytest.mark.behaviour("000-triad-merges-drafts")
-async def test_the_triad_merges_the_three_drafts(table: Table) -> None:
+async def test_the_triad_merges_the_three_drafts(workspace: Workspace) -> None:
     minutes = await deliberate("triad")
-    assert all(mark(seat, "draft") in table.prompt("merge/chair") for seat in SEATS)
+    assert all(mark(seat, "draft") in workspace.prompt("merge/chair") for seat in SEATS)
     assert mark("chair", "merge") in minutes.verdict["answer"]
 
 
 @pytest.mark.behaviour("10-independent-first-statements")
 @pytest.mark.parametrize("protocol", PHASES)
-async def test_draft_prompts_contain_no_other_statements(table: Table, protocol: str) -> None:
+async def test_draft_prompts_contain_no_other_statements(workspace: Workspace, protocol: str) -> None:
     await deliberate(protocol)
     for seat in SEATS:
-        prompt = table.prompt(f"draft/{seat}")
+        prompt = workspace.prompt(f"draft/{seat}")
         assert QUESTION in prompt
         assert "mark-" not in prompt
 
@@ -112,12 +116,12 @@ async def test_draft_prompts_contain_no_other_statements(table: Table, protocol:
 @pytest.mark.parametrize("protocol", PHASES)
 async def test_no_prompt_names_a_vendor_or_a_model(provider: FakeProvider, protocol: str) -> None:
     models = dict(zip(EVERYONE, ("quokka-7", "wombat-8", "numbat-9", "bilby-10"), strict=True))
-    table = Table(Path.cwd(), provider)
-    provider.answer = table.cast = Cast({model: seat for seat, model in models.items()})
-    text = (table.folder / "council.toml").read_text().replace("providers.sim]", 'providers.zyx]\nvendor = "acme"')
+    workspace = Workspace(Path.cwd(), provider)
+    provider.answer = workspace.answers = FixedAnswers({model: seat for seat, model in models.items()})
+    text = (workspace.folder / "council.toml").read_text().replace("providers.sim]", 'providers.zyx]\nvendor = "acme"')
     for seat, model in models.items():
         text = text.replace(f'"sim:{seat}"', f'"zyx:{model}"')
-    (table.folder / "council.toml").write_text(text)
+    (workspace.folder / "council.toml").write_text(text)
     await deliberate(protocol)
     prompts = "\n".join(seen.prompt.lower() for seen in provider.log)
     known = ("claude", "anthropic", "openai", "gpt", "google", "gemini", "llama", "mistral")
@@ -127,10 +131,12 @@ async def test_no_prompt_names_a_vendor_or_a_model(provider: FakeProvider, proto
 
 @pytest.mark.behaviour("10-common-prefix")
 @pytest.mark.parametrize("protocol", PHASES)
-async def test_seats_of_a_phase_share_house_rules_and_question_byte_for_byte(table: Table, protocol: str) -> None:
+async def test_seats_of_a_phase_share_house_rules_and_question_byte_for_byte(
+    workspace: Workspace, protocol: str
+) -> None:
     await deliberate(protocol)
     for phase, seats in PHASES[protocol].items():
-        asked = [seen.body["messages"] for seen in table.provider.log if table.cast.who(seen)[1] == phase]
+        asked = [seen.body["messages"] for seen in workspace.provider.log if workspace.answers.who(seen)[1] == phase]
         assert len(asked) == len(seats)
         assert len({messages[0]["content"] for messages in asked}) == 1
         assert [message["role"] for message in asked[0]] == ["system", "user"]
@@ -138,7 +144,7 @@ async def test_seats_of_a_phase_share_house_rules_and_question_byte_for_byte(tab
 
 
 @pytest.mark.behaviour("000-computed-confidence")
-async def test_confidence_is_computed_from_the_attacks_that_landed(table: Table) -> None:
+async def test_confidence_is_computed_from_the_attacks_that_landed(workspace: Workspace) -> None:
     minutes = await deliberate("adversarial")
     assert (minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("MODIFIED", "MEDIUM")
     assert "## Confidence Assessment\n\n**MEDIUM.** Little is left open." in minutes.verdict["answer"]

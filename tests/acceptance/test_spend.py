@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal, kill
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill
 from tests.acceptance.test_money import PRICES, billed, priced
 from tests.fake_provider import Reply
 
@@ -14,7 +14,7 @@ __all__ = ["priced"]
 
 
 @pytest.mark.behaviour("00-spend")
-def test_spend_equals_the_providers_bill(priced: Table, council: Terminal) -> None:
+def test_spend_equals_the_providers_bill(priced: Workspace, council: Terminal) -> None:
     reports = [council("--protocol", protocol, "--json", QUESTION).json for protocol in ("triad", "adversarial")]
     spent = council("spend", "--json").json
     today = time.strftime("%Y-%m-%d")
@@ -27,7 +27,7 @@ def test_spend_equals_the_providers_bill(priced: Table, council: Terminal) -> No
 
 
 @pytest.mark.behaviour("00-spend")
-def test_spend_shows_the_rest_of_the_daily_cap(priced: Table, council: Terminal) -> None:
+def test_spend_shows_the_rest_of_the_daily_cap(priced: Workspace, council: Terminal) -> None:
     priced.configure(more=PRICES + "[budget]\nmax_cost_per_day = 5.00\n")
     assert council("--protocol", "triad", QUESTION).code == 0
     told = council("spend").out.splitlines()
@@ -38,7 +38,7 @@ def test_spend_shows_the_rest_of_the_daily_cap(priced: Table, council: Terminal)
 
 
 @pytest.mark.behaviour("00-spend")
-def test_spend_lists_unpriced_and_in_doubt_requests(priced: Table, council: Terminal) -> None:
+def test_spend_lists_unpriced_and_in_doubt_requests(priced: Workspace, council: Terminal) -> None:
     gate = priced.hold("draft", "alpha")
     process = priced.process("--protocol", "triad", QUESTION)
     gate.wait()
@@ -54,8 +54,8 @@ def test_spend_lists_unpriced_and_in_doubt_requests(priced: Table, council: Term
 
 
 @pytest.mark.behaviour("00-spend")
-def test_a_cut_request_is_in_doubt_also_after_a_resend(priced: Table, council: Terminal) -> None:
-    priced.cast.instead["alpha/draft"] = Reply(cut=60)
+def test_a_cut_request_is_in_doubt_also_after_a_resend(priced: Workspace, council: Terminal) -> None:
+    priced.answers.instead["alpha/draft"] = Reply(cut=60)
     told = council("--protocol", "triad", "--no-resend", "--json", QUESTION).json
     spent = council("spend", "--json").json["total"]
     assert told["calls"]["in_doubt"] == 1
@@ -64,7 +64,7 @@ def test_a_cut_request_is_in_doubt_also_after_a_resend(priced: Table, council: T
 
 @pytest.mark.behaviour("00-spend")
 @pytest.mark.parametrize("since", ["today", "1d", "2020-01-01", "all"])
-def test_spend_accepts_a_start_date(priced: Table, council: Terminal, since: str) -> None:
+def test_spend_accepts_a_start_date(priced: Workspace, council: Terminal, since: str) -> None:
     assert council("spend").out.startswith("nothing that could cost anything was called since ")
     assert council("--protocol", "triad", QUESTION).code == 0
     assert council("spend", "--since", since, "--json").json["total"]["calls"] == 4
@@ -72,7 +72,7 @@ def test_spend_accepts_a_start_date(priced: Table, council: Terminal, since: str
 
 
 @pytest.mark.parametrize("since", ["yesterday", "7", "2026-13-01", "-3d", ""])
-def test_an_invalid_date_is_rejected_in_one_line(table: Table, council: Terminal, since: str) -> None:
+def test_an_invalid_date_is_rejected_in_one_line(workspace: Workspace, council: Terminal, since: str) -> None:
     done = council("spend", f"--since={since}")
     assert done.code == 2
     assert f'not "{since}"' in done.err

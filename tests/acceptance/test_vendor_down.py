@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, Cast, Json, Table, Terminal
+from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, FixedAnswers, Json, Terminal, Workspace
 from tests.fake_provider import Reply
 
 DOWN = {
@@ -22,11 +22,11 @@ DOWN = {
 class Families:
     """Alpha, beta and gamma on three vendors, the chair on alpha's; other configured vendors are unused."""
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        table.provider.answer = table.cast = Cast()
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        workspace.provider.answer = workspace.answers = FixedAnswers()
         self.dead: dict[str, Reply] = {}
-        table.provider.answer = self
+        workspace.provider.answer = self
 
     def __call__(self, seen: object) -> Reply:
         model = str(getattr(seen, "model", ""))
@@ -36,7 +36,7 @@ class Families:
         vendors = ["a", "b", "c", *free]
         lines = []
         for vendor in vendors:
-            url = unreachable if unreachable and vendor == "a" else self.table.provider.base_url
+            url = unreachable if unreachable and vendor == "a" else self.workspace.provider.base_url
             lines += [f"[providers.{vendor}]", f'base_url = "{url}"', "backoff = 0.001"]
         lines += [
             "[models]",
@@ -47,12 +47,12 @@ class Families:
         ]
         for seat, vendor in zip(EVERYONE, ("a", "b", "c", "a"), strict=True):
             lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "{vendor}:{vendor}-m"']
-        (self.table.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+        (self.workspace.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
 
 
 @pytest.fixture
-def families(table: Table) -> Families:
-    return Families(table)
+def families(workspace: Workspace) -> Families:
+    return Families(workspace)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_vendor_that_fails_after_the_first_phase_is_replaced(families: Familie
     def dies(seen: object) -> Reply:
         return DOWN["500"] if getattr(seen, "model", "") == "a-m" and getattr(seen, "nth", 0) > 1 else families(seen)
 
-    families.table.provider.answer = dies
+    families.workspace.provider.answer = dies
     done = council("--json", "--protocol", "collaborative", QUESTION)
     assert served(done.json)["alpha"] == "d"
     (row,) = (row for row in done.json["degraded"] if row["seat"] == "alpha")
@@ -130,10 +130,10 @@ def test_a_vendor_that_fails_after_the_first_phase_is_replaced(families: Familie
 @pytest.mark.behaviour("issue-5-one-vendor-down", "40-mixed-stays-strict")
 def test_mixed_never_falls_back_to_the_other_vendor(families: Families, council: Terminal) -> None:
     families.configure("d", "e")
-    (families.table.folder / "code.py").write_text("x = 1\n")
+    (families.workspace.folder / "code.py").write_text("x = 1\n")
     families.dead |= {"e": DOWN["401"]}
-    families.table.provider.values = {"verdict": "PASS", "confidence": "HIGH"}
-    families.table.provider.answer = lambda seen: families.dead.get(seen.model.partition("-")[0])
+    families.workspace.provider.values = {"verdict": "PASS", "confidence": "HIGH"}
+    families.workspace.provider.answer = lambda seen: families.dead.get(seen.model.partition("-")[0])
     done = council("--mixed", "validate", "code.py", "--json")
     report = done.json
     assert {seat["served_by"] for seat in report["seats"]} == {"d:d-m", None}

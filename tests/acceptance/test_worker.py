@@ -15,7 +15,7 @@ import pytest
 from council.runs.service import Convener
 from council.runs.worker import Worker
 from council.runs.worker_client import request_worker
-from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended, until
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
 
@@ -25,12 +25,12 @@ SCRIPTED = "\n".join(
 )
 
 
-def status(table: Table, run: str) -> str:
-    return str(table.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
+def status(workspace: Workspace, run: str) -> str:
+    return str(workspace.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
 
 
-def wait_until_finished(table: Table, *runs: str) -> None:
-    until(lambda: all(status(table, run) == "complete" for run in runs), "the worker finished the runs")
+def wait_until_finished(workspace: Workspace, *runs: str) -> None:
+    wait_until(lambda: all(status(workspace, run) == "complete" for run in runs), "the worker finished the runs")
 
 
 def check_store(council: Terminal) -> None:
@@ -68,7 +68,7 @@ def notify(run: str, **env: str) -> None:
 
 
 @pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
-def test_a_run_queued_by_a_dead_process_is_finished(detached: Table, council: Terminal) -> None:
+def test_a_run_queued_by_a_dead_process_is_finished(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("draft")
     started = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION)
     assert started.code == 0, started.err
@@ -86,7 +86,7 @@ def test_a_run_queued_by_a_dead_process_is_finished(detached: Table, council: Te
 
 @pytest.mark.behaviour("50-worker-killed")
 @pytest.mark.parametrize("by", ["call", "watch"])
-def test_after_kill_9_the_next_worker_repeats_no_request(detached: Table, council: Terminal, by: str) -> None:
+def test_after_kill_9_the_next_worker_repeats_no_request(detached: Workspace, council: Terminal, by: str) -> None:
     gate = detached.hold("improve")
     run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     held = gate.wait(count=3)
@@ -108,7 +108,7 @@ def test_after_kill_9_the_next_worker_repeats_no_request(detached: Table, counci
 
 
 @pytest.mark.behaviour("50-worker-leaves")
-def test_a_stopped_worker_requeues_its_run(detached: Table, council: Terminal) -> None:
+def test_a_stopped_worker_requeues_its_run(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("improve")
     run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     gate.wait(count=3)
@@ -128,10 +128,10 @@ def test_a_stopped_worker_requeues_its_run(detached: Table, council: Terminal) -
 
 
 @pytest.mark.behaviour("50-one-worker")
-def test_concurrent_clients_start_one_worker(detached: Table, council: Terminal) -> None:
+def test_concurrent_clients_start_one_worker(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("draft")
     clients = [detached.process("--detach", "--json", "--protocol", "triad", QUESTION) for _ in range(3)]
-    done = [ended(client) for client in clients]
+    done = [wait_for_exit(client) for client in clients]
     assert [one.code for one in done] == [0, 0, 0], [one.err for one in done]
     gate.wait(count=4)
     assert len(workers(detached.data)) == 1
@@ -142,7 +142,7 @@ def test_concurrent_clients_start_one_worker(detached: Table, council: Terminal)
 
 
 @pytest.mark.behaviour("issue-6-twenty-starts")
-def test_twenty_concurrent_runs_are_all_finished(detached: Table, council: Terminal) -> None:
+def test_twenty_concurrent_runs_are_all_finished(detached: Workspace, council: Terminal) -> None:
     (detached.folder / "council.toml").write_text(SCRIPTED)
 
     async def start(convener: Convener) -> list[str]:
@@ -165,7 +165,7 @@ def test_twenty_concurrent_runs_are_all_finished(detached: Table, council: Termi
 
 @pytest.mark.behaviour("50-worker-idle")
 def test_a_run_queued_while_the_worker_exits_is_not_lost(
-    detached: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
+    detached: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an idle timeout of zero the worker is always about to exit."""
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0")
@@ -192,7 +192,7 @@ def test_a_run_queued_while_the_worker_exits_is_not_lost(
 @pytest.mark.behaviour("50-worker-gives-up")
 @pytest.mark.parametrize("lost", ["folder", "config", "provider"])
 def test_a_run_with_a_missing_folder_or_setting_fails_once_with_a_reason(
-    detached: Table, council: Terminal, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    detached: Workspace, council: Terminal, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -231,7 +231,7 @@ SECRET = "k-3f9d0c7e5b1a4826"
 
 
 @pytest.fixture
-def keyed(detached: Table) -> Table:
+def keyed(detached: Workspace) -> Workspace:
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", 'backoff = 0.01\napi_key_env = "SIM_KEY"'))
     return detached
@@ -242,7 +242,7 @@ def find_on_disk(secret: str, folder: Path) -> list[Path]:
 
 
 @pytest.mark.behaviour("50-worker-keys")
-def test_keys_are_sent_to_a_running_worker_and_never_stored(keyed: Table, council: Terminal) -> None:
+def test_keys_are_sent_to_a_running_worker_and_never_stored(keyed: Workspace, council: Terminal) -> None:
     gate = keyed.hold("draft")
     first = queue_run("triad", SIM_KEY="k-of-another-user")
     notify(first, SIM_KEY="k-of-another-user")
@@ -261,7 +261,7 @@ def test_keys_are_sent_to_a_running_worker_and_never_stored(keyed: Table, counci
 
 @pytest.mark.behaviour("50-worker-keys")
 def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
-    keyed: Table, council: Terminal, monkeypatch: pytest.MonkeyPatch
+    keyed: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = queue_run("triad", SIM_KEY=SECRET)
     asyncio.run(_serve(dict(os.environ)))
@@ -285,7 +285,7 @@ async def _serve(env: dict[str, str]) -> None:
 
 
 @pytest.mark.behaviour("50-worker-limits")
-def test_runs_of_the_worker_share_the_connection_limit(detached: Table, council: Terminal) -> None:
+def test_runs_of_the_worker_share_the_connection_limit(detached: Workspace, council: Terminal) -> None:
     detached.configure(more="")
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", "backoff = 0.01\nmax_connections = 2"))
@@ -310,7 +310,7 @@ def max_concurrent(provider: FakeProvider) -> int:
 
 
 @pytest.mark.behaviour("50-worker-limits")
-def test_runs_of_the_worker_share_the_daily_budget(detached: Table, council: Terminal) -> None:
+def test_runs_of_the_worker_share_the_daily_budget(detached: Workspace, council: Terminal) -> None:
     prices = '[prices."sim:*"]\ninput = 0\noutput = 1000\n[budget]\nmax_cost_per_day = 10\n'
     detached.configure(more=prices)
     gate = detached.hold("draft")
@@ -318,16 +318,16 @@ def test_runs_of_the_worker_share_the_daily_budget(detached: Table, council: Ter
     for run in runs:
         notify(run)
     over = lambda: [run for run in runs if status(detached, run) not in ("queued", "running")]  # noqa: E731
-    until(lambda: len(over()) == 2, "two have found no money left")
+    wait_until(lambda: len(over()) == 2, "two have found no money left")
     gate.release()
-    until(lambda: len(over()) == 3, "all have ended")
+    wait_until(lambda: len(over()) == 3, "all have ended")
     ((spent,),) = detached.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
     assert 0 < spent <= 10e9
     assert sorted(council("watch", run).code for run in runs) == [0, 5, 5]
     check_store(council)
 
 
-def test_an_invalid_message_does_not_disturb_the_worker(detached: Table, council: Terminal) -> None:
+def test_an_invalid_message_does_not_disturb_the_worker(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("draft")
     run = queue_run("triad")
     notify(run)
@@ -348,8 +348,8 @@ async def _send_invalid(path: Path) -> None:
         writer.close()
 
 
-def test_a_failing_seat_fails_the_same_way_in_the_worker(detached: Table, council: Terminal) -> None:
-    detached.cast.instead["beta"] = Reply(status=401)
+def test_a_failing_seat_fails_the_same_way_in_the_worker(detached: Workspace, council: Terminal) -> None:
+    detached.answers.instead["beta"] = Reply(status=401)
     run = queue_run("triad")
     watched = council("watch", run, "--json")
     assert watched.code == 0

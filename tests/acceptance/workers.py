@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 
 
 def workers(data: Path) -> list[int]:
@@ -37,7 +37,7 @@ def kill_worker(data: Path) -> None:
 
 
 def wait_for_worker_exit(data: Path) -> None:
-    until(lambda: not workers(data), "the worker exited")
+    wait_until(lambda: not workers(data), "the worker exited")
 
 
 def kill_remaining_workers(data: Path) -> list[int]:

@@ -17,7 +17,7 @@ from council.settings import load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
-from tests.scripted_run import an_ask
+from tests.run_session import make_ask
 
 OUTPUT = 100  # max_tokens of each answer
 NOTHING = Decimal(0)
@@ -29,7 +29,7 @@ def a_dime(member: Member) -> Price:
 
 
 def step(n: int, member: str = "sim:m1") -> Step:
-    ask = an_ask(f"draft/seat-{n}", max_tokens=OUTPUT)
+    ask = make_ask(f"draft/seat-{n}", max_tokens=OUTPUT)
 
     def mend(said: str, words: str) -> Ask:
         return ask

@@ -16,26 +16,26 @@ from council.errors import Fault
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Outcome, Step
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 RUN, KEY = "r2345", "draft/alpha"
 
 
 def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask | None = None) -> Step:
     def mend(said: str, words: str) -> Ask:
-        asked = (ask or an_ask(KEY)).messages
-        return replace(an_ask(KEY), messages=(*asked, {"role": "user", "content": f"{said} → {words}"}))
+        asked = (ask or make_ask(KEY)).messages
+        return replace(make_ask(KEY), messages=(*asked, {"role": "user", "content": f"{said} → {words}"}))
 
     def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]]:
         return replace(ask, messages=({"role": "user", "content": f"{share:.0%}"},)), ("big.py",)
 
-    return Step(ask or an_ask(KEY), "alpha", chain or ("one",), read, mend, shrink=shrink)
+    return Step(ask or make_ask(KEY), "alpha", chain or ("one",), read, mend, shrink=shrink)
 
 
-def answering(name: str, *answers: Any) -> Double:
+def answering(name: str, *answers: Any) -> FunctionMember:
     """Return a member that gives these answers in turn and then repeats the last one."""
     left = list(answers)
-    return Double(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
+    return FunctionMember(name, lambda key: left.pop(0) if len(left) > 1 else left[0])
 
 
 async def call(
@@ -68,7 +68,7 @@ async def reload_ledger(store: SqliteStore) -> Ledger:
     return Ledger(store, await store.load(RUN))
 
 
-class Hanging(Double):
+class Hanging(FunctionMember):
     """Member that gives these answers in turn. The next request hangs and sets `reached`."""
 
     def __init__(self, name: str, *answers: Any) -> None:

@@ -16,7 +16,7 @@ from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Outcome, Usage
 from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"verdict": {"enum": ["PASS", "FAIL"]}, "why": {"type": "string"}}}
@@ -29,7 +29,7 @@ def typed(ask: Any = None) -> Any:
         except ValueError:
             raise Fault("schema", "no JSON", said=text) from None
 
-    return step(read=read, ask=ask or an_ask(KEY, schema=SCHEMA))
+    return step(read=read, ask=ask or make_ask(KEY, schema=SCHEMA))
 
 
 # Stubs
@@ -71,7 +71,7 @@ async def test_a_stub_is_retried_once_and_is_then_degenerate(ledger: Ledger) -> 
 # Loops
 
 
-class Looping(Double):
+class Looping(FunctionMember):
     """Member that streams the same words forever and counts them."""
 
     heard = 0
@@ -154,8 +154,8 @@ async def test_a_successful_retry_is_ok(ledger: Ledger) -> None:
 async def test_a_stored_truncated_answer_is_not_requested_again(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, typed(), answering("one", Answer(WHOLE, "length")))
     never = answering("one", "never")
-    again = await call(await reload_ledger(store), typed(), never)
-    assert (again.state, again.text, never.calls) == (first.state, first.text, [])
+    reloaded = await call(await reload_ledger(store), typed(), never)
+    assert (reloaded.state, reloaded.text, never.calls) == (first.state, first.text, [])
 
 
 def test_cut_and_dropped_survive_json() -> None:

@@ -26,12 +26,12 @@ from tests.calling.budget_process import OUTPUT, a_dime, spend
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.paths import ROOT
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
 
 DOLLAR = Price(Rates(*[Decimal(1_000_000)] * 4))  # one dollar per token
-ASK = an_ask(KEY, max_tokens=50)
+ASK = make_ask(KEY, max_tokens=50)
 
 
 def make_budget(ledger: Ledger, price: Price | None = DOLLAR, **caps: float) -> Budget:
@@ -98,9 +98,9 @@ async def test_the_bill_stays_under_the_cap_and_no_affordable_request_is_skipped
         await asyncio.sleep(0)
         return Answer("Tabs.", usage=Usage(3, tokens))
 
-    member = Double("sim:m1", answer)
+    member = FunctionMember("sim:m1", answer)
     budget = Budget(store, ledger.record, a_dime, Caps(run=cap / 10))
-    asked = [step("sim:m1", ask=an_ask(f"draft/{n}", max_tokens=OUTPUT)) for n in range(len(used))]
+    asked = [step("sim:m1", ask=make_ask(f"draft/{n}", max_tokens=OUTPUT)) for n in range(len(used))]
     await asyncio.gather(*(call(ledger, one, member, budget=budget) for one in asked))
     assert bill <= cap * OUTPUT  # one token costs a tenth of a cent
     assert not left or bill > (cap - 1) * OUTPUT  # a skipped request would have exceeded the cap
@@ -130,26 +130,26 @@ async def test_the_maximum_cost_is_reserved_before_a_request_is_sent(ledger: Led
 async def test_under_a_cap_every_request_sets_max_tokens(ledger: Ledger, words: int | None, most: int) -> None:
     seen: list[Ask] = []
 
-    class Noting(Double):
+    class Noting(FunctionMember):
         def prepare(self, ask: Ask) -> bytes:
             seen.append(ask)
             return super().prepare(ask)
 
     member = Noting("one", lambda key: "Tabs.")
     await call(
-        ledger, step("one", ask=replace(an_ask(KEY), words=words)), member, budget=make_budget(ledger, run=10**6)
+        ledger, step("one", ask=replace(make_ask(KEY), words=words)), member, budget=make_budget(ledger, run=10**6)
     )
     assert seen[-1].max_tokens == most
 
 
 async def test_without_a_cap_the_ask_is_unchanged(ledger: Ledger) -> None:
     assert make_budget(ledger).cap_output(ASK) == ASK
-    assert make_budget(ledger).cap_output(an_ask(KEY)) == an_ask(KEY)
+    assert make_budget(ledger).cap_output(make_ask(KEY)) == make_ask(KEY)
     assert make_budget(ledger, day=1.0).cap_output(ASK) == ASK  # keeps its own cap
 
 
 async def test_the_reservation_includes_thinking_tokens(ledger: Ledger) -> None:
-    class Thinking(Double):
+    class Thinking(FunctionMember):
         def most(self, ask: Ask, otherwise: int) -> int:
             return (ask.max_tokens or otherwise) + 1000
 
@@ -264,7 +264,7 @@ async def test_released_reservations_let_waiting_requests_continue(ledger: Ledge
     """Two reservations exceed the cap, but the usage of both does not."""
     member = answering("sim:m1", Answer("Tabs.", usage=Usage(1, 1)))
     budget = make_budget(ledger, run=120.0)
-    steps = [step("sim:m1", ask=an_ask(f"draft/{n}", max_tokens=50)) for n in range(4)]
+    steps = [step("sim:m1", ask=make_ask(f"draft/{n}", max_tokens=50)) for n in range(4)]
     outcomes = await asyncio.gather(*(call(ledger, one, member, budget=budget) for one in steps))
     assert [outcome.state for outcome in outcomes] == ["ok"] * 4
     assert spent(ledger) == 8.0
@@ -279,9 +279,9 @@ async def test_waiting_for_budget_does_not_count_against_the_timeout(ledger: Led
         return Answer("Tabs.", usage=Usage(1, 1))
 
     budget = make_budget(ledger, run=120.0)
-    first = asyncio.ensure_future(call(ledger, step("one", ask=ASK), Double("one", slow), budget=budget))
+    first = asyncio.ensure_future(call(ledger, step("one", ask=ASK), FunctionMember("one", slow), budget=budget))
     await reached.wait()
-    second = step("two", ask=an_ask("draft/beta", max_tokens=50))
+    second = step("two", ask=make_ask("draft/beta", max_tokens=50))
     quick = answering("two", Answer("Tabs.", usage=Usage(1, 1)))
     waiting = asyncio.ensure_future(call(ledger, second, quick, budget=budget, timeout=lambda member: 0.5))
     await asyncio.wait([waiting], timeout=0.6)  # longer than its timeout
@@ -296,20 +296,20 @@ async def test_waiting_for_budget_does_not_count_against_the_timeout(ledger: Led
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_an_in_flight_request_and_its_resend_are_both_charged(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger, run=1000.0))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     (most,) = reserved(ledger)
-    assert spent(again) == most
+    assert spent(reloaded) == most
     member = answering("one", Answer("Tabs.", usage=Usage(1, 1)))
-    await call(again, step("one", ask=ASK), member, budget=make_budget(again, run=1000.0))
-    assert [(event.n, event.usd, event.estimated) for event in events_of(again, ev.Billed)] == [(1, most, True), (2, 2.0, False)]  # fmt: skip
+    await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=1000.0))
+    assert [(event.n, event.usd, event.estimated) for event in events_of(reloaded, ev.Billed)] == [(1, most, True), (2, 2.0, False)]  # fmt: skip
     assert spent(await reload_ledger(store)) == most + 2.0
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_an_in_flight_request_reduces_the_budget_for_its_resend(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger, run=120.0))
-    again, member = await reload_ledger(store), answering("one", "never")
-    outcome = await call(again, step("one", ask=ASK), member, budget=make_budget(again, run=120.0))
+    reloaded, member = await reload_ledger(store), answering("one", "never")
+    outcome = await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=120.0))
     assert (outcome.state, member.calls) == ("skipped(budget)", [])
     third = await reload_ledger(store)
     done = await call(third, step("one", ask=ASK), answering("one", "Tabs."), budget=make_budget(third, run=500.0))
@@ -320,19 +320,19 @@ async def test_an_in_flight_request_reduces_the_budget_for_its_resend(ledger: Le
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 async def test_with_no_resend_the_request_in_doubt_is_charged(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", ask=ASK), Hanging("one"), budget=make_budget(ledger))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     outcome = await call(
-        again, step("one", ask=ASK), answering("one", "never"), resend=False, budget=make_budget(again)
+        reloaded, step("one", ask=ASK), answering("one", "never"), resend=False, budget=make_budget(reloaded)
     )
     assert outcome.state == "in_doubt"
-    (event,) = events_of(again, ev.Billed)
+    (event,) = events_of(reloaded, ev.Billed)
     assert (event.n, [event.usd], event.estimated) == (1, reserved(ledger), True)
 
 
 async def test_a_reservation_for_an_unsent_request_is_counted_once(ledger: Ledger, store: SqliteStore) -> None:
     budget = make_budget(ledger, run=120.0)
     await budget.reserve(KEY, 1, answering("one"), ASK, b"x" * 90)  # killed here, before the attempt was recorded
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", Answer("Tabs.", usage=Usage(1, 1)))
-    assert (await call(again, step("one", ask=ASK), member, budget=make_budget(again, run=120.0))).ok
+    assert (await call(reloaded, step("one", ask=ASK), member, budget=make_budget(reloaded, run=120.0))).ok
     assert spent(await reload_ledger(store)) == 2.0

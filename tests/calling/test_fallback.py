@@ -15,13 +15,13 @@ from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
 from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
 VOTERS = {"alpha": "a", "beta": "b", "gamma": "c"}
 
 
-def of(vendor: str, *answers: Any, name: str = "") -> Double:
+def of(vendor: str, *answers: Any, name: str = "") -> FunctionMember:
     member = answering(name or f"{vendor}:m", *answers)
     member.vendor = vendor
     return member
@@ -29,10 +29,10 @@ def of(vendor: str, *answers: Any, name: str = "") -> Double:
 
 def asked(seat: str, *vendors: str, phase: str = "draft") -> Step:
     names = [vendor if ":" in vendor else f"{vendor}:m" for vendor in vendors]
-    return replace(step(*names, ask=an_ask(f"{phase}/{seat}")), seat=seat)
+    return replace(step(*names, ask=make_ask(f"{phase}/{seat}")), seat=seat)
 
 
-def caller(ledger: Ledger, *members: Double) -> Caller:
+def caller(ledger: Ledger, *members: FunctionMember) -> Caller:
     by_name = {member.name: member for member in members}
     return Caller(by_name.__getitem__, ledger, lambda name: 10.0, fallbacks=FallbackPolicy(VOTERS))
 
@@ -117,7 +117,7 @@ async def test_an_excluded_member_is_not_asked_again_by_its_seat(ledger: Ledger,
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
 async def test_a_hung_member_is_not_asked_again_in_later_phases(ledger: Ledger) -> None:
-    one = Double("a:m", lambda key: asyncio.Event().wait())
+    one = FunctionMember("a:m", lambda key: asyncio.Event().wait())
     carry_out = caller(ledger, one, of("d", "D."))
     carry_out.timeout = lambda name: 0.2
     first = await carry_out(asked("alpha", "a", "d"))
@@ -165,12 +165,12 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     outcome = await carry_out(drafted)
     ledger.begin_step(drafted.ask.key, "print")
     await ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
-    again = await reload_ledger(store)
-    families = FallbackPolicy.from_record(VOTERS, again.record)
+    reloaded = await reload_ledger(store)
+    families = FallbackPolicy.from_record(VOTERS, reloaded.record)
     assert families.exclusion_state("alpha", "a:m") == "failed(quota)"
     one, fallback = of("a", "never"), of("d", "D.")
     by_name = {"a:m": one, "d:m": fallback}
-    later = await Caller(by_name.__getitem__, again, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
+    later = await Caller(by_name.__getitem__, reloaded, fallbacks=families)(asked("alpha", "a", "d", phase="improve"))
     assert (later.served_by, one.calls) == ("d:m", [])
 
 

@@ -28,7 +28,7 @@ from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import KEY as SECRET
 from tests.fakes.members import WIRES, member_at, seated
 from tests.fakes.troubles import TROUBLES, Trouble
-from tests.scripted_run import Sitting, sit
+from tests.run_session import RunSession, open_session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("issue-5-fault-table")]
 every_wire = pytest.mark.parametrize("wire", WIRES)
@@ -50,14 +50,14 @@ class Ballot(Form):
 class Heard:
     """Result of one step of one seat."""
 
-    sitting: Sitting
+    session: RunSession
     state: str
     lines: list[str]
 
     @property
     def charged(self) -> int:
         """Return the charged dollars, which equal tokens here."""
-        return round(sum(row.amount for row in self.sitting.record.spending.values()) / 1e9)
+        return round(sum(row.amount for row in self.session.record.spending.values()) / 1e9)
 
 
 NO_CAPS = Caps()
@@ -68,23 +68,23 @@ async def ask(
 ) -> Heard:
     """Ask one seat in a council with a ledger, a budget and a view."""
     seat = Seat("alpha", member=member.name)
-    sitting = await sit(
+    session = await open_session(
         store, folder, {member.name: member}, run="r6789", roster=Roster((seat,)), context={"packet": PACKET}, timeout=30.0
     )  # fmt: skip
-    sitting.caller.budget = Budget(store, sitting.record, lambda member: A_DOLLAR_A_TOKEN, caps)
-    sitting.council.effort = "high"  # an optional parameter that can be refused
+    session.caller.budget = Budget(store, session.record, lambda member: A_DOLLAR_A_TOKEN, caps)
+    session.council.effort = "high"  # an optional parameter that can be refused
     try:
         with suppress(QuorumLost, BudgetSpent):
-            async with sitting.council.phase("draft"):
-                await sitting.council.poll([seat], "t/say", reply=Ballot if typed else None)
+            async with session.council.phase("draft"):
+                await session.council.poll([seat], "t/say", reply=Ballot if typed else None)
     finally:
         await member.close()
-    (last,) = [event for event in sitting.events if isinstance(event, ev.Stated | ev.WasAbsent)]
+    (last,) = [event for event in session.events if isinstance(event, ev.Stated | ev.WasAbsent)]
     shown = io.StringIO()
     view = PlainView(shown)
-    for entry in sitting.heard:
+    for entry in session.heard:
         view.on_event(entry)
-    return Heard(sitting, last.state, shown.getvalue().splitlines())
+    return Heard(session, last.state, shown.getvalue().splitlines())
 
 
 def _clocks(trouble: Trouble) -> dict[str, float]:
@@ -98,9 +98,9 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
 
 def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool) -> None:
     """Check that the ledger has each request byte for byte, and charges at least the provider's bill."""
-    attempts = heard.sitting.ledger.attempts(PLACE)
+    attempts = heard.session.ledger.attempts(PLACE)
     assert [attempt.body for attempt in attempts] == [seen.raw for seen in provider.log]
-    assert heard.sitting.ledger.calls["made"] == len(provider.log)
+    assert heard.session.ledger.calls["made"] == len(provider.log)
     bill = provider.bill_of(wire)
     if counted:
         assert heard.charged == bill["in"] + bill["out"]
@@ -160,7 +160,7 @@ async def test_an_oversized_request_is_truncated_and_the_cut_is_recorded(
     heard = await ask(seated(provider, wire), store, folder)
     first, second = provider.log
     assert len(second.prompt) < len(first.prompt)
-    (stated,) = heard.sitting.told(ev.Stated)
+    (stated,) = heard.session.of_type(ev.Stated)
     assert "big.py" in stated.cut
 
 
@@ -173,9 +173,9 @@ async def test_a_refused_parameter_is_dropped_and_recorded(
     first, second = provider.log
     effort = {"openai": b"reasoning_effort", "anthropic": b"effort", "google": b"thinkingLevel"}[wire]
     assert (effort in first.raw, effort in second.raw) == (True, False)
-    (again,) = [line for line in heard.lines if "attempt 2 on" in line]
-    (stated,) = heard.sitting.told(ev.Stated)
-    assert f"without optional parameters ({', '.join(stated.dropped)})" in again
+    (retry,) = [line for line in heard.lines if "attempt 2 on" in line]
+    (stated,) = heard.session.of_type(ev.Stated)
+    assert f"without optional parameters ({', '.join(stated.dropped)})" in retry
     named = {"openai": "reasoning_effort", "anthropic": "output_config", "google": "generationConfig"}[wire]
     assert named in stated.dropped
 
@@ -210,7 +210,7 @@ async def test_the_ledger_stores_the_vendors_response_id(
     provider: FakeProvider, store: SqliteStore, folder: Path, wire: str
 ) -> None:
     heard = await ask(seated(provider, wire), store, folder)
-    (attempt,) = heard.sitting.ledger.attempts(PLACE)
+    (attempt,) = heard.session.ledger.attempts(PLACE)
     assert attempt.result is not None
     answer = result_from_json(attempt.result)
     assert isinstance(answer, Answer)
@@ -244,7 +244,7 @@ async def test_an_unreachable_address_host_or_certificate_is_a_net_fault(
     url = address.format(port=port, busy=provider.port) + "/v1"
     heard = await ask(member_at(url, wire), store, folder)
     row = FAULT_TABLE["net"]
-    assert (heard.state, len(heard.sitting.ledger.attempts(PLACE))) == (row.state, 1 + row.retries)
+    assert (heard.state, len(heard.session.ledger.attempts(PLACE))) == (row.state, 1 + row.retries)
     assert (heard.charged, provider.bill["calls"]) == (0, 0)
     lines = [line for line in heard.lines if f" fault on {wire}:m1: net: no connection to " in line]
     assert len(lines) == 1 + row.retries

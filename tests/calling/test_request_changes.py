@@ -18,7 +18,7 @@ from council.calling.fault_table import (
 from council.engine.ledger import Ledger
 from council.types import Answer, Usage
 from tests.calling.helpers import KEY, answering, call, events_of, fault, step
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
 
@@ -40,14 +40,14 @@ def test_a_request_is_truncated_to_half_or_to_the_limit_the_vendor_states(words:
 
 
 def test_a_truncated_answer_without_a_cap_is_retried_at_twice_its_output() -> None:
-    failed = FailedAttempt(step(), Double("one", str), an_ask(), fault("length"), output_tokens=20_000)
+    failed = FailedAttempt(step(), FunctionMember("one", str), make_ask(), fault("length"), output_tokens=20_000)
     after = next_attempt(failed)
     assert after and after.ask.max_tokens == 40_000
 
 
 @pytest.mark.parametrize(("warm", "warmer"), [(None, 0.7), (0.2, 0.7), (0.7, 1.0), (1.0, 1.0)])
 def test_an_empty_answer_is_retried_at_a_higher_temperature(warm: float | None, warmer: float) -> None:
-    after = next_attempt(FailedAttempt(step(), Double("one", str), an_ask(temperature=warm), fault("empty")))
+    after = next_attempt(FailedAttempt(step(), FunctionMember("one", str), make_ask(temperature=warm), fault("empty")))
     assert after and after.ask.temperature == warmer
 
 
@@ -60,7 +60,7 @@ def test_missing_parameters_are_listed_by_dotted_name() -> None:
 
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
 async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
-    class Choosy(Double):
+    class Choosy(FunctionMember):
         def prepare(self, ask: object) -> bytes:
             body = super().prepare(ask)  # type: ignore[arg-type]
             return body if getattr(ask, "bare", False) else body[:-1] + b', "top_p": 1, "top_k": 2}'
@@ -90,12 +90,12 @@ def test_stalls_and_permanent_faults_have_no_extra_retry_for_the_chair(kind: str
 async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> None:
     seen: list[int | None] = []
 
-    class Noting(Double):
+    class Noting(FunctionMember):
         def prepare(self, ask: object) -> bytes:
             seen.append(getattr(ask, "max_tokens", None))
             return super().prepare(ask)  # type: ignore[arg-type]
 
-    ask = an_ask(KEY, schema={"type": "object"}, max_tokens=600)
+    ask = make_ask(KEY, schema={"type": "object"}, max_tokens=600)
     await call(
         ledger, replace(step(ask=ask), chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
     )

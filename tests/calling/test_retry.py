@@ -16,7 +16,7 @@ from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.scripted_run import Double, an_ask
+from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +71,7 @@ async def test_a_bad_finish_reason_is_a_fault(ledger: Ledger, kind: str, finish:
 async def test_an_empty_answer_is_retried_at_another_temperature(ledger: Ledger, text: str) -> None:
     seen: list[Ask] = []
 
-    class Noting(Double):
+    class Noting(FunctionMember):
         def prepare(self, ask: Ask) -> bytes:
             seen.append(ask)
             return super().prepare(ask)
@@ -86,18 +86,18 @@ async def test_a_truncated_typed_answer_is_retried_at_twice_the_length(
 ) -> None:
     seen: list[int | None] = []
 
-    class Noting(Double):
+    class Noting(FunctionMember):
         def prepare(self, ask: Ask) -> bytes:
             seen.append(ask.max_tokens)
             return super().prepare(ask)
 
-    ask = an_ask(KEY, schema={"type": "object"}, max_tokens=cap)
+    ask = make_ask(KEY, schema={"type": "object"}, max_tokens=cap)
     outcome = await call(ledger, step(ask=ask), Noting("one", lambda key: Answer('{"half', "length")))
     assert (outcome.state, seen) == ("truncated", [cap, doubled])
 
 
 async def test_free_text_at_its_intended_cap_counts(ledger: Ledger) -> None:
-    outcome = await call(ledger, step(ask=an_ask(KEY, max_tokens=200)), answering("one", Answer("So far", "length")))
+    outcome = await call(ledger, step(ask=make_ask(KEY, max_tokens=200)), answering("one", Answer("So far", "length")))
     assert (outcome.state, outcome.text) == ("ok", "So far")
 
 
@@ -105,13 +105,13 @@ async def test_free_text_at_its_intended_cap_counts(ledger: Ledger) -> None:
 async def test_a_refused_parameter_is_retried_without_optional_parameters(ledger: Ledger) -> None:
     seen: list[Ask] = []
 
-    class Noting(Double):
+    class Noting(FunctionMember):
         def prepare(self, ask: Ask) -> bytes:
             seen.append(ask)
             return super().prepare(ask)
 
     left = [fault("parameter"), "Tabs."]
-    full = an_ask(KEY, temperature=0.2, max_tokens=600, effort="high")
+    full = make_ask(KEY, temperature=0.2, max_tokens=600, effort="high")
     outcome = await call(ledger, step(ask=full), Noting("one", lambda key: left.pop(0)))
     assert (outcome.state, seen[0]) == ("ok", full)
     assert seen[-1] == replace(full, temperature=None, max_tokens=None, effort=None, bare=True)
@@ -128,12 +128,12 @@ async def test_a_reply_that_fails_its_schema_gets_one_repair_turn(ledger: Ledger
     outcome = await call(ledger, step(read=read), member)
     assert (outcome.state, outcome.text, outcome.attempts) == ("ok_repaired", "good", 2)
     asked, repair = json.loads(member.calls[1]["body"])["messages"]
-    assert (asked, repair["content"]) == (an_ask(KEY).messages[0], "bad → it is bad")
+    assert (asked, repair["content"]) == (make_ask(KEY).messages[0], "bad → it is bad")
     assert [event.why for event in events_of(ledger, ev.Attempted)] == [
         "",
         "repair: the reply did not match its schema",
     ]
-    twice = await call(ledger, replace(step(read=read), ask=an_ask("improve/alpha")), answering("one", "bad"))
+    twice = await call(ledger, replace(step(read=read), ask=make_ask("improve/alpha")), answering("one", "bad"))
     assert (twice.state, twice.reason) == ("failed(schema)", "it is bad")
 
 
@@ -203,7 +203,7 @@ async def test_a_refusal_leads_to_the_fallback(ledger: Ledger) -> None:
 
 @pytest.mark.behaviour("00-timeout-for-a-phase")
 async def test_attempts_retries_and_fallbacks_share_the_seat_timeout(ledger: Ledger) -> None:
-    one, two = (Double(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
+    one, two = (FunctionMember(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
     outcome = await call(ledger, step("one", "two"), one, two, timeout=lambda name: 0.4)
     assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 0.4 s", 2)
     assert 0.35 < outcome.seconds < 0.8
@@ -213,7 +213,7 @@ async def test_attempts_retries_and_fallbacks_share_the_seat_timeout(ledger: Led
 
 
 async def test_the_requested_member_sets_the_seat_timeout(ledger: Ledger) -> None:
-    one, two = (Double(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
+    one, two = (FunctionMember(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
     seconds = {"one": 0.4, "two": 60.0}
     assert (await call(ledger, step("one", "two"), one, two, timeout=seconds.__getitem__)).state == "timed_out"
 
@@ -222,7 +222,7 @@ async def test_the_requested_member_sets_the_seat_timeout(ledger: Ledger) -> Non
 
 
 async def test_streamed_text_of_a_failed_attempt_is_discarded(ledger: Ledger, store: SqliteStore) -> None:
-    class Streaming(Double):
+    class Streaming(FunctionMember):
         async def send(self, body: bytes, hear: Any) -> Answer:
             hear("half an ans")
             return await super().send(body, hear)
@@ -247,89 +247,89 @@ async def test_lone_surrogates_are_stored_safely(ledger: Ledger, store: SqliteSt
 @pytest.mark.behaviour("40-committed-never-bought-again")
 async def test_a_stored_answer_is_not_requested_again(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, step(), answering("one", fault("server"), Answer("Tabs.", usage=Usage(5, 1))))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     never = answering("one", "never")
-    second = await call(again, step(), never)
+    second = await call(reloaded, step(), never)
     assert never.calls == []
     assert replace(second, seconds=0) == replace(first, seconds=0)
-    assert again.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
+    assert reloaded.calls == {"made": 0, "replayed": 0, "in_doubt": 0}
 
 
 @pytest.mark.behaviour("40-resume-byte-identical")
 async def test_a_request_in_doubt_is_resent_byte_for_byte(ledger: Ledger, store: SqliteStore) -> None:
     dead = Hanging("one", fault("server"))
     await interrupt(ledger, step(), dead)
-    again = await reload_ledger(store)
-    changed = replace(step(), ask=replace(an_ask(KEY), messages=({"role": "user", "content": "other bytes"},)))
+    reloaded = await reload_ledger(store)
+    changed = replace(step(), ask=replace(make_ask(KEY), messages=({"role": "user", "content": "other bytes"},)))
     member = answering("one", "Tabs.")
-    outcome = await call(again, changed, member)
+    outcome = await call(reloaded, changed, member)
     assert member.calls[0]["body"] == dead.calls[-1]["body"]
     assert (outcome.text, outcome.attempts) == ("Tabs.", 3)
-    assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
-    (attempted,) = [event for event in events_of(again, ev.Attempted) if event.n == 3]
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
+    (attempted,) = [event for event in events_of(reloaded, ev.Attempted) if event.n == 3]
     assert attempted.why == "resent: the process stopped before the answer was stored"
 
 
 async def test_an_interrupted_step_continues_where_it_stopped(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step(), Hanging("one", fault("server"), fault("server")))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", fault("server"))
-    assert (await call(again, step(), member)).state == "failed(server)"
+    assert (await call(reloaded, step(), member)).state == "failed(server)"
     assert len(member.calls) == 1  # two of the three attempts were used before
 
 
 async def test_a_fallback_is_replayed_as_the_fallbacks_answer(ledger: Ledger, store: SqliteStore) -> None:
     first = await call(ledger, step("one", "two"), answering("one", fault("auth")), answering("two", "Tabs."))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "never")
-    second = await call(again, step("one", "two"), one, two)
+    second = await call(reloaded, step("one", "two"), one, two)
     assert (one.calls, two.calls) == ([], [])
     assert (second.text, second.served_by) == (first.text, first.served_by) == ("Tabs.", "two")
 
 
 async def test_a_request_in_doubt_after_a_fallback_goes_to_the_fallback(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", "two"), Hanging("two"), answering("one", fault("auth")))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "Tabs.")
-    assert (await call(again, step("one", "two"), one, two)).served_by == "two"
+    assert (await call(reloaded, step("one", "two"), one, two)).served_by == "two"
     assert (len(one.calls), len(two.calls)) == (0, 1)
 
 
 async def test_replaying_known_faults_does_not_wait_again(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step(), Hanging("one", fault("server"), fault("server")))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     member = answering("one", "Tabs.")
     member.backoff = 60.0
-    outcome = await call(again, step(), member, timeout=lambda name: 5.0)
+    outcome = await call(reloaded, step(), member, timeout=lambda name: 5.0)
     assert outcome.state == "ok"
 
 
 async def test_a_step_that_was_given_up_starts_again(ledger: Ledger, store: SqliteStore) -> None:
     await call(ledger, step("one", "two"), answering("one", fault("server")), answering("two", fault("auth")))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", fault("server"), fault("server"), "Tabs."), answering("two", "never")
-    outcome = await call(again, step("one", "two"), one, two)
+    outcome = await call(reloaded, step("one", "two"), one, two)
     assert (outcome.state, outcome.served_by, outcome.attempts) == ("ok", "one", 7)
-    assert again.calls == {"made": 3, "replayed": 0, "in_doubt": 0}
+    assert reloaded.calls == {"made": 3, "replayed": 0, "in_doubt": 0}
 
 
 async def test_a_timed_out_seat_is_asked_again(ledger: Ledger, store: SqliteStore) -> None:
-    hanging = Double("one", lambda key: asyncio.Event().wait())
+    hanging = FunctionMember("one", lambda key: asyncio.Event().wait())
     await call(ledger, step(), hanging, timeout=lambda name: 0.4)
-    again = await reload_ledger(store)
-    assert (await call(again, step(), answering("one", "Tabs."))).text == "Tabs."
-    assert again.calls["in_doubt"] == 0
+    reloaded = await reload_ledger(store)
+    assert (await call(reloaded, step(), answering("one", "Tabs."))).text == "Tabs."
+    assert reloaded.calls["in_doubt"] == 0
 
 
 @pytest.mark.behaviour("40-no-resend")
 async def test_no_resend_leaves_the_seat_in_doubt_and_sends_nothing(ledger: Ledger, store: SqliteStore) -> None:
     await interrupt(ledger, step("one", "two"), Hanging("one"))
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "never")
-    outcome = await call(again, step("one", "two"), one, two, resend=False)
+    outcome = await call(reloaded, step("one", "two"), one, two, resend=False)
     assert (outcome.state, one.calls, two.calls) == ("in_doubt", [], [])
     assert "--no-resend is set" in outcome.reason
-    assert again.calls == {"made": 0, "replayed": 0, "in_doubt": 1}
+    assert reloaded.calls == {"made": 0, "replayed": 0, "in_doubt": 1}
 
 
 @pytest.mark.behaviour("40-no-resend")

@@ -12,16 +12,16 @@ from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Answer
 from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.scripted_run import Double
+from tests.run_session import FunctionMember
 
 pytestmark = pytest.mark.anyio
 
 
-def silent(name: str) -> Double:
-    return Double(name, lambda key: asyncio.Event().wait())
+def silent(name: str) -> FunctionMember:
+    return FunctionMember(name, lambda key: asyncio.Event().wait())
 
 
-class Slow(Double):
+class Slow(FunctionMember):
     """Member that sends a piece at intervals and finishes after `pieces` of them."""
 
     def __init__(self, name: str, piece: str, pieces: int) -> None:
@@ -76,8 +76,8 @@ async def test_a_member_without_a_fallback_has_all_the_time(ledger: Ledger) -> N
 async def test_a_member_that_streamed_and_failed_gets_a_new_share(ledger: Ledger) -> None:
     class Broken(Slow):
         async def send(self, body: bytes, hear: Any) -> Answer:
-            self.pieces, again = 0, self.pieces == 0
-            if again:
+            self.pieces, is_second = 0, self.pieces == 0
+            if is_second:
                 await asyncio.Event().wait()
             hear("half an ans")
             raise fault("cut")
@@ -122,9 +122,9 @@ async def test_a_recorded_timeout_decision_is_replayed_on_resume(
 ) -> None:
     one = silent("one") if first == "hangs" else answering("one", fault("rate", retry_after=15.0))
     await interrupt(ledger, step("one", "two"), Hanging("two"), one, timeout=lambda name: 0.4)
-    again = await reload_ledger(store)
+    reloaded = await reload_ledger(store)
     one, two = answering("one", "never"), answering("two", "Tabs.")
-    outcome = await call(again, step("one", "two"), one, two, timeout=lambda name: 600.0)
+    outcome = await call(reloaded, step("one", "two"), one, two, timeout=lambda name: 600.0)
     assert (outcome.served_by, one.calls, len(two.calls)) == ("two", [], 1)
-    assert again.attempts(KEY)[0].result is not None
-    assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 1}
+    assert reloaded.attempts(KEY)[0].result is not None
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 1}

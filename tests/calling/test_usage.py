@@ -13,7 +13,7 @@ from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
 from tests.calling.helpers import answering, call, fault, reload_ledger, step
-from tests.scripted_run import ALPHA, BETA, Double, an_ask, sit
+from tests.run_session import ALPHA, BETA, FunctionMember, make_ask, open_session
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def test_an_absent_seat_includes_the_usage_of_rejected_answers(
 async def test_usage_of_the_requested_member_and_its_fallback_is_summed(ledger: Ledger) -> None:
     one = answering("one", Answer("no", "refused", Usage(10, 5)))
     two = answering("two", Answer("words", "length", Usage(7, 3)))
-    outcome = await call(ledger, step("one", "two", ask=an_ask(schema={"type": "object"})), one, two)
+    outcome = await call(ledger, step("one", "two", ask=make_ask(schema={"type": "object"})), one, two)
     assert outcome.usage == Usage(24, 11)
 
 
@@ -51,10 +51,10 @@ async def test_an_absence_reports_its_usage(store: SqliteStore, tmp_path: Path) 
     def answer(key: str) -> Answer:
         return Answer("no", "refused", Usage(10, 5, 2)) if key == "draft/alpha" else Answer("yes")
 
-    sitting = await sit(store, tmp_path / "prompts", Double("scripted:", answer), run="r6789")
-    async with sitting.council.phase("draft"):
-        await sitting.council.poll([ALPHA, BETA], "t/say")
-    (absence,) = sitting.told(ev.WasAbsent)
+    session = await open_session(store, tmp_path / "prompts", FunctionMember("scripted:", answer), run="r6789")
+    async with session.council.phase("draft"):
+        await session.council.poll([ALPHA, BETA], "t/say")
+    (absence,) = session.of_type(ev.WasAbsent)
     assert absence.usage == {"in": 10, "out": 5, "cached": 2}
 
 
@@ -88,8 +88,8 @@ async def test_one_answer_without_usage_makes_the_sum_unknown(ledger: Ledger, st
     member = answering("one", Answer("", usage=Usage(known=False)), Answer("Tabs.", usage=Usage(10, 5)))
     outcome = await call(ledger, step(), member)
     assert outcome.usage.as_json() == {"in": 10, "out": 5, "cached": 0, "unknown": True}
-    again = await call(await reload_ledger(store), step(), answering("one", "never"))
-    assert again.usage == outcome.usage
+    reloaded = await call(await reload_ledger(store), step(), answering("one", "never"))
+    assert reloaded.usage == outcome.usage
 
 
 def test_known_usage_has_no_unknown_field() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.judges.fake_judges import Court
+from tests.acceptance.judges.fake_judges import JudgesWorkspace
 from tests.acceptance.judges.project import FILES
 from tests.ci.runner import Runner
 from tests.fake_provider import FakeProvider
@@ -28,9 +28,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def court(checkout: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Court:
+def judges(checkout: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> JudgesWorkspace:
     monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # restored after the test
-    return Court(checkout, provider, tmp_path / "council.toml")
+    return JudgesWorkspace(checkout, provider, tmp_path / "council.toml")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.judges.fake_judges import Court, finding, opinion
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
 from tests.ci.runner import Runner
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git
@@ -17,8 +17,8 @@ PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
 FORK = {"pull_request": {"head": {"repo": {"full_name": "stranger/shop"}}}}
 
 
-def rule(court: Court, first: str, second: str) -> None:
-    court.bench.said = {
+def rule(judges: JudgesWorkspace, first: str, second: str) -> None:
+    judges.judge_answers.said = {
         f"judge/judge-{n}": opinion(verdict, *([] if verdict == "PASS" else [BUG]))
         for n, verdict in enumerate((first, second), 1)
     }
@@ -30,14 +30,14 @@ def rule(court: Court, first: str, second: str) -> None:
     [(("PASS", "PASS"), "PASS", 0), (("PASS", "WARN"), "WARN", 0), (("PASS", "FAIL"), "FAIL", 10)],
 )
 def test_the_verdict_becomes_exit_code_outputs_and_summary(
-    court: Court, runner: Runner, verdicts: tuple[str, str], verdict: str, code: int
+    judges: JudgesWorkspace, runner: Runner, verdicts: tuple[str, str], verdict: str, code: int
 ) -> None:
-    court.configure(more=PRICES)
-    rule(court, *verdicts)
+    judges.configure(more=PRICES)
+    rule(judges, *verdicts)
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (code, verdict), done.log
     assert done.steps == ["Install council", "Review"]
-    assert sorted(court.steps()) == ["judge/judge-1", "judge/judge-2"]
+    assert sorted(judges.steps()) == ["judge/judge-1", "judge/judge-2"]
     run, cost = done.outputs["run"], done.outputs["cost"]
     assert float(cost) > 0
     assert done.summary.startswith(f"**Council: {verdict}** · exit {code} · cost in dollars: {cost} · run {run}\n")
@@ -52,26 +52,26 @@ def test_the_verdict_becomes_exit_code_outputs_and_summary(
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_disagreeing_families_need_a_person(court: Court, runner: Runner) -> None:
-    court.bench.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
+def test_disagreeing_families_need_a_person(judges: JudgesWorkspace, runner: Runner) -> None:
+    judges.judge_answers.said = {f"judge/codex-judge-{n}": opinion("FAIL", BUG) for n in (1, 2, 3)}
     done = runner.run(args="--mixed")
     assert (done.code, done.outputs["verdict"]) == (3, "DISAGREE"), done.log
     assert "the families disagree, and a person has to decide" in done.summary
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_budget_stop_is_reported_with_its_exit_code(court: Court, runner: Runner) -> None:
-    court.configure(more=PRICES)
+def test_a_budget_stop_is_reported_with_its_exit_code(judges: JudgesWorkspace, runner: Runner) -> None:
+    judges.configure(more=PRICES)
     done = runner.run(max_cost="0.00001")
     assert (done.code, done.outputs["verdict"]) == (5, "none"), done.log
     assert done.summary.startswith("**Council: none** · exit 5")
     assert "inconclusive: the run is" in done.summary
-    assert court.provider.log == []
+    assert judges.provider.log == []
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_missing_judge_is_not_a_pass(court: Court, runner: Runner) -> None:
-    court.bench.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
+def test_a_missing_judge_is_not_a_pass(judges: JudgesWorkspace, runner: Runner) -> None:
+    judges.judge_answers.instead["judge-2"] = lambda seen: Reply(status=500, error="##[error]::error::broken")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (3, "PASS"), done.log
     assert "inconclusive: 1 of 2 judges answered, a gate needs 2" in done.summary
@@ -81,8 +81,8 @@ def test_a_missing_judge_is_not_a_pass(court: Court, runner: Runner) -> None:
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_refused_keys_of_all_judges_are_not_a_pass(court: Court, runner: Runner) -> None:
-    court.bench.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
+def test_refused_keys_of_all_judges_are_not_a_pass(judges: JudgesWorkspace, runner: Runner) -> None:
+    judges.judge_answers.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
     assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary
@@ -125,7 +125,7 @@ def test_a_fork_without_secrets_is_skipped_and_never_a_pass(runner: Runner, gith
 
 
 @pytest.mark.behaviour("50-ci-fork")
-def test_a_fork_with_available_judges_is_not_skipped(court: Court, runner: Runner) -> None:
+def test_a_fork_with_available_judges_is_not_skipped(judges: JudgesWorkspace, runner: Runner) -> None:
     runner.github |= {"event": FORK}
     done = runner.run(preset="no-such-preset")
     assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
@@ -135,17 +135,17 @@ def test_a_fork_with_available_judges_is_not_skipped(court: Court, runner: Runne
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_missing_base_is_a_one_line_error(court: Court, runner: Runner) -> None:
+def test_a_missing_base_is_a_one_line_error(judges: JudgesWorkspace, runner: Runner) -> None:
     runner.github |= {"base_ref": "develop"}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (2, "none")
     assert 'the revision "origin/develop" is not in this checkout' in done.summary
     assert "fetch-depth: 0" in done.summary
-    assert court.provider.log == []
+    assert judges.provider.log == []
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_invalid_inputs_appear_in_summary_and_annotations(court: Court, runner: Runner) -> None:
+def test_invalid_inputs_appear_in_summary_and_annotations(judges: JudgesWorkspace, runner: Runner) -> None:
     done = runner.run(preset="securty-audit")
     assert (done.code, done.outputs["verdict"]) == (2, "none")
     assert 'unknown preset "securty-audit"' in done.summary
@@ -161,22 +161,24 @@ def test_an_invalid_configuration_is_not_reported_as_a_missing_key(runner: Runne
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_without_changes_there_is_no_verdict_and_no_call(court: Court, runner: Runner, checkout: Path) -> None:
+def test_without_changes_there_is_no_verdict_and_no_call(
+    judges: JudgesWorkspace, runner: Runner, checkout: Path
+) -> None:
     git(checkout, "switch", "-q", "main")
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (0, "none"), done.log
     assert "nothing to judge" in done.summary
-    assert court.provider.log == []
+    assert judges.provider.log == []
 
 
 @pytest.mark.behaviour("50-ci-action")
-def test_a_push_is_compared_with_the_previous_commit(court: Court, runner: Runner, checkout: Path) -> None:
+def test_a_push_is_compared_with_the_previous_commit(judges: JudgesWorkspace, runner: Runner, checkout: Path) -> None:
     before = git(checkout, "rev-parse", "HEAD").strip()
     commit(checkout, {"src/one.py": "one = 1\n"})
     commit(checkout, {"src/two.py": "two = 2\n"})
     runner.github = {"repository": "shop/shop", "event": {"before": before}}
     assert runner.run(roster="judge-1=sim:judge-3").code == 0
-    prompt = court.request("judge/judge-3").prompt
+    prompt = judges.request("judge/judge-3").prompt
     assert "src/one.py" in prompt
     assert "src/two.py" in prompt
     assert "simplify the check" not in prompt

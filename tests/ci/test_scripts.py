@@ -17,7 +17,7 @@ import yaml
 
 from council.doors.cli.completion import script
 from council.doors.cli.management import management_group
-from tests.acceptance.judges.fake_judges import Court, finding, opinion
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
 from tests.ci.runner import COMMANDS
 from tests.packet.conftest import commit, git
 from tests.paths import ROOT
@@ -72,8 +72,10 @@ def run_job(job: Job, checkout: Path, tmp_path: Path) -> subprocess.CompletedPro
 
 
 @pytest.mark.behaviour("50-ci-gitlab")
-def test_the_gitlab_job_reviews_a_merge_request(court: Court, job: Job, checkout: Path, tmp_path: Path) -> None:
-    court.bench.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+def test_the_gitlab_job_reviews_a_merge_request(
+    judges: JudgesWorkspace, job: Job, checkout: Path, tmp_path: Path
+) -> None:
+    judges.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
     done = run_job(job, checkout, tmp_path)
     assert done.returncode == 10, done.stderr
     assert "## Council Consensus: FAIL" in done.stdout
@@ -84,7 +86,7 @@ def test_the_gitlab_job_reviews_a_merge_request(court: Court, job: Job, checkout
 
 
 def test_a_second_review_into_the_same_folder_leaves_nothing_of_the_first(
-    court: Court, job: Job, checkout: Path, tmp_path: Path
+    judges: JudgesWorkspace, job: Job, checkout: Path, tmp_path: Path
 ) -> None:
     job["variables"] |= {"COUNCIL_BASE": "nowhere", "COUNCIL_OUT": str(tmp_path / "out")}
     for _ in range(2):
@@ -97,11 +99,11 @@ def test_a_second_review_into_the_same_folder_leaves_nothing_of_the_first(
 
 
 @pytest.fixture
-def hooked(court: Court, checkout: Path) -> Court:
+def hooked(judges: JudgesWorkspace, checkout: Path) -> JudgesWorkspace:
     hooks = checkout / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     shutil.copy(ROOT / "ci" / "pre-push", hooks / "pre-push")
-    return court
+    return judges
 
 
 def push(checkout: Path, *refs: str) -> subprocess.CompletedProcess[str]:
@@ -114,8 +116,8 @@ def remote_heads(checkout: Path) -> list[str]:
 
 
 @pytest.mark.behaviour("50-ci-pre-push")
-def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: Court, checkout: Path) -> None:
-    hooked.bench.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: JudgesWorkspace, checkout: Path) -> None:
+    hooked.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
     stopped = push(checkout, "feature")
     assert stopped.returncode != 0
     assert "Every token is accepted." in stopped.stderr + stopped.stdout
@@ -124,7 +126,7 @@ def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: Court, checkou
     prompt = hooked.provider.log[0].prompt
     assert "src/auth/jwt.py" in prompt
     assert "src/api/routes.py" not in prompt  # already on the remote
-    hooked.bench.said = {}
+    hooked.judge_answers.said = {}
     commit(checkout, {"src/auth/jwt.py": "def check(token, key):\n    return token == key\n"})
     passed = push(checkout, "feature")
     assert passed.returncode == 0, passed.stderr
@@ -132,7 +134,9 @@ def test_a_fail_stops_the_push_and_a_pass_lets_it_through(hooked: Court, checkou
 
 
 @pytest.mark.behaviour("50-ci-pre-push")
-def test_an_unclear_result_is_reported_and_stops_the_push_only_in_strict_mode(hooked: Court, checkout: Path) -> None:
+def test_an_unclear_result_is_reported_and_stops_the_push_only_in_strict_mode(
+    hooked: JudgesWorkspace, checkout: Path
+) -> None:
     (checkout / ".git" / "config.council").write_text("[council]\n\tstrict = true\n", encoding="utf-8")
     git(checkout, "config", "include.path", "config.council")
     git(checkout, "config", "council.failOn", "worse")
@@ -144,7 +148,7 @@ def test_an_unclear_result_is_reported_and_stops_the_push_only_in_strict_mode(ho
 
 
 @pytest.mark.behaviour("50-ci-pre-push")
-def test_a_branch_that_is_deleted_is_not_reviewed(hooked: Court, checkout: Path) -> None:
+def test_a_branch_that_is_deleted_is_not_reviewed(hooked: JudgesWorkspace, checkout: Path) -> None:
     git(checkout, "push", "-q", "--no-verify", "origin", "feature")
     assert push(checkout, "--delete", "feature").returncode == 0
     assert hooked.provider.log == []
@@ -206,7 +210,7 @@ def test_the_documented_workflow_uses_existing_inputs_and_outputs() -> None:
 @pytest.mark.behaviour("50-ci-pre-push")
 @pytest.mark.parametrize("strict", [False, True])
 def test_without_an_available_member_nothing_is_reviewed_and_that_is_reported(
-    hooked: Court, checkout: Path, strict: bool, monkeypatch: pytest.MonkeyPatch
+    hooked: JudgesWorkspace, checkout: Path, strict: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COUNCIL_CONFIG")
     git(checkout, "config", "council.strict", str(strict).lower())

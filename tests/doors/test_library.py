@@ -38,7 +38,7 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
 
     protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
     yield protocol
-    protocols._PROTOCOLS.pop("second", None)
+    protocols._registered.pop("second", None)
 
 
 # Public API

@@ -18,7 +18,7 @@ from council.errors import ChairAbsent, DuplicateKey, EngineError, LedgerMismatc
 from council.members.scripted import Scripted
 from council.store.sqlite import SqliteStore
 from council.types import Json, Roster, Seat
-from tests.scripted_run import ALPHA, BETA, CHAIR, GAMMA, ROSTER, Double, Sitting, sit
+from tests.run_session import ALPHA, BETA, CHAIR, GAMMA, ROSTER, FunctionMember, RunSession, open_session
 
 pytestmark = pytest.mark.anyio
 ALL = ROSTER.seats
@@ -47,54 +47,54 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "prompts"
 
 
-def scripted(sitting: Sitting) -> Scripted:
-    member = sitting.members["scripted:"]
+def scripted(session: RunSession) -> Scripted:
+    member = session.members["scripted:"]
     assert isinstance(member, Scripted)
     return member
 
 
-def asked(sitting: Sitting) -> list[str]:
-    return [call["key"] for call in scripted(sitting).calls]
+def asked(session: RunSession) -> list[str]:
+    return [call["key"] for call in scripted(session).calls]
 
 
 # phase
 
 
 async def test_a_phase_prefixes_the_keys_of_its_steps(store: SqliteStore, folder: Path) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     async with council.phase("draft"):
         assert (await council.ask(ALPHA, "t/say")).key == "draft/alpha"
 
 
 async def test_a_phase_inside_another_carries_both_names(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("r1"):
-        async with sitting.council.phase("explore"):
-            assert (await sitting.council.ask(ALPHA, "t/say")).key == "r1/explore/alpha"
-        assert (await sitting.council.ask(ALPHA, "t/say")).key == "r1/alpha"
-    assert [event.phase for event in sitting.told(ev.PhaseEnded)] == ["r1/explore", "r1"]
+    session = await open_session(store, folder)
+    async with session.council.phase("r1"):
+        async with session.council.phase("explore"):
+            assert (await session.council.ask(ALPHA, "t/say")).key == "r1/explore/alpha"
+        assert (await session.council.ask(ALPHA, "t/say")).key == "r1/alpha"
+    assert [event.phase for event in session.of_type(ev.PhaseEnded)] == ["r1/explore", "r1"]
 
 
 async def test_a_phase_emits_its_start_its_steps_and_its_end_in_order(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("draft"):
-        await sitting.council.ask(ALPHA, "t/say")
-    tags = [event.type for event in sitting.events]
+    session = await open_session(store, folder)
+    async with session.council.phase("draft"):
+        await session.council.ask(ALPHA, "t/say")
+    tags = [event.type for event in session.events]
     assert tags == ["convened", "phase", "asked", "attempt", "statement", "phase_ended"]
-    assert [entry.seq for entry in sitting.heard if entry.seq] == list(range(1, 7))
+    assert [entry.seq for entry in session.heard if entry.seq] == list(range(1, 7))
 
 
 async def test_a_phase_that_raises_has_no_end_event(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
+    session = await open_session(store, folder)
     with suppress(Killed):
-        async with sitting.council.phase("draft"):
+        async with session.council.phase("draft"):
             raise Killed
-    assert not sitting.told(ev.PhaseEnded)
+    assert not session.of_type(ev.PhaseEnded)
     assert (await store.load("r2345")).phases == {}
 
 
 async def test_a_step_outside_any_phase_is_a_clear_error(store: SqliteStore, folder: Path) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     with pytest.raises(EngineError, match="phase"):
         await council.ask(ALPHA, "t/say")
 
@@ -103,76 +103,78 @@ async def test_a_step_outside_any_phase_is_a_clear_error(store: SqliteStore, fol
 
 
 async def test_ask_returns_the_statement_with_its_outcome(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/alpha": {"text": "Tabs."}}))
-    async with sitting.council.phase("draft"):
-        said = await sitting.council.ask(ALPHA, "t/say")
+    session = await open_session(store, folder, Scripted(script={"draft/alpha": {"text": "Tabs."}}))
+    async with session.council.phase("draft"):
+        said = await session.council.ask(ALPHA, "t/say")
     assert (said.seat, said.text, said.said, said.reply) == (ALPHA, "Tabs.", "Tabs.", None)
     assert (said.outcome.state, said.outcome.served_by, said.outcome.attempts) == ("ok", "scripted:", 1)
-    (stated,) = sitting.told(ev.Stated)
+    (stated,) = session.of_type(ev.Stated)
     assert (stated.key, stated.said, stated.usage["out"]) == ("draft/alpha", "Tabs.", 1)
 
 
 async def test_the_asked_event_contains_the_exact_messages(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("draft"):
-        await sitting.council.ask(BETA, "t/say")
-    (event,) = sitting.told(ev.Asked)
+    session = await open_session(store, folder)
+    async with session.council.phase("draft"):
+        await session.council.ask(BETA, "t/say")
+    (event,) = session.of_type(ev.Asked)
     assert (event.phase, event.seat, event.member) == ("draft", "beta", "scripted:")
     assert "Tabs or spaces? It is your turn, beta." in event.messages[-1]["content"]
-    assert event.messages == scripted(sitting).calls[0]["messages"]
+    assert event.messages == scripted(session).calls[0]["messages"]
 
 
 async def test_a_typed_reply_is_parsed_and_shown_as_prose(store: SqliteStore, folder: Path) -> None:
     script = {"triage/chair": {"reply": {"leader": "beta"}}}
-    sitting = await sit(store, folder, Scripted(script=script))
-    async with sitting.council.phase("triage"):
-        said = await sitting.council.ask(CHAIR, "t/say", reply=Pick)
+    session = await open_session(store, folder, Scripted(script=script))
+    async with session.council.phase("triage"):
+        said = await session.council.ask(CHAIR, "t/say", reply=Pick)
     assert (said.reply, said.said) == (Pick(leader="beta"), "It is beta.")
-    (stated,) = sitting.told(ev.Stated)
+    (stated,) = session.of_type(ev.Stated)
     assert (stated.said, stated.reply) == ("It is beta.", {"leader": "beta"})
-    assert scripted(sitting).calls[0]["schema"]["required"] == ["leader"]
+    assert scripted(session).calls[0]["schema"]["required"] == ["leader"]
 
 
 async def test_an_absent_seat_that_was_asked_alone_loses_the_quorum(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/alpha": {"fail": "auth"}}))
+    session = await open_session(store, folder, Scripted(script={"draft/alpha": {"fail": "auth"}}))
     with pytest.raises(QuorumLost, match=r"alpha did not answer in draft: failed\(auth\)"):
-        async with sitting.council.phase("draft"):
-            await sitting.council.ask(ALPHA, "t/say")
+        async with session.council.phase("draft"):
+            await session.council.ask(ALPHA, "t/say")
 
 
 async def test_an_absent_chair_raises_chair_absent(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"merge/chair": {"fail": "server"}}))
+    session = await open_session(store, folder, Scripted(script={"merge/chair": {"fail": "server"}}))
     with pytest.raises(ChairAbsent, match=r"chair did not answer in merge: failed\(server\)"):
-        async with sitting.council.phase("merge"):
-            await sitting.council.ask(CHAIR, "t/say")
+        async with session.council.phase("merge"):
+            await session.council.ask(CHAIR, "t/say")
 
 
 async def test_a_protocol_without_a_chair_cannot_ask_it(store: SqliteStore, folder: Path) -> None:
-    council = (await sit(store, folder, roster=Roster(ALL))).council
+    council = (await open_session(store, folder, roster=Roster(ALL))).council
     with pytest.raises(EngineError, match="its Protocol entry has none"):
         _ = council.chair
 
 
 async def test_after_continues_the_conversation_of_that_seat(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"r1/alpha": {"text": "Tabs."}}), prompts={"t/on": "And now?"})
-    async with sitting.council.phase("r1"):
-        first = await sitting.council.ask(ALPHA, "t/say")
-    async with sitting.council.phase("r2"):
-        second = await sitting.council.ask(ALPHA, "t/on", after=first)
-    sent = scripted(sitting).calls[1]["messages"]
+    session = await open_session(
+        store, folder, Scripted(script={"r1/alpha": {"text": "Tabs."}}), prompts={"t/on": "And now?"}
+    )
+    async with session.council.phase("r1"):
+        first = await session.council.ask(ALPHA, "t/say")
+    async with session.council.phase("r2"):
+        second = await session.council.ask(ALPHA, "t/on", after=first)
+    sent = scripted(session).calls[1]["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
-    assert sent[:2] == scripted(sitting).calls[0]["messages"]
+    assert sent[:2] == scripted(session).calls[0]["messages"]
     assert (sent[2]["content"], sent[3]["content"]) == ("Tabs.", "And now?")
     assert second.conversation[-1]["content"] == second.text
 
 
 async def test_poll_after_continues_each_seats_own_conversation(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, prompts={"t/on": "And now?"})
-    async with sitting.council.phase("r1"):
-        first = await sitting.council.poll(ALL, "t/say")
-    async with sitting.council.phase("r2"):
-        await sitting.council.poll(ALL, "t/on", after=first)
-    for call in scripted(sitting).calls[3:]:
+    session = await open_session(store, folder, prompts={"t/on": "And now?"})
+    async with session.council.phase("r1"):
+        first = await session.council.poll(ALL, "t/say")
+    async with session.council.phase("r2"):
+        await session.council.poll(ALL, "t/on", after=first)
+    for call in scripted(session).calls[3:]:
         name = call["key"].split("/")[1]
         assert call["messages"][2]["content"] == first[name].text
 
@@ -189,23 +191,23 @@ async def test_poll_asks_in_parallel_and_keeps_the_seating_order(store: SqliteSt
         await together.wait()  # released only after all three were asked
         return f"{key}, spoken {next(order)}"
 
-    council = (await sit(store, folder, {"scripted:": Double("scripted:", answer)})).council
+    council = (await open_session(store, folder, {"scripted:": FunctionMember("scripted:", answer)})).council
     async with council.phase("draft"):
         assert list(await council.poll(ALL, "t/say")) == ["alpha", "beta", "gamma"]
 
 
 @pytest.mark.behaviour("10-absent-never-dropped")
 async def test_a_failing_seat_is_absent_with_its_reason_while_quorum_holds(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": "server"}}))
-    async with sitting.council.phase("draft"):
-        drafts = await sitting.council.poll(ALL, "t/say")
+    session = await open_session(store, folder, Scripted(script={"draft/beta": {"fail": "server"}}))
+    async with session.council.phase("draft"):
+        drafts = await session.council.poll(ALL, "t/say")
     assert list(drafts) == ["alpha", "gamma"]
     assert (drafts.absent["beta"].state, drafts.absent["beta"].seat) == ("failed(server)", BETA)
-    (absence,) = sitting.told(ev.WasAbsent)
+    (absence,) = session.of_type(ev.WasAbsent)
     assert (absence.key, absence.state, absence.reason) == (
         "draft/beta", "failed(server)", "scripted failure",
     )  # fmt: skip
-    (ended,) = sitting.told(ev.PhaseEnded)
+    (ended,) = session.of_type(ev.PhaseEnded)
     assert ended.absent == ["beta"]
 
 
@@ -215,7 +217,7 @@ async def test_quorum_is_counted_over_the_seats_that_answered(
     store: SqliteStore, folder: Path, quorum: int, failing: int, lost: bool
 ) -> None:
     script = {f"draft/{seat.name}": {"fail": "model"} for seat in ALL[:failing]}
-    council = (await sit(store, folder, Scripted(script=script), quorum=quorum)).council
+    council = (await open_session(store, folder, Scripted(script=script), quorum=quorum)).council
     async with council.phase("draft"):
         if not lost:
             assert len(await council.poll(ALL, "t/say")) == 3 - failing
@@ -225,15 +227,15 @@ async def test_quorum_is_counted_over_the_seats_that_answered(
 
 
 async def test_polling_no_seats_returns_an_empty_round(store: SqliteStore, folder: Path) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     async with council.phase("attack"):
         assert len(await council.poll((), "t/say")) == 0
 
 
 async def test_an_error_in_a_poll_cancels_the_other_seats(store: SqliteStore, folder: Path) -> None:
-    member = Double("scripted:", lambda key: asyncio.Event().wait())
+    member = FunctionMember("scripted:", lambda key: asyncio.Event().wait())
     prompts = {"t/two": "Who?", "t/two.beta": "{{ missing_variable }}"}
-    council = (await sit(store, folder, {"scripted:": member}, prompts=prompts)).council
+    council = (await open_session(store, folder, {"scripted:": member}, prompts=prompts)).council
     before = len(asyncio.all_tasks())
     async with council.phase("draft"):
         with pytest.raises(PromptError):
@@ -247,21 +249,21 @@ async def test_an_error_in_a_poll_cancels_the_other_seats(store: SqliteStore, fo
 async def test_relay_passes_earlier_statements_to_each_seat(store: SqliteStore, folder: Path) -> None:
     prompts = {"t/turn": "{% for said in heard %}{{ said.seat.name }}: {{ said.text }}. {% endfor %}Now you."}
     script = {f"r1/{seat.name}": {"text": seat.name.upper()} for seat in ALL}
-    sitting = await sit(store, folder, Scripted(script=script), prompts=prompts)
-    async with sitting.council.phase("r1"):
-        heard = await sitting.council.relay(ALL, "t/turn")
-    words = [call["messages"][-1]["content"].rpartition("\n")[2] for call in scripted(sitting).calls]
+    session = await open_session(store, folder, Scripted(script=script), prompts=prompts)
+    async with session.council.phase("r1"):
+        heard = await session.council.relay(ALL, "t/turn")
+    words = [call["messages"][-1]["content"].rpartition("\n")[2] for call in scripted(session).calls]
     assert words == ["Now you.", "alpha: ALPHA. Now you.", "alpha: ALPHA. beta: BETA. Now you."]
     assert list(heard) == ["alpha", "beta", "gamma"]
 
 
 async def test_relay_continues_after_an_absent_seat(store: SqliteStore, folder: Path) -> None:
     prompts = {"t/turn": "{{ heard|length }} before you."}
-    sitting = await sit(store, folder, Scripted(script={"r1/beta": {"fail": "refused"}}), prompts=prompts)
-    async with sitting.council.phase("r1"):
-        heard = await sitting.council.relay(ALL, "t/turn")
+    session = await open_session(store, folder, Scripted(script={"r1/beta": {"fail": "refused"}}), prompts=prompts)
+    async with session.council.phase("r1"):
+        heard = await session.council.relay(ALL, "t/turn")
     assert (list(heard), list(heard.absent)) == (["alpha", "gamma"], ["beta"])
-    assert "1 before you." in scripted(sitting).calls[-1]["messages"][-1]["content"]
+    assert "1 before you." in scripted(session).calls[-1]["messages"][-1]["content"]
 
 
 # gather
@@ -275,11 +277,11 @@ async def two_steps(council: Council, seat: Seat) -> str:
 
 
 async def test_gather_keys_include_the_seat(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("r1"):
-        keys = await sitting.council.gather(ALL, two_steps)
+    session = await open_session(store, folder)
+    async with session.council.phase("r1"):
+        keys = await session.council.gather(ALL, two_steps)
     assert keys == ["r1/alpha/judge/alpha", "r1/beta/judge/beta", "r1/gamma/judge/gamma"]
-    assert sorted(asked(sitting)) == sorted(f"r1/{s.name}/{p}/{s.name}" for s in ALL for p in ("look", "judge"))
+    assert sorted(asked(session)) == sorted(f"r1/{s.name}/{p}/{s.name}" for s in ALL for p in ("look", "judge"))
 
 
 async def test_gather_seats_do_not_wait_for_each_other(store: SqliteStore, folder: Path) -> None:
@@ -292,10 +294,10 @@ async def test_gather_seats_do_not_wait_for_each_other(store: SqliteStore, folde
             released.set()
         return key
 
-    sitting = await sit(store, folder, {"scripted:": Double("scripted:", answer)})
-    async with sitting.council.phase("r1"):
-        await sitting.council.gather((ALPHA, GAMMA), two_steps)
-    told = [event.key for event in sitting.told(ev.Stated)]
+    session = await open_session(store, folder, {"scripted:": FunctionMember("scripted:", answer)})
+    async with session.council.phase("r1"):
+        await session.council.gather((ALPHA, GAMMA), two_steps)
+    told = [event.key for event in session.of_type(ev.Stated)]
     assert told.index("r1/gamma/judge/gamma") < told.index("r1/alpha/look/alpha")
 
 
@@ -304,12 +306,12 @@ async def test_a_seat_out_in_a_gather_is_out_for_the_whole_council(store: Sqlite
         with suppress(QuorumLost):
             await council.ask(seat, "t/say")
 
-    sitting = await sit(store, folder, Scripted(script={"r1/beta/beta": {"fail": "quota"}}))
-    async with sitting.council.phase("r1"):
-        await sitting.council.gather(ALL, act)
-    async with sitting.council.phase("r2"):
-        assert list(await sitting.council.poll(ALL, "t/say")) == ["alpha", "gamma"]
-    assert "r2/beta" not in asked(sitting)
+    session = await open_session(store, folder, Scripted(script={"r1/beta/beta": {"fail": "quota"}}))
+    async with session.council.phase("r1"):
+        await session.council.gather(ALL, act)
+    async with session.council.phase("r2"):
+        assert list(await session.council.poll(ALL, "t/say")) == ["alpha", "gamma"]
+    assert "r2/beta" not in asked(session)
 
 
 # look and search
@@ -325,24 +327,24 @@ async def test_an_effect_is_a_ledger_step_and_is_not_repeated(
         done.append(wanted)
         return [{"path": "a.py", "text": "café"}]
 
-    async def use(sitting: Sitting) -> list[Json]:
-        async with sitting.council.phase("r1"):
+    async def use(session: RunSession) -> list[Json]:
+        async with session.council.phase("r1"):
             if kind == "look":
-                return await sitting.council.look(ALPHA, {"paths": ["a.py"]})
-            return await sitting.council.search(["tabs"])
+                return await session.council.look(ALPHA, {"paths": ["a.py"]})
+            return await session.council.search(["tabs"])
 
-    sitting = await sit(store, folder, effects={kind: effect})
-    assert await use(sitting) == [{"path": "a.py", "text": "café"}]
-    (event,) = sitting.told(ev.LookedUp)
+    session = await open_session(store, folder, effects={kind: effect})
+    assert await use(session) == [{"path": "a.py", "text": "café"}]
+    (event,) = session.of_type(ev.LookedUp)
     assert (event.key, event.phase, event.found) == (key, "r1", 1)
-    again = await sitting.again(effects={kind: effect})
-    assert await use(again) == [{"path": "a.py", "text": "café"}]
-    assert (len(done), again.ledger.calls["replayed"]) == (1, 1)
+    resumed = await session.resume(effects={kind: effect})
+    assert await use(resumed) == [{"path": "a.py", "text": "café"}]
+    assert (len(done), resumed.ledger.calls["replayed"]) == (1, 1)
 
 
 @pytest.mark.parametrize("kind", ["look", "search"])
 async def test_a_missing_effect_is_a_clear_error(store: SqliteStore, folder: Path, kind: str) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     with pytest.raises(EngineError, match=f'no "{kind}" effect: configure a packet or a search provider'):
         async with council.phase("r1"):
             await (council.look(ALPHA, {}) if kind == "look" else council.search(["tabs"]))
@@ -352,19 +354,19 @@ async def test_a_missing_effect_is_a_clear_error(store: SqliteStore, folder: Pat
 
 
 async def test_a_note_is_emitted_once_across_replays(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
+    session = await open_session(store, folder)
     for _ in range(2):
-        sitting.council.note("attack skipped", why="consensus")
-    again = await sitting.again()
-    again.council.note("attack skipped", why="consensus")
-    again.council.note("attack skipped", why="another reason")
+        session.council.note("attack skipped", why="consensus")
+    resumed = await session.resume()
+    resumed.council.note("attack skipped", why="consensus")
+    resumed.council.note("attack skipped", why="another reason")
     record = await store.load("r2345")
     notes = [entry.event for entry in record.entries if isinstance(entry.event, ev.Noted)]
     assert notes == [ev.Noted("attack skipped", "consensus"), ev.Noted("attack skipped", "another reason")]
 
 
 async def test_every_reader_gets_a_different_order(store: SqliteStore, folder: Path) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     items = list(range(8))
     orders = [council.shuffled(items, seat) for seat in ALL]
     assert len({tuple(order) for order in orders}) == 3
@@ -372,10 +374,10 @@ async def test_every_reader_gets_a_different_order(store: SqliteStore, folder: P
 
 
 async def test_the_order_is_stable_on_resume_and_differs_between_runs(store: SqliteStore, folder: Path) -> None:
-    one = await sit(store, folder)
-    other = await sit(store, folder, run="r3456", seed="another")
+    one = await open_session(store, folder)
+    other = await open_session(store, folder, run="r3456", seed="another")
     items = list(range(8))
-    assert one.council.shuffled(items, ALPHA) == (await one.again()).council.shuffled(items, ALPHA)
+    assert one.council.shuffled(items, ALPHA) == (await one.resume()).council.shuffled(items, ALPHA)
     assert one.council.shuffled(items, ALPHA) != other.council.shuffled(items, ALPHA)
 
 
@@ -384,20 +386,20 @@ async def test_the_order_is_stable_on_resume_and_differs_between_runs(store: Sql
 
 @pytest.mark.behaviour("40-duplicate-key")
 async def test_a_duplicate_key_is_refused(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("draft"):
-        await sitting.council.ask(ALPHA, "t/say")
+    session = await open_session(store, folder)
+    async with session.council.phase("draft"):
+        await session.council.ask(ALPHA, "t/say")
         with pytest.raises(DuplicateKey, match='"draft/alpha": open another phase'):
-            await sitting.council.ask(ALPHA, "t/say")
-    assert len(asked(sitting)) == 1
+            await session.council.ask(ALPHA, "t/say")
+    assert len(asked(session)) == 1
 
 
 @pytest.mark.behaviour("40-ledger-mismatch")
 async def test_a_changed_request_under_a_known_key_suggests_a_fork(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, prompts={"t/other": "Something else."})
-    async with sitting.council.phase("draft"):
-        await sitting.council.ask(ALPHA, "t/say")
-    council = (await sitting.again()).council
+    session = await open_session(store, folder, prompts={"t/other": "Something else."})
+    async with session.council.phase("draft"):
+        await session.council.ask(ALPHA, "t/say")
+    council = (await session.resume()).council
     with pytest.raises(LedgerMismatch, match=r'"draft/alpha" of run r2345 .* `council fork r2345`'):
         async with council.phase("draft"):
             await council.ask(ALPHA, "t/other")
@@ -405,43 +407,43 @@ async def test_a_changed_request_under_a_known_key_suggests_a_fork(store: Sqlite
 
 @pytest.mark.behaviour("40-committed-never-bought-again", "00-calls-counted")
 async def test_answered_steps_are_replayed_and_not_asked_again(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder)
-    async with sitting.council.phase("draft"):
-        drafts = await sitting.council.poll(ALL, "t/say")
-    again = await sitting.again({"scripted:": Scripted()})
-    async with again.council.phase("draft"):
-        replayed = await again.council.poll(ALL, "t/say")
+    session = await open_session(store, folder)
+    async with session.council.phase("draft"):
+        drafts = await session.council.poll(ALL, "t/say")
+    resumed = await session.resume({"scripted:": Scripted()})
+    async with resumed.council.phase("draft"):
+        replayed = await resumed.council.poll(ALL, "t/say")
     assert dict(replayed) == dict(drafts)
-    assert asked(again) == []
-    assert again.ledger.calls == {"made": 0, "replayed": 3, "in_doubt": 0}
-    assert again.events == []
+    assert asked(resumed) == []
+    assert resumed.ledger.calls == {"made": 0, "replayed": 3, "in_doubt": 0}
+    assert resumed.events == []
 
 
 @pytest.mark.behaviour("40-absence-replays")
 async def test_an_absence_in_a_finished_phase_is_replayed_as_an_absence(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": "server"}}))
-    async with sitting.council.phase("draft"):
-        await sitting.council.poll(ALL, "t/say")
-    again = await sitting.again({"scripted:": Scripted()})
-    async with again.council.phase("draft"):
-        drafts = await again.council.poll(ALL, "t/say")
+    session = await open_session(store, folder, Scripted(script={"draft/beta": {"fail": "server"}}))
+    async with session.council.phase("draft"):
+        await session.council.poll(ALL, "t/say")
+    resumed = await session.resume({"scripted:": Scripted()})
+    async with resumed.council.phase("draft"):
+        drafts = await resumed.council.poll(ALL, "t/say")
     assert (list(drafts), drafts.absent["beta"].state) == (["alpha", "gamma"], "failed(server)")
-    assert asked(again) == []
-    assert not again.told(ev.WasAbsent)
+    assert asked(resumed) == []
+    assert not resumed.of_type(ev.WasAbsent)
 
 
 @pytest.mark.behaviour("40-unfinished-phase-asks-absent-again")
 @pytest.mark.parametrize("fault", ["server", "auth", "stall"])
 async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteStore, folder: Path, fault: str) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
+    session = await open_session(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
     with suppress(Killed):
-        async with sitting.council.phase("draft"):
-            await sitting.council.poll(ALL, "t/say")
+        async with session.council.phase("draft"):
+            await session.council.poll(ALL, "t/say")
             raise Killed
-    again = await sitting.again({"scripted:": Scripted()})
-    async with again.council.phase("draft"):
-        assert list(await again.council.poll(ALL, "t/say")) == ["alpha", "beta", "gamma"]
-    assert asked(again) == ["draft/beta"]
+    resumed = await session.resume({"scripted:": Scripted()})
+    async with resumed.council.phase("draft"):
+        assert list(await resumed.council.poll(ALL, "t/say")) == ["alpha", "beta", "gamma"]
+    assert asked(resumed) == ["draft/beta"]
 
 
 @pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")
@@ -456,12 +458,12 @@ async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteSto
 async def test_some_absences_last_for_the_run_and_others_for_the_phase(
     store: SqliteStore, folder: Path, fault: str, state: str, out: bool
 ) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
-    async with sitting.council.phase("draft"):
-        assert (await sitting.council.poll(ALL, "t/say")).absent["beta"].state == state
-    async with sitting.council.phase("improve"):
-        improved = await sitting.council.poll(ALL, "t/say")
-    assert ("improve/beta" in asked(sitting)) is not out
+    session = await open_session(store, folder, Scripted(script={"draft/beta": {"fail": fault}}))
+    async with session.council.phase("draft"):
+        assert (await session.council.poll(ALL, "t/say")).absent["beta"].state == state
+    async with session.council.phase("improve"):
+        improved = await session.council.poll(ALL, "t/say")
+    assert ("improve/beta" in asked(session)) is not out
     if out:
         assert (improved.absent["beta"].state, improved.absent["beta"].reason) == (
             state, f"out since it was {state} in draft",
@@ -470,26 +472,26 @@ async def test_some_absences_last_for_the_run_and_others_for_the_phase(
 
 @pytest.mark.behaviour("10-out-for-the-run")
 async def test_a_seat_out_for_the_run_stays_out_after_resume(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, Scripted(script={"draft/beta": {"fail": "quota"}}))
-    async with sitting.council.phase("draft"):
-        await sitting.council.poll(ALL, "t/say")
-    again = await sitting.again({"scripted:": Scripted()})
-    async with again.council.phase("draft"):
-        await again.council.poll(ALL, "t/say")
-    async with again.council.phase("improve"):
-        assert list((await again.council.poll(ALL, "t/say")).absent) == ["beta"]
-    assert asked(again) == ["improve/alpha", "improve/gamma"]
+    session = await open_session(store, folder, Scripted(script={"draft/beta": {"fail": "quota"}}))
+    async with session.council.phase("draft"):
+        await session.council.poll(ALL, "t/say")
+    resumed = await session.resume({"scripted:": Scripted()})
+    async with resumed.council.phase("draft"):
+        await resumed.council.poll(ALL, "t/say")
+    async with resumed.council.phase("improve"):
+        assert list((await resumed.council.poll(ALL, "t/say")).absent) == ["beta"]
+    assert asked(resumed) == ["improve/alpha", "improve/gamma"]
 
 
 @pytest.mark.behaviour("10-chair-names-absent-seat")
 async def test_a_name_that_is_not_allowed_gets_a_repair_turn(store: SqliteStore, folder: Path) -> None:
     answers = iter((json.dumps({"leader": "delta"}), json.dumps({"leader": "gamma"})))
-    member = Double("scripted:", lambda key: next(answers))
-    sitting = await sit(store, folder, {"scripted:": member})
-    async with sitting.council.phase("triage"):
-        said = await sitting.council.ask(CHAIR, "t/say", reply=Pick, choices={"leader": ["alpha", "gamma"]})
+    member = FunctionMember("scripted:", lambda key: next(answers))
+    session = await open_session(store, folder, {"scripted:": member})
+    async with session.council.phase("triage"):
+        said = await session.council.ask(CHAIR, "t/say", reply=Pick, choices={"leader": ["alpha", "gamma"]})
     assert (said.reply.leader, said.outcome.state, said.outcome.attempts) == ("gamma", "ok_repaired", 2)
-    (fault,) = sitting.told(ev.Faulted)
+    (fault,) = session.of_type(ev.Faulted)
     assert fault.detail == 'leader: "delta" is not one of alpha, gamma'
     repair = json.loads(member.calls[1]["body"])["messages"]
     assert [message["role"] for message in repair[-2:]] == ["assistant", "user"]
@@ -499,7 +501,7 @@ async def test_a_name_that_is_not_allowed_gets_a_repair_turn(store: SqliteStore,
 async def test_positions_are_the_latest_statements_of_members_without_the_chair(
     store: SqliteStore, folder: Path
 ) -> None:
-    council = (await sit(store, folder)).council
+    council = (await open_session(store, folder)).council
     for phase in ("draft", "improve"):
         async with council.phase(phase):
             await council.poll(ALL[:2], "t/say")
@@ -511,18 +513,18 @@ async def test_positions_are_the_latest_statements_of_members_without_the_chair(
 
 
 async def test_context_and_arguments_reach_the_template_and_arguments_win(store: SqliteStore, folder: Path) -> None:
-    sitting = await sit(store, folder, prompts={"t/of": "{{ one }} {{ two }}"}, context={"one": 1, "two": 2})
-    async with sitting.council.phase("draft"):
-        await sitting.council.ask(ALPHA, "t/of", two=3)
-    assert scripted(sitting).calls[0]["messages"][-1]["content"].endswith("1 3")
+    session = await open_session(store, folder, prompts={"t/of": "{{ one }} {{ two }}"}, context={"one": 1, "two": 2})
+    async with session.council.phase("draft"):
+        await session.council.ask(ALPHA, "t/of", two=3)
+    assert scripted(session).calls[0]["messages"][-1]["content"].endswith("1 3")
 
 
 async def test_two_runs_in_one_store_are_independent(store: SqliteStore, folder: Path) -> None:
-    one, other = await sit(store, folder), await sit(store, folder, run="r3456")
-    for sitting in (one, other):
-        async with sitting.council.phase("draft"):
-            await sitting.council.ask(ALPHA, "t/say")
-    assert [len(asked(sitting)) for sitting in (one, other)] == [1, 1]
+    one, other = await open_session(store, folder), await open_session(store, folder, run="r3456")
+    for session in (one, other):
+        async with session.council.phase("draft"):
+            await session.council.ask(ALPHA, "t/say")
+    assert [len(asked(session)) for session in (one, other)] == [1, 1]
 
 
 def test_the_public_verbs_are_pinned() -> None:

@@ -17,7 +17,7 @@ from council.errors import DuplicateKey, LedgerMismatch
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Outcome
-from tests.scripted_run import an_ask
+from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -67,12 +67,12 @@ def live(store: SqliteStore) -> list[tuple[Any, ...]]:
     ids=lambda change: next(iter(change)),
 )  # fmt: skip
 def test_any_change_of_the_request_changes_its_fingerprint(change: dict[str, Any]) -> None:
-    assert compute_fingerprint(replace(an_ask(), **change), "m") != compute_fingerprint(an_ask(), "m")
+    assert compute_fingerprint(replace(make_ask(), **change), "m") != compute_fingerprint(make_ask(), "m")
 
 
 def test_fingerprint_depends_on_the_member_and_not_on_the_key() -> None:
-    assert compute_fingerprint(an_ask(), "m") != compute_fingerprint(an_ask(), "n")
-    assert compute_fingerprint(an_ask("a"), "m") == compute_fingerprint(an_ask("b"), "m")
+    assert compute_fingerprint(make_ask(), "m") != compute_fingerprint(make_ask(), "n")
+    assert compute_fingerprint(make_ask("a"), "m") == compute_fingerprint(make_ask("b"), "m")
 
 
 # Steps
@@ -84,21 +84,21 @@ async def test_a_known_step_is_found_by_its_fingerprint_and_refused_under_anothe
 ) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
     await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
-    again = await reload_ledger(store)
-    assert again.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
-    assert again.calls["replayed"] == 1
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
+    assert reloaded.calls["replayed"] == 1
     with pytest.raises(LedgerMismatch, match="fork"):
-        again.find_result("draft/alpha", "another print")
+        reloaded.find_result("draft/alpha", "another print")
 
 
 async def test_step_without_a_result_is_not_found_and_can_begin_again(store: SqliteStore, ledger: Ledger) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
-    again = await reload_ledger(store)
-    assert again.find_result("draft/alpha", "print") is None
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_result("draft/alpha", "print") is None
     with pytest.raises(LedgerMismatch):
-        again.find_result("draft/alpha", "another print")
-    again.begin_step("draft/alpha", "print", ASKED)
-    await again.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+        reloaded.find_result("draft/alpha", "another print")
+    reloaded.begin_step("draft/alpha", "print", ASKED)
+    await reloaded.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3]
 
 
@@ -124,16 +124,16 @@ async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, 
     gone = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.find_absence("draft", "draft/beta") is None
     await ledger.end_phase("draft", {"draft/beta": gone})
-    again = await reload_ledger(store)
-    assert again.find_absence("draft", "draft/beta") == gone
-    assert again.find_absence("draft", "draft/alpha") is None
+    reloaded = await reload_ledger(store)
+    assert reloaded.find_absence("draft", "draft/beta") == gone
+    assert reloaded.find_absence("draft", "draft/alpha") is None
 
 
 async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]) -> None:
     await ledger.end_phase("draft", {})
     await ledger.end_phase("draft", {})
-    again = await reload_ledger(store)
-    await again.end_phase("draft", {})
+    reloaded = await reload_ledger(store)
+    await reloaded.end_phase("draft", {})
     assert [entry.event for entry in (await store.load(RUN)).entries] == [ev.PhaseEnded("draft", [])]
     assert len(heard) == 1
 
@@ -156,10 +156,10 @@ async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledge
     first = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
     ledger.record_result("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})
     await ledger.record_attempt("draft/alpha", "alpha", "m", b"2", "retry: net")
-    again = await reload_ledger(store)
-    assert [attempt.result is None for attempt in again.attempts("draft/alpha")] == [False, True]
-    assert (await again.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
-    assert again.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
+    reloaded = await reload_ledger(store)
+    assert [attempt.result is None for attempt in reloaded.attempts("draft/alpha")] == [False, True]
+    assert (await reloaded.record_attempt("draft/alpha", "alpha", "m", b"2", "sent again")).n == 3
+    assert reloaded.calls == {"made": 1, "replayed": 0, "in_doubt": 0}
 
 
 # Closing

@@ -13,13 +13,13 @@ import pytest
 
 from council import events as ev
 from council import protocols
-from council.engine.prompting import SHIPPED_PROMPTS, Prompts, load_prompt, strip_invisible
+from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, load_prompt, strip_invisible
 from council.errors import PromptError
 from council.planning.plan import rehearse
 from council.settings.catalogue import catalogue
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.paths import DATA
-from tests.scripted_run import ALPHA, BETA, QUESTION
+from tests.run_session import ALPHA, BETA, QUESTION
 
 GIVEN = {"question": QUESTION}
 SOURCE_RUNS = DATA / "source_word_runs.txt"
@@ -165,7 +165,7 @@ def test_a_full_prompt_has_system_message_question_and_body(folder: Path) -> Non
     write(folder, "t/say", "+++\ntokens = 600\n+++\nDo your part.")
     rendered = Prompts("key", [folder]).render("t/say", ALPHA, GIVEN)
     system, user = rendered.messages
-    assert system == {"role": "system", "content": (SHIPPED_PROMPTS / "_parts/system.md").read_text().strip()}
+    assert system == {"role": "system", "content": (PARTS_FOLDER / "system.md").read_text().strip()}
     assert user["content"].index("Tabs or spaces?") < user["content"].index("Do your part.")
     assert (rendered.temperature, rendered.max_tokens) == (None, 600)
 
@@ -228,11 +228,11 @@ def test_the_repair_turn_names_the_problem_after_the_answer() -> None:
 
 
 def shipped() -> list[Path]:
-    return sorted(path for path in SHIPPED_PROMPTS.rglob("*.md"))
+    return sorted([*PARTS_FOLDER.glob("*.md"), *PROTOCOLS_FOLDER.glob("*/prompts/*.md")])
 
 
 def named(path: Path) -> str:
-    return path.relative_to(SHIPPED_PROMPTS).as_posix()
+    return f"{path.parents[1].name}/{path.name}"
 
 
 async def asked_in_rehearsal(name: str, *, small: bool, agree: bool, domain: str = "code") -> list[ev.Asked]:
@@ -313,7 +313,7 @@ SECTIONS = {
 @pytest.mark.behaviour("000-draft-sections-collaborative", "000-draft-self-critique", "000-attack-severity")
 @pytest.mark.parametrize(("name", "parts"), SECTIONS.items(), ids=SECTIONS)
 def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ...]) -> None:
-    text = (SHIPPED_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+    text = load_text(name)
     assert [part for part in parts if part not in text] == []
 
 
@@ -350,13 +350,13 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
     ],
 )
 def test_a_prompt_asks_for_its_required_content(name: str, parts: tuple[str, ...]) -> None:
-    text = (SHIPPED_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+    text = load_text(name)
     assert [part for part in parts if part not in text] == []
 
 
 @pytest.mark.parametrize("name", [f"{mode}/draft.{seat}" for mode in BUILT[:2] for seat in ("alpha", "beta", "gamma")])
 def test_a_draft_is_soft_capped_at_1500_words(name: str) -> None:
-    assert load_prompt(SHIPPED_PROMPTS / f"{name}.md").words == 1500
+    assert load_prompt(path_of(name)).words == 1500
 
 
 @pytest.mark.behaviour("10-claims-marked")
@@ -366,11 +366,16 @@ def test_an_adversarial_draft_marks_its_claims(seat: str) -> None:
 
 
 def test_the_triage_prompt_is_short() -> None:
-    assert load_prompt(SHIPPED_PROMPTS / "adversarial/triage.md").tokens == 600
+    assert load_prompt(path_of("adversarial/triage")).tokens == 600
+
+
+def path_of(name: str) -> Path:
+    protocol, _, phase = name.partition("/")
+    return PROTOCOLS_FOLDER / protocol / "prompts" / f"{phase}.md"
 
 
 def load_text(name: str) -> str:
-    return (SHIPPED_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+    return path_of(name).read_text(encoding="utf-8")
 
 
 def runs_of_words(text: str) -> Iterator[str]:

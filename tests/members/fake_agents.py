@@ -18,7 +18,7 @@ OTHERS = {"OPENAI_API_KEY": "sk-other-0123456789", "TAVILY_API_KEY": "tvly-other
 KEY = "sk-ant-own-0123456789"
 
 
-class Bench:
+class FakeAgents:
     """Folder with one executable and its log."""
 
     def __init__(self, folder: Path, script: str, name: str = "claude") -> None:

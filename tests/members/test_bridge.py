@@ -12,19 +12,21 @@ import pytest
 
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
+from council.members.base import MemberContext
 from council.members.bridge import BridgeMember, make_pai_member, make_provider_member
 from council.runs.service import Convener
-from council.settings import Provider
+from council.settings import Provider, load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
 from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
-from tests.scripted_run import an_ask
+from tests.run_session import make_ask
 
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
+CONTEXT = MemberContext(load_settings(Path(), {}), {}, Path())
 
 
 def bridged(provider: FakeProvider, wire: str = "openai", **more: Any) -> BridgeMember:
@@ -40,7 +42,7 @@ async def member(provider: FakeProvider) -> AsyncIterator[BridgeMember]:
 
 
 async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any) -> Answer:
-    return await member.send(member.prepare(an_ask(**ask)), (pieces if pieces is not None else []).append)
+    return await member.send(member.prepare(make_ask(**ask)), (pieces if pieces is not None else []).append)
 
 
 @pytest.mark.behaviour("issue-5-bridge")
@@ -174,7 +176,7 @@ async def test_provider_with_via_pai_uses_the_bridge(provider: FakeProvider) -> 
     convener = Convener()
     made = convener.members("sim:m1")
     assert isinstance(made, BridgeMember)
-    assert (await made.send(made.prepare(an_ask()), lambda piece: None)).model == "m1"
+    assert (await made.send(made.prepare(make_ask()), lambda piece: None)).model == "m1"
     await convener.close()
 
 
@@ -199,7 +201,7 @@ def test_pai_prefix_accepts_every_vendor_of_pydantic_ai() -> None:
 )
 def test_unusable_pai_member_raises_a_config_error(name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        make_pai_member(name, env={})
+        make_pai_member(name, CONTEXT)
 
 
 @pytest.mark.behaviour("issue-5-bridge")
@@ -207,19 +209,19 @@ def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) ->
     for module in ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.models.openai"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
-        make_pai_member("pai:deepseek:deepseek-chat", env={})
+        make_pai_member("pai:deepseek:deepseek-chat", CONTEXT)
     with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
         make_provider_member("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
 
 
 def test_prepare_is_deterministic(provider: FakeProvider) -> None:
     member = bridged(provider)
-    assert member.prepare(an_ask(schema=SCHEMA)) == member.prepare(an_ask(schema=SCHEMA))
+    assert member.prepare(make_ask(schema=SCHEMA)) == member.prepare(make_ask(schema=SCHEMA))
 
 
 async def test_conversation_keeps_its_roles(member: BridgeMember, provider: FakeProvider) -> None:
     roles = ["system", "user", "assistant", "user"]
-    ask = an_ask()
+    ask = make_ask()
     ask = type(ask)(ask.key, tuple({"role": role, "content": f"{n}"} for n, role in enumerate(roles)))
     await member.send(member.prepare(ask), lambda piece: None)
     assert [message["role"] for message in provider.log[0].body["messages"]] == roles

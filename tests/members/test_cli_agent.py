@@ -21,8 +21,8 @@ from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 from tests.calling.helpers import RUN, call, events_of, step
-from tests.members.fake_agents import KEY, OTHERS, SCRIPTS, Bench, eventually
-from tests.scripted_run import an_ask
+from tests.members.fake_agents import KEY, OTHERS, SCRIPTS, FakeAgents, eventually
+from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
@@ -74,13 +74,13 @@ HABITS = [
 async def test_misbehaving_agent_ends_in_its_state_and_leaves_no_process(
     habit: str, clocks: dict[str, float], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
 ) -> None:
-    bench = Bench(tmp_path, habit)
-    outcome = await call(ledger, step("cli:claude"), bench.member(**clocks), timeout=lambda member: 60.0)
-    assert await eventually(lambda: not bench.left())
-    assert (outcome.state, len(bench.started)) == (state, starts)
+    agents = FakeAgents(tmp_path, habit)
+    outcome = await call(ledger, step("cli:claude"), agents.member(**clocks), timeout=lambda member: 60.0)
+    assert await eventually(lambda: not agents.left())
+    assert (outcome.state, len(agents.started)) == (state, starts)
     assert outcome.text == (ANSWER if state == "ok" else "")
     assert reason in outcome.reason
-    for row in bench.log:
+    for row in agents.log:
         assert row["environ"]["ANTHROPIC_API_KEY"] == KEY
         assert not OTHERS.keys() & row["environ"].keys()
         assert row["cwd"] == ["packet.md"]
@@ -88,20 +88,20 @@ async def test_misbehaving_agent_ends_in_its_state_and_leaves_no_process(
 
 @pytest.mark.behaviour("issue-5-cli-habits")
 async def test_agent_that_ignores_the_schema_gets_one_repair_turn(tmp_path: Path, ledger: Ledger) -> None:
-    bench = Bench(tmp_path, "ignores_the_schema")
-    asked = step("cli:claude", read=typed, ask=an_ask("draft/alpha", schema=SCHEMA))
-    outcome = await call(ledger, asked, bench.member(), timeout=lambda member: 60.0)
-    assert (outcome.state, len(bench.started)) == ("failed(schema)", 2)
-    first = bench.started[0]["started"]
+    agents = FakeAgents(tmp_path, "ignores_the_schema")
+    asked = step("cli:claude", read=typed, ask=make_ask("draft/alpha", schema=SCHEMA))
+    outcome = await call(ledger, asked, agents.member(), timeout=lambda member: 60.0)
+    assert (outcome.state, len(agents.started)) == ("failed(schema)", 2)
+    first = agents.started[0]["started"]
     assert json.loads(first[first.index("--json-schema") + 1]) == SCHEMA
-    assert "JSON Schema" in bench.log[1]["prompt"]
-    assert await eventually(lambda: not bench.left())
+    assert "JSON Schema" in agents.log[1]["prompt"]
+    assert await eventually(lambda: not agents.left())
 
 
 @pytest.mark.behaviour("40-retry-command")
 async def test_tails_of_both_streams_are_kept_with_the_attempt(tmp_path: Path, ledger: Ledger) -> None:
-    bench = Bench(tmp_path, "floods")
-    await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
+    agents = FakeAgents(tmp_path, "floods")
+    await call(ledger, step("cli:claude"), agents.member(), timeout=lambda member: 60.0)
     kept = [attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result]
     assert len(kept) == 2
     for said in kept:
@@ -111,24 +111,24 @@ async def test_tails_of_both_streams_are_kept_with_the_attempt(tmp_path: Path, l
 
 @pytest.mark.behaviour("issue-5-cli-habits")
 async def test_echo_of_the_prompt_is_not_an_answer(tmp_path: Path, ledger: Ledger) -> None:
-    bench = Bench(tmp_path, "echoes_the_prompt")
-    asked = step("cli:claude", ask=an_ask("draft/alpha"))
+    agents = FakeAgents(tmp_path, "echoes_the_prompt")
+    asked = step("cli:claude", ask=make_ask("draft/alpha"))
     asked.ask.messages[0]["content"] += " Give no answer."
-    outcome = await call(ledger, asked, bench.member(), timeout=lambda member: 60.0)
+    outcome = await call(ledger, asked, agents.member(), timeout=lambda member: 60.0)
     assert outcome.state == "degenerate"
 
 
 @pytest.mark.behaviour("issue-5-cli-gone")
 @pytest.mark.parametrize("habit", ["ignores_term", "waits_on_stdin"])
 async def test_cancelled_call_leaves_no_process(habit: str, tmp_path: Path) -> None:
-    bench = Bench(tmp_path, habit)
-    member = bench.member()
-    task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
-    assert await eventually(lambda: any("prompt" in row for row in bench.log))
-    assert bench.left()
+    agents = FakeAgents(tmp_path, habit)
+    member = agents.member()
+    task = asyncio.ensure_future(member.send(member.prepare(make_ask()), lambda piece: None))
+    assert await eventually(lambda: any("prompt" in row for row in agents.log))
+    assert agents.left()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert not bench.left()
+    assert not agents.left()
 
 
 ASKING = """
@@ -142,35 +142,35 @@ asyncio.run(member.send(member.prepare(Ask("k", ({"role": "user", "content": "Wh
 
 @pytest.mark.behaviour("issue-5-cli-gone")
 async def test_killed_council_leaves_no_process_and_no_workspace(tmp_path: Path) -> None:
-    bench, rooms = Bench(tmp_path, "ignores_term"), tmp_path / "rooms"
+    agents, rooms = FakeAgents(tmp_path, "ignores_term"), tmp_path / "rooms"
     rooms.mkdir()
     council = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", ASKING, env={**bench.env, "TMPDIR": str(rooms)}
+        sys.executable, "-c", ASKING, env={**agents.env, "TMPDIR": str(rooms)}
     )
-    assert await eventually(lambda: any("prompt" in row for row in bench.log), within=20.0)
-    assert bench.left()
+    assert await eventually(lambda: any("prompt" in row for row in agents.log), within=20.0)
+    assert agents.left()
     assert list(rooms.iterdir())
     council.kill()
     await council.wait()
-    assert await eventually(lambda: not bench.left() and not list(rooms.iterdir()))
+    assert await eventually(lambda: not agents.left() and not list(rooms.iterdir()))
 
 
 @pytest.mark.behaviour("issue-5-cli-gone")
 async def test_second_cancellation_kills_at_once(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "ignores_term")
-    member = bench.member()
-    task = asyncio.ensure_future(member.send(member.prepare(an_ask()), lambda piece: None))
-    assert await eventually(lambda: any("prompt" in row for row in bench.log))
+    agents = FakeAgents(tmp_path, "ignores_term")
+    member = agents.member()
+    task = asyncio.ensure_future(member.send(member.prepare(make_ask()), lambda piece: None))
+    assert await eventually(lambda: any("prompt" in row for row in agents.log))
     task.cancel()
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert await eventually(lambda: not bench.left())
+    assert await eventually(lambda: not agents.left())
 
 
 async def test_agent_output_streams_and_usage_is_read(tmp_path: Path) -> None:
-    member, pieces = Bench(tmp_path, "behaves").member(), []
-    answer = await member.send(member.prepare(an_ask()), pieces.append)
+    member, pieces = FakeAgents(tmp_path, "behaves").member(), []
+    answer = await member.send(member.prepare(make_ask()), pieces.append)
     assert [piece for piece in pieces if piece] == ["Tabs ", "are better."]
     assert answer.usage == Usage(24, 9, 7, True, 5)
     assert (answer.model, answer.id) == ("claude-opus-4-6", "s1")
@@ -178,52 +178,52 @@ async def test_agent_output_streams_and_usage_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("40-security-command")
 async def test_home_contains_only_the_agents_login(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
+    agents = FakeAgents(tmp_path, "behaves")
     for place in (".claude", ".ssh", ".codex"):
-        (bench.home / place).mkdir()
-    (bench.home / ".claude/.credentials.json").write_text("{}")
+        (agents.home / place).mkdir()
+    (agents.home / ".claude/.credentials.json").write_text("{}")
     for other in (".claude/history.jsonl", ".claude.json", ".ssh/id_rsa", ".codex/auth.json"):
-        (bench.home / other).write_text("private")
-    member = bench.member()
-    await member.send(member.prepare(an_ask()), lambda piece: None)
-    row = bench.log[-1]
+        (agents.home / other).write_text("private")
+    member = agents.member()
+    await member.send(member.prepare(make_ask()), lambda piece: None)
+    row = agents.log[-1]
     assert row["home"] == [".claude/.credentials.json"]
-    assert row["environ"]["HOME"] != str(bench.home)
+    assert row["environ"]["HOME"] != str(agents.home)
     assert not gone_home(row).exists()
-    assert (bench.home / ".claude/.credentials.json").read_text() == "{}"
+    assert (agents.home / ".claude/.credentials.json").read_text() == "{}"
 
 
 async def test_renewed_login_is_copied_back(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "renews_its_login")
-    (bench.home / ".claude").mkdir()
-    (bench.home / ".claude/.credentials.json").write_text("old")
-    member = bench.member()
-    await member.send(member.prepare(an_ask()), lambda piece: None)
-    assert (bench.home / ".claude/.credentials.json").read_text() == "new"
-    assert [path.name for path in (bench.home / ".claude").iterdir()] == [".credentials.json"]
+    agents = FakeAgents(tmp_path, "renews_its_login")
+    (agents.home / ".claude").mkdir()
+    (agents.home / ".claude/.credentials.json").write_text("old")
+    member = agents.member()
+    await member.send(member.prepare(make_ask()), lambda piece: None)
+    assert (agents.home / ".claude/.credentials.json").read_text() == "new"
+    assert [path.name for path in (agents.home / ".claude").iterdir()] == [".credentials.json"]
 
 
 @pytest.mark.behaviour("issue-5-cli-depth")
 def test_nested_council_refuses_command_line_agents(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
+    agents = FakeAgents(tmp_path, "behaves")
     with pytest.raises(ConfigError, match="inside another council"):
-        CliAgentMember("cli:claude", env=bench.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
+        CliAgentMember("cli:claude", env=agents.env | {"COUNCIL_DEPTH": "1"}, vendor="anthropic")
 
 
 @pytest.mark.behaviour("issue-5-cli-depth")
 async def test_agent_environment_contains_the_council_depth(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
-    member = bench.member()
-    await member.send(member.prepare(an_ask()), lambda piece: None)
-    assert {row["environ"]["COUNCIL_DEPTH"] for row in bench.log} == {"1"}
+    agents = FakeAgents(tmp_path, "behaves")
+    member = agents.member()
+    await member.send(member.prepare(make_ask()), lambda piece: None)
+    assert {row["environ"]["COUNCIL_DEPTH"] for row in agents.log} == {"1"}
 
 
 @pytest.mark.behaviour("issue-5-cli-probing")
 async def test_only_flags_listed_in_help_are_passed(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
-    member = bench.member("cli:claude:opus")
-    await member.send(member.prepare(an_ask()), lambda piece: None)
-    flags = bench.started[0]["started"]
+    agents = FakeAgents(tmp_path, "behaves")
+    member = agents.member("cli:claude:opus")
+    await member.send(member.prepare(make_ask()), lambda piece: None)
+    flags = agents.started[0]["started"]
     assert flags[flags.index("--model") + 1] == "claude-opus-4-6"
     assert flags[flags.index("--tools") + 1] == ""
     assert flags[flags.index("--output-format") + 1] == "stream-json"
@@ -232,19 +232,19 @@ async def test_only_flags_listed_in_help_are_passed(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("issue-5-cli-probing")
 async def test_executable_is_probed_once_until_it_changes(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "counts_its_probes")
-    member = bench.member()
+    agents = FakeAgents(tmp_path, "counts_its_probes")
+    member = agents.member()
     for _ in range(2):
-        await member.send(member.prepare(an_ask()), lambda piece: None)
-    assert len([row for row in bench.log if "probe" in row]) == 2  # --version and --help
-    (bench.bin / "claude").unlink()
-    (bench.bin / "claude").symlink_to(SCRIPTS / "behaves.py")
+        await member.send(member.prepare(make_ask()), lambda piece: None)
+    assert len([row for row in agents.log if "probe" in row]) == 2  # --version and --help
+    (agents.bin / "claude").unlink()
+    (agents.bin / "claude").symlink_to(SCRIPTS / "behaves.py")
     assert "9.9.9" in await member.probe()
 
 
 def test_prepare_is_deterministic_and_contains_prompt_and_schema(tmp_path: Path) -> None:
-    member = Bench(tmp_path, "behaves").member()
-    ask = an_ask(schema=SCHEMA)
+    member = FakeAgents(tmp_path, "behaves").member()
+    ask = make_ask(schema=SCHEMA)
     assert member.prepare(ask) == member.prepare(ask)
     stored = json.loads(member.prepare(ask))
     assert stored["schema"] == SCHEMA
@@ -252,22 +252,22 @@ def test_prepare_is_deterministic_and_contains_prompt_and_schema(tmp_path: Path)
 
 
 async def test_conversation_becomes_one_prompt(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
-    member = bench.member()
+    agents = FakeAgents(tmp_path, "behaves")
+    member = agents.member()
     turns = [("system", "Be brief."), ("user", "Tabs?"), ("assistant", "Yes."), ("user", "Sure?")]
-    ask = an_ask()
+    ask = make_ask()
     ask = type(ask)(ask.key, tuple({"role": role, "content": text} for role, text in turns))
     await member.send(member.prepare(ask), lambda piece: None)
-    prompt = bench.log[1]["prompt"]
+    prompt = agents.log[1]["prompt"]
     assert [prompt.index(text) for _, text in turns] == sorted(prompt.index(text) for _, text in turns)
     assert "Your answer" in prompt
 
 
 @pytest.mark.behaviour("issue-5-cli-habits")
 async def test_council_continues_without_a_failing_agent_and_reports_it(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "error_on_stdout")
+    agents = FakeAgents(tmp_path, "error_on_stdout")
     seats = {"alpha": "cli:claude", **dict.fromkeys(("beta", "gamma", "chair"), "scripted:")}
-    env = {name: bench.env[name] for name in ("PATH", "HOME")} | {"COUNCIL_DATA": str(tmp_path / "data")}
+    env = {name: agents.env[name] for name in ("PATH", "HOME")} | {"COUNCIL_DATA": str(tmp_path / "data")}
     convener = Convener(env=env, flags={"seats": seats})
     plan = await convener.plan(["Tabs or spaces?"], protocol="collaborative")
     told = build_report(await convener.run(plan, lambda entry: None))
@@ -275,12 +275,12 @@ async def test_council_continues_without_a_failing_agent_and_reports_it(tmp_path
     assert told["status"] == "complete"
     assert {row["name"]: row["state"] for row in told["seats"]}["alpha"] == "failed(cli:exit)"
     assert any("the disk of this agent is full" in row["reason"] for row in told["degraded"])
-    assert await eventually(lambda: not bench.left())
+    assert await eventually(lambda: not agents.left())
 
 
 async def test_agents_key_is_redacted_in_the_reason(tmp_path: Path, ledger: Ledger) -> None:
-    bench = Bench(tmp_path, "tells_its_key")
-    await call(ledger, step("cli:claude"), bench.member(), timeout=lambda member: 60.0)
+    agents = FakeAgents(tmp_path, "tells_its_key")
+    await call(ledger, step("cli:claude"), agents.member(), timeout=lambda member: 60.0)
     faults = events_of(ledger, ev.Faulted)
     assert faults
     assert KEY not in json.dumps([attempt.result for attempt in ledger.attempts("draft/alpha")])
@@ -288,11 +288,11 @@ async def test_agents_key_is_redacted_in_the_reason(tmp_path: Path, ledger: Ledg
 
 
 async def test_probe_reports_the_login_without_a_call(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "behaves")
-    assert await bench.member().probe() == "9.9.9 (Claude Code), ANTHROPIC_API_KEY is set"
+    agents = FakeAgents(tmp_path, "behaves")
+    assert await agents.member().probe() == "9.9.9 (Claude Code), ANTHROPIC_API_KEY is set"
     with pytest.raises(Fault, match="not logged in; run `claude` and log in"):
-        await bench.member(key=False).probe()
-    (bench.home / ".claude").mkdir()
-    (bench.home / ".claude/.credentials.json").write_text("{}")
-    assert await bench.member(key=False).probe() == "9.9.9 (Claude Code), logged in"
-    assert not bench.started
+        await agents.member(key=False).probe()
+    (agents.home / ".claude").mkdir()
+    (agents.home / ".claude/.credentials.json").write_text("{}")
+    assert await agents.member(key=False).probe() == "9.9.9 (Claude Code), logged in"
+    assert not agents.started

@@ -14,13 +14,13 @@ from council.errors import ConfigError, Fault
 from council.members.scripted import Scripted, example_value
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.types import Answer, Usage
-from tests.scripted_run import an_ask
+from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
 
 
 async def send(member: Scripted, key: str = "draft/alpha", **ask: Any) -> Answer:
-    return await member.send(member.prepare(an_ask(key, **ask)), lambda piece: None)
+    return await member.send(member.prepare(make_ask(key, **ask)), lambda piece: None)
 
 
 async def test_scripted_step_gets_its_text_and_other_steps_a_default() -> None:
@@ -31,7 +31,7 @@ async def test_scripted_step_gets_its_text_and_other_steps_a_default() -> None:
 
 async def test_scripted_answer_streams_and_counts_words() -> None:
     member, pieces = Scripted(script={"draft/alpha": {"text": "Tabs are better."}}), []
-    answer = await member.send(member.prepare(an_ask()), pieces.append)
+    answer = await member.send(member.prepare(make_ask()), pieces.append)
     assert (pieces, answer.usage, answer.model) == (["Tabs ", "are ", "better. "], Usage(3, 3), "scripted:")
 
 
@@ -110,5 +110,5 @@ def test_unreadable_script_is_named_in_the_error(tmp_path: Path, content: str | 
 
 
 async def test_prepare_is_deterministic() -> None:
-    assert Scripted().prepare(an_ask()) == Scripted().prepare(an_ask())
+    assert Scripted().prepare(make_ask()) == Scripted().prepare(make_ask())
     assert await Scripted().probe() == "always answers"

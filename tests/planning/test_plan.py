@@ -154,7 +154,7 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
         with pytest.raises(error, match=words) as caught:
             await make_plan(convener, protocol="mine")
     finally:
-        protocols._PROTOCOLS.pop("mine")
+        protocols._registered.pop("mine")
     assert "\n" not in str(caught.value)
     assert member.calls == []
 

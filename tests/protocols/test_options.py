@@ -10,7 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, JudgesOptions, build_flag_table, parse_options
+from council.protocols import SHIPPED_PROTOCOLS, Protocol, get_protocol
+from council.protocols.judges.options import JudgesOptions
+from council.protocols.options import build_flag_table, parse_options
 
 
 @pytest.mark.behaviour("house-flags-generated")
@@ -107,11 +109,15 @@ def test_perspectives_are_split_at_commas() -> None:
     assert isinstance(options, JudgesOptions) and options.perspectives == ("security-auditor", "perf-critic")
 
 
-@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "quick", "an-own-one"])
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "quick"])
 def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 
 
+def test_a_third_party_protocol_has_no_options_unless_it_says_so() -> None:
+    assert Protocol("an-own-one", "an.own:one").load_options().model_validate({}).model_dump() == {}
+
+
 def test_every_option_model_forbids_unknown_options() -> None:
-    for model in set(OPTIONS.values()):
+    for model in {get_protocol(name).load_options() for name in SHIPPED_PROTOCOLS}:
         assert issubclass(model, BaseModel) and model.model_config.get("extra") == "forbid"

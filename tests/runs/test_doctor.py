@@ -13,7 +13,7 @@ from council.doors.cli import run
 from council.runs.doctor import diagnose, list_members, list_warnings, preview_seating
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
-from tests.members.fake_agents import Bench
+from tests.members.fake_agents import FakeAgents
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ def steps(row: dict[str, Any]) -> list[bool | None]:
 
 def agents(folder: Path) -> dict[str, str]:
     """Return the environment of a machine with three agents, two of them logged in, and no keys."""
-    bench = Bench(folder, "behaves")
+    bench = FakeAgents(folder, "behaves")
     for name in ("codex", "gemini"):
         (bench.bin / name).symlink_to(bench.bin / "claude")
     for login in (".claude/.credentials.json", ".codex/auth.json"):
@@ -228,7 +228,7 @@ def test_models_lists_context_size_and_prices() -> None:
 
 
 def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:
-    env = {"PATH": str(Bench(tmp_path, "behaves").bin)}
+    env = {"PATH": str(FakeAgents(tmp_path, "behaves").bin)}
     found = {row["member"]: row for row in list_members(Convener(env=env))}
     assert (found["cli:claude"]["available"], found["cli:codex"]["needs"]) == (True, "codex on PATH")
 

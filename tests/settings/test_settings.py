@@ -19,7 +19,7 @@ from tests.paths import ROOT
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
 
-class Desk:
+class ConfigFolder:
     """Temporary project folder, user configuration folder and environment."""
 
     def __init__(self, root: Path) -> None:
@@ -50,21 +50,21 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def configs(tmp_path: Path) -> ConfigFolder:
+    return ConfigFolder(tmp_path)
 
 
 @pytest.mark.behaviour("00-config-precedence")
-def test_each_source_overrides_lower_ones_and_is_named_as_origin(desk: Desk) -> None:
-    assert (desk.load().timeout, desk.load().seat_timeout()) == (None, 120)
-    user = desk.write_user("timeout = 10")
-    assert _with_origin(desk.load()) == (10, str(user))
-    project = desk.write("timeout = 20")
-    assert _with_origin(desk.load()) == (20, str(project))
-    assert _with_origin(desk.load(flags={"profile": "fast"})) == (60, "flag --profile=fast")
-    desk.env["COUNCIL_TIMEOUT"] = "30"
-    assert _with_origin(desk.load(flags={"profile": "fast"})) == (30, "environment COUNCIL_TIMEOUT")
-    assert _with_origin(desk.load(flags={"timeout": 40})) == (40, "flag --timeout")
+def test_each_source_overrides_lower_ones_and_is_named_as_origin(configs: ConfigFolder) -> None:
+    assert (configs.load().timeout, configs.load().seat_timeout()) == (None, 120)
+    user = configs.write_user("timeout = 10")
+    assert _with_origin(configs.load()) == (10, str(user))
+    project = configs.write("timeout = 20")
+    assert _with_origin(configs.load()) == (20, str(project))
+    assert _with_origin(configs.load(flags={"profile": "fast"})) == (60, "flag --profile=fast")
+    configs.env["COUNCIL_TIMEOUT"] = "30"
+    assert _with_origin(configs.load(flags={"profile": "fast"})) == (30, "environment COUNCIL_TIMEOUT")
+    assert _with_origin(configs.load(flags={"timeout": 40})) == (40, "flag --timeout")
 
 
 def _with_origin(settings: Settings) -> tuple[float | None, str]:
@@ -72,15 +72,15 @@ def _with_origin(settings: Settings) -> tuple[float | None, str]:
 
 
 @pytest.mark.behaviour("00-config-precedence")
-def test_keys_are_merged_one_by_one_not_table_by_table(desk: Desk) -> None:
-    desk.write_user('[providers.sim]\nbase_url = "http://user.example/v1"\nvendor = "house"')
-    desk.write(SIM)
-    sim = desk.load().providers["sim"]
+def test_keys_are_merged_one_by_one_not_table_by_table(configs: ConfigFolder) -> None:
+    configs.write_user('[providers.sim]\nbase_url = "http://user.example/v1"\nvendor = "house"')
+    configs.write(SIM)
+    sim = configs.load().providers["sim"]
     assert (sim.base_url, sim.vendor) == ("http://127.0.0.1:8080/v1", "house")
 
 
-def test_full_example_loads(desk: Desk) -> None:
-    desk.write("""
+def test_full_example_loads(configs: ConfigFolder) -> None:
+    configs.write("""
         [providers.sim]
         wire = "openai"
         base_url = "http://127.0.0.1:8080/v1"
@@ -106,7 +106,7 @@ def test_full_example_loads(desk: Desk) -> None:
         [budget]
         max_cost = 1.00
     """)
-    settings = desk.load()
+    settings = configs.load()
     assert settings.models == {"default": "sim:m1", "strong": "sim:m2", "fast": "sim:m3", "other": "simb:m2"}
     assert settings.seats["alpha"].fallback == ("sim:m2",)
     assert (settings.chair.model, settings.chair.fallback) == ("sim:m2", ())
@@ -116,14 +116,14 @@ def test_full_example_loads(desk: Desk) -> None:
     assert settings.providers["sim"].api_key_env == "SIM_API_KEY"
 
 
-def test_vendor_defaults_to_the_provider_name(desk: Desk) -> None:
-    desk.write(SIM)
-    sim = desk.load().providers["sim"]
+def test_vendor_defaults_to_the_provider_name(configs: ConfigFolder) -> None:
+    configs.write(SIM)
+    sim = configs.load().providers["sim"]
     assert (sim.vendor, sim.wire, sim.max_connections, sim.structured) == ("sim", "openai", 16, "json_schema")
 
 
-def test_built_in_providers_exist_without_a_file(desk: Desk) -> None:
-    settings = desk.load()
+def test_built_in_providers_exist_without_a_file(configs: ConfigFolder) -> None:
+    settings = configs.load()
     assert list(settings.providers) == ["anthropic", "openai", "google", "openrouter", "ollama"]
     assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == [
         "anthropic",
@@ -135,24 +135,24 @@ def test_built_in_providers_exist_without_a_file(desk: Desk) -> None:
     assert not settings.is_set("providers.ollama")
 
 
-def test_empty_table_configures_a_provider(desk: Desk) -> None:
-    desk.write("[providers.ollama]")
-    assert desk.load().is_set("providers.ollama")
+def test_empty_table_configures_a_provider(configs: ConfigFolder) -> None:
+    configs.write("[providers.ollama]")
+    assert configs.load().is_set("providers.ollama")
 
 
 @pytest.mark.behaviour("00-config-base-url")
 @pytest.mark.parametrize("text", ["[providers.sim]", "[providers.sim]\nwire = 'openai'\napi_key_env = 'SIM_API_KEY'"])
-def test_provider_without_base_url_is_a_one_line_error(desk: Desk, text: str) -> None:
-    path = desk.write(text)
-    refusal = desk.refusal()
+def test_provider_without_base_url_is_a_one_line_error(configs: ConfigFolder, text: str) -> None:
+    path = configs.write(text)
+    refusal = configs.refusal()
     assert refusal.startswith(f"{path}: [providers.sim] has no base_url")
     assert "\n" not in refusal
 
 
-def test_first_set_key_variable_of_a_vendor_is_used(desk: Desk) -> None:
-    assert desk.load().providers["google"].api_key_env == "GEMINI_API_KEY"
-    desk.env["GOOGLE_API_KEY"] = "k"
-    assert desk.load().providers["google"].api_key_env == "GOOGLE_API_KEY"
+def test_first_set_key_variable_of_a_vendor_is_used(configs: ConfigFolder) -> None:
+    assert configs.load().providers["google"].api_key_env == "GEMINI_API_KEY"
+    configs.env["GOOGLE_API_KEY"] = "k"
+    assert configs.load().providers["google"].api_key_env == "GOOGLE_API_KEY"
 
 
 @pytest.mark.parametrize(
@@ -164,78 +164,78 @@ def test_first_set_key_variable_of_a_vendor_is_used(desk: Desk) -> None:
         ("https://box.example", "https://box.example/v1"),
     ],
 )
-def test_ollama_host_sets_the_base_url(desk: Desk, host: str, url: str) -> None:
-    desk.env["OLLAMA_HOST"] = host
-    settings = desk.load()
+def test_ollama_host_sets_the_base_url(configs: ConfigFolder, host: str, url: str) -> None:
+    configs.env["OLLAMA_HOST"] = host
+    settings = configs.load()
     assert settings.providers["ollama"].base_url == url
     assert settings.is_set("providers.ollama")
 
 
-def test_configured_ollama_url_overrides_ollama_host(desk: Desk) -> None:
-    desk.env["OLLAMA_HOST"] = "0.0.0.0"
-    desk.write('[providers.ollama]\nbase_url = "http://box:11434/v1"')
-    assert desk.load().providers["ollama"].base_url == "http://box:11434/v1"
+def test_configured_ollama_url_overrides_ollama_host(configs: ConfigFolder) -> None:
+    configs.env["OLLAMA_HOST"] = "0.0.0.0"
+    configs.write('[providers.ollama]\nbase_url = "http://box:11434/v1"')
+    assert configs.load().providers["ollama"].base_url == "http://box:11434/v1"
 
 
 @pytest.mark.behaviour("00-config-seat-flag")
-def test_a_seat_flag_changes_the_model_and_keeps_the_configured_fallback(desk: Desk) -> None:
-    desk.write('[seats.alpha]\nmodel = "sim:m1"\nfallback = ["sim:m2"]')
-    alpha = desk.load(flags={"seats": {"alpha": "sim:m9"}}).seats["alpha"]
+def test_a_seat_flag_changes_the_model_and_keeps_the_configured_fallback(configs: ConfigFolder) -> None:
+    configs.write('[seats.alpha]\nmodel = "sim:m1"\nfallback = ["sim:m2"]')
+    alpha = configs.load(flags={"seats": {"alpha": "sim:m9"}}).seats["alpha"]
     assert (alpha.model, alpha.fallback) == ("sim:m9", ("sim:m2",))
 
 
-def test_a_seat_flag_can_name_the_chair(desk: Desk) -> None:
-    settings = desk.load(flags={"seats": {"chair": "sim:m9"}, "max_cost": 0.5})
+def test_a_seat_flag_can_name_the_chair(configs: ConfigFolder) -> None:
+    settings = configs.load(flags={"seats": {"chair": "sim:m9"}, "max_cost": 0.5})
     assert settings.chair.model == "sim:m9"
     assert settings.budget["max_cost"] == 0.5
     assert settings.origins["chair.model"] == "flag --seat"
 
 
-def test_unset_and_unrelated_flags_change_nothing(desk: Desk) -> None:
-    assert desk.load(flags={"timeout": None, "verbose": True, "seats": {}}) == desk.load()
+def test_unset_and_unrelated_flags_change_nothing(configs: ConfigFolder) -> None:
+    assert configs.load(flags={"timeout": None, "verbose": True, "seats": {}}) == configs.load()
 
 
 class TestProjectFile:
-    def test_nearest_file_up_to_the_repository_root_is_used(self, desk: Desk) -> None:
-        desk.write("timeout = 1", "../council.toml")
-        (desk.project / ".git").mkdir()
-        deep = desk.project / "a" / "b"
+    def test_nearest_file_up_to_the_repository_root_is_used(self, configs: ConfigFolder) -> None:
+        configs.write("timeout = 1", "../council.toml")
+        (configs.project / ".git").mkdir()
+        deep = configs.project / "a" / "b"
         deep.mkdir(parents=True)
-        assert load_settings(deep, desk.env).timeout is None
-        desk.write("timeout = 2")
-        assert load_settings(deep, desk.env).timeout == 2
-        desk.write("timeout = 3", "a/council.toml")
-        assert load_settings(deep, desk.env).timeout == 3
+        assert load_settings(deep, configs.env).timeout is None
+        configs.write("timeout = 2")
+        assert load_settings(deep, configs.env).timeout == 2
+        configs.write("timeout = 3", "a/council.toml")
+        assert load_settings(deep, configs.env).timeout == 3
 
-    def test_outside_a_repository_parent_folders_are_not_searched(self, desk: Desk) -> None:
-        desk.write("timeout = 1", "../council.toml")
-        assert desk.load().timeout is None
+    def test_outside_a_repository_parent_folders_are_not_searched(self, configs: ConfigFolder) -> None:
+        configs.write("timeout = 1", "../council.toml")
+        assert configs.load().timeout is None
 
-    def test_pyproject_is_used_without_council_toml(self, desk: Desk) -> None:
-        desk.write("[tool.council]\ntimeout = 5", "pyproject.toml")
-        assert desk.load().timeout == 5
-        desk.write("timeout = 6")
-        assert desk.load().timeout == 6
+    def test_pyproject_is_used_without_council_toml(self, configs: ConfigFolder) -> None:
+        configs.write("[tool.council]\ntimeout = 5", "pyproject.toml")
+        assert configs.load().timeout == 5
+        configs.write("timeout = 6")
+        assert configs.load().timeout == 6
 
-    def test_pyproject_without_our_table_is_skipped(self, desk: Desk) -> None:
-        (desk.project / ".git").mkdir()
-        desk.write("timeout = 7")
-        desk.write("this is = = not TOML", "sub/pyproject.toml")
-        assert load_settings(desk.project / "sub", desk.env).timeout == 7
+    def test_pyproject_without_our_table_is_skipped(self, configs: ConfigFolder) -> None:
+        (configs.project / ".git").mkdir()
+        configs.write("timeout = 7")
+        configs.write("this is = = not TOML", "sub/pyproject.toml")
+        assert load_settings(configs.project / "sub", configs.env).timeout == 7
 
     @pytest.mark.behaviour("00-config-file-replaces")
-    def test_named_file_replaces_the_project_file_only(self, desk: Desk) -> None:
-        desk.write_user('report_dir = "mine"')
-        desk.write("timeout = 5\n[budget]\nmax_cost = 1")
-        desk.env["COUNCIL_CONFIG"] = str(desk.write("timeout = 6", "by-variable.toml"))
-        assert desk.load().timeout == 6
-        settings = desk.load(config=desk.write("timeout = 7", "by-flag.toml"))
+    def test_named_file_replaces_the_project_file_only(self, configs: ConfigFolder) -> None:
+        configs.write_user('report_dir = "mine"')
+        configs.write("timeout = 5\n[budget]\nmax_cost = 1")
+        configs.env["COUNCIL_CONFIG"] = str(configs.write("timeout = 6", "by-variable.toml"))
+        assert configs.load().timeout == 6
+        settings = configs.load(config=configs.write("timeout = 7", "by-flag.toml"))
         assert (settings.timeout, dict(settings.budget), settings.report_dir) == (7, {}, "mine")
 
-    def test_a_named_file_that_is_missing_is_an_error(self, desk: Desk) -> None:
-        assert "nowhere.toml" in desk.refusal(config=Path("nowhere.toml"))
-        desk.env["COUNCIL_CONFIG"] = "elsewhere.toml"
-        assert "elsewhere.toml" in desk.refusal()
+    def test_a_named_file_that_is_missing_is_an_error(self, configs: ConfigFolder) -> None:
+        assert "nowhere.toml" in configs.refusal(config=Path("nowhere.toml"))
+        configs.env["COUNCIL_CONFIG"] = "elsewhere.toml"
+        assert "elsewhere.toml" in configs.refusal()
 
 
 MISTAKES = [
@@ -250,18 +250,18 @@ MISTAKES = [
 
 @pytest.mark.behaviour("00-config-unknown-key")
 @pytest.mark.parametrize(("text", "wrong", "right"), MISTAKES)
-def test_unknown_key_error_suggests_the_closest_key(desk: Desk, text: str, wrong: str, right: str) -> None:
-    path = desk.write(text)
-    said = desk.refusal()
+def test_unknown_key_error_suggests_the_closest_key(configs: ConfigFolder, text: str, wrong: str, right: str) -> None:
+    path = configs.write(text)
+    said = configs.refusal()
     assert str(path) in said
     assert f"unknown key {wrong}" in said
     assert f"did you mean {right}" in said
 
 
 @pytest.mark.behaviour("00-config-unknown-key")
-def test_an_unknown_key_in_the_users_file_names_that_file(desk: Desk) -> None:
-    path = desk.write_user("tiemout = 3")
-    assert str(path) in desk.refusal()
+def test_an_unknown_key_in_the_users_file_names_that_file(configs: ConfigFolder) -> None:
+    path = configs.write_user("tiemout = 3")
+    assert str(path) in configs.refusal()
 
 
 WRONG = [
@@ -291,17 +291,17 @@ WRONG = [
 
 @pytest.mark.behaviour("00-config-wrong-value")
 @pytest.mark.parametrize(("text", "words"), WRONG)
-def test_invalid_value_is_a_one_line_error(desk: Desk, text: str, words: str) -> None:
-    path = desk.write(text)
-    said = desk.refusal()
+def test_invalid_value_is_a_one_line_error(configs: ConfigFolder, text: str, words: str) -> None:
+    path = configs.write(text)
+    said = configs.refusal()
     assert words in said
     assert str(path) in said
     assert "\n" not in said
 
 
-def test_file_that_is_not_text_is_refused(desk: Desk) -> None:
-    (desk.project / "council.toml").write_bytes(b"\xff\xfe\x00")
-    assert "cannot read the configuration file" in desk.refusal()
+def test_file_that_is_not_text_is_refused(configs: ConfigFolder) -> None:
+    (configs.project / "council.toml").write_bytes(b"\xff\xfe\x00")
+    assert "cannot read the configuration file" in configs.refusal()
 
 
 SECRETS = [
@@ -315,9 +315,9 @@ SECRETS = [
 
 @pytest.mark.behaviour("00-config-no-secrets")
 @pytest.mark.parametrize("text", SECRETS)
-def test_secret_in_a_file_is_refused_and_not_printed(desk: Desk, text: str) -> None:
-    desk.write(text)
-    said = desk.refusal()
+def test_secret_in_a_file_is_refused_and_not_printed(configs: ConfigFolder, text: str) -> None:
+    configs.write(text)
+    said = configs.refusal()
     assert "verysecret" not in said
     assert "key" in said
 
@@ -326,49 +326,49 @@ def test_secret_in_a_file_is_refused_and_not_printed(desk: Desk, text: str) -> N
     ("name", "value"),
     [("COUNCIL_TIMEOUT", "soon"), ("COUNCIL_EXPLORER_TIMEOUT", "-1"), ("COUNCIL_JUDGE_COUNT", "2.5")],
 )
-def test_invalid_variable_is_named_in_the_error(desk: Desk, name: str, value: str) -> None:
-    desk.env[name] = value
-    said = desk.refusal()
+def test_invalid_variable_is_named_in_the_error(configs: ConfigFolder, name: str, value: str) -> None:
+    configs.env[name] = value
+    said = configs.refusal()
     assert name in said
     assert f'"{value}"' in said
 
 
 @pytest.mark.behaviour("002-environment-variables")
-def test_judges_variables_have_defaults_and_can_be_set(desk: Desk) -> None:
-    assert dict(desk.load().variables) == {
+def test_judges_variables_have_defaults_and_can_be_set(configs: ConfigFolder) -> None:
+    assert dict(configs.load().variables) == {
         "COUNCIL_CLAUDE_MODEL": "sonnet",
         "COUNCIL_CODEX_MODEL": "gpt-5.3-codex",
         "COUNCIL_EXPLORER_MODEL": "sonnet",
         "COUNCIL_EXPLORER_TIMEOUT": "60",
         "COUNCIL_R2_TIMEOUT": "90",
     }
-    desk.env |= {"COUNCIL_CLAUDE_MODEL": "opus", "COUNCIL_JUDGE_COUNT": "4", "COUNCIL_R2_TIMEOUT": ""}
-    settings = desk.load()
+    configs.env |= {"COUNCIL_CLAUDE_MODEL": "opus", "COUNCIL_JUDGE_COUNT": "4", "COUNCIL_R2_TIMEOUT": ""}
+    settings = configs.load()
     assert (settings.variables["COUNCIL_CLAUDE_MODEL"], settings.variables["COUNCIL_JUDGE_COUNT"]) == ("opus", "4")
     assert settings.is_set("variables.COUNCIL_CLAUDE_MODEL")
     assert not settings.is_set("variables.COUNCIL_R2_TIMEOUT")
 
 
 @pytest.mark.behaviour("00-timeout-reasoning")
-def test_reasoning_members_get_longer_unless_a_timeout_is_set(desk: Desk) -> None:
-    assert (desk.load().seat_timeout(), desk.load().seat_timeout(reasoning=True)) == (120, 300)
-    fast = desk.load(flags={"profile": "fast"})
+def test_reasoning_members_get_longer_unless_a_timeout_is_set(configs: ConfigFolder) -> None:
+    assert (configs.load().seat_timeout(), configs.load().seat_timeout(reasoning=True)) == (120, 300)
+    fast = configs.load(flags={"profile": "fast"})
     assert (fast.seat_timeout(), fast.seat_timeout(reasoning=True)) == (60, 300)
-    assert desk.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
-    desk.env["COUNCIL_TIMEOUT"] = "50"
-    assert desk.load().seat_timeout(reasoning=True) == 50
+    assert configs.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
+    configs.env["COUNCIL_TIMEOUT"] = "50"
+    assert configs.load().seat_timeout(reasoning=True) == 50
 
 
-def test_an_unknown_profile_lists_the_known_ones(desk: Desk) -> None:
-    said = desk.refusal(flags={"profile": "cheap"})
+def test_an_unknown_profile_lists_the_known_ones(configs: ConfigFolder) -> None:
+    said = configs.refusal(flags={"profile": "cheap"})
     assert '"cheap"' in said
     assert "thorough, balanced, fast" in said
 
 
 @pytest.mark.behaviour("00-config-origin")
-def test_every_value_is_listed_with_its_origin(desk: Desk) -> None:
-    path = desk.write(SIM + '[seats.alpha]\nmodel = "sim:m1"')
-    rows = {key: (value, origin) for key, value, origin in flatten(desk.load(flags={"seats": {"beta": "sim:m2"}}))}
+def test_every_value_is_listed_with_its_origin(configs: ConfigFolder) -> None:
+    path = configs.write(SIM + '[seats.alpha]\nmodel = "sim:m1"')
+    rows = {key: (value, origin) for key, value, origin in flatten(configs.load(flags={"seats": {"beta": "sim:m2"}}))}
     assert rows["providers.sim.base_url"] == ("http://127.0.0.1:8080/v1", str(path))
     assert rows["seats.alpha.model"] == ("sim:m1", str(path))
     assert rows["seats.beta.model"] == ("sim:m2", "flag --seat")

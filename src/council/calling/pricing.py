@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from council.members.base import Member
 from council.money import FREE, Price, Rates, cost, exact_cost, max_cost
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, model_id, split_member
@@ -35,6 +36,14 @@ def find_price(member: str, settings: Settings) -> Price | None:
         return _lookup_list_price(*_split_bridge_member(member), "")
     provider = settings.providers.get(kind)
     return _price_from_list(member, provider) if provider else None
+
+
+def own_price(member: Member) -> Price | None:
+    """Return the price that a member itself states, or None if it states none."""
+    if member.free:
+        return FREE
+    stated: Mapping[str, float] | None = getattr(member, "price", None)
+    return _price_from_config(stated) if stated else None
 
 
 def _find_configured_price(member: str, prices: Mapping[str, Mapping[str, float]]) -> Mapping[str, float] | None:

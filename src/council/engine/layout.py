@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.money import format_usd
@@ -144,19 +145,27 @@ def format_location_caveat(finding: Json) -> str:
     return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"
 
 
+SHARED_LAYOUTS = Path(__file__).parent / "layouts"
 FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 BACKTICKS = re.compile(r"`+")
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
-def render_layout(layout: str, context: Json) -> str:
-    return _layout_environment().get_template(f"{layout}.md").render(context).rstrip() + "\n"
+def render_layout(layout: str, context: Json, folder: Path | None = None) -> str:
+    """Render a layout of the protocol in `folder`, or the shared layout of this name.
+
+    A layout that replaces a shared one can extend it: `{% extends "shared/document.md" %}`.
+    """
+    return _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
 
 
 @cache
-def _layout_environment() -> Environment:
+def _layout_environment(folder: Path | None) -> Environment:
+    own = [folder, folder / "layouts"] if folder else []
     layouts = Environment(
-        loader=PackageLoader("council", "data/layouts"),
+        loader=ChoiceLoader(
+            [FileSystemLoader([*own, SHARED_LAYOUTS]), PrefixLoader({"shared": FileSystemLoader(SHARED_LAYOUTS)})]
+        ),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

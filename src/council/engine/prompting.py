@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +37,8 @@ from council.types import (
     estimate_tokens,
 )
 
-SHIPPED_PROMPTS = Path(__file__).parents[1] / "data" / "prompts"
+PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
+PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
 FRONT_MATTER_FENCE = "+++\n"
 FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
     "role": (str, "a text"),
@@ -86,20 +87,30 @@ class RenderedPrompt:
 
 
 class Prompts:
-    """Prompts of one run: the folders to search, and the key of its fence marks."""
+    """Prompts of one run: the folders and the name of its protocol, and the key of its fence marks."""
 
-    def __init__(self, hmac_key: str, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "") -> None:
         self.hmac_key = hmac_key.encode()
-        self.folders = (*folders, SHIPPED_PROMPTS)
+        self.folders = tuple(folders)
+        self.protocol = protocol
 
     def find(self, name: str, seat: Seat) -> Prompt:
-        """Return `phase.<seat>.md` if it exists, else `phase.md`."""
+        """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
         for file in (f"{name}.{seat.name}.md", f"{name}.md"):
-            for folder in self.folders:
-                if (folder / file).is_file():
-                    return load_prompt(folder / file)
-        places = " or ".join(f'"{folder}"' for folder in self.folders[:-1]) or "the package"
+            for path in self._places(file):
+                if path.is_file():
+                    return load_prompt(path)
+        places = " or ".join(f'"{folder}"' for folder in self.folders) or "the package"
         raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
+
+    def _places(self, file: str) -> Iterator[Path]:
+        protocol, _, phase = file.rpartition("/")
+        for folder in self.folders:
+            yield folder / file
+            if protocol == self.protocol:
+                yield folder / phase
+        if protocol:
+            yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = ()
@@ -267,7 +278,7 @@ def strip_invisible(text: str) -> str:
 
 @lru_cache(maxsize=16)
 def _load_part(name: str) -> jinja2.Template:
-    return _jinja.from_string((SHIPPED_PROMPTS / "_parts" / name).read_text(encoding="utf-8"))
+    return _jinja.from_string((PARTS_FOLDER / name).read_text(encoding="utf-8"))
 
 
 def _system_message() -> Message:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from council.errors import Fault
+from council.settings import Settings
 from council.types import Answer, Ask
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
@@ -14,13 +17,17 @@ DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor re
 
 
 class Member(Protocol):
-    """Interface of one model. `prepare` is pure, so that a stored request can be resent byte for byte."""
+    """Interface of one model. `prepare` is pure, so that a stored request can be resent byte for byte.
+
+    A subclass needs `name`, `vendor`, `prepare` and `send`. It may also have `price`, a mapping with the keys of
+    [prices] in the configuration, in dollars per million tokens.
+    """
 
     name: str  # provider:model, as in the plan
     vendor: str  # vendor, for diversity of seats
-    small: bool  # uses the compact template
-    free: bool  # costs nothing per call
-    backoff: float  # seconds before the first retry of a fault that waits
+    small: bool = False  # uses the compact template
+    free: bool = False  # costs nothing per call
+    backoff: float = 0.5  # seconds before the first retry of a fault that waits
 
     def prepare(self, ask: Ask) -> bytes: ...
 
@@ -29,11 +36,35 @@ class Member(Protocol):
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         """Send the bytes and return the answer. Raise Fault(kind, detail) if it is not complete."""
+        ...
 
     async def probe(self) -> str:
         """Check the endpoint without a billed call and return one line about it. Raise Fault if it fails."""
+        return "installed"
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close connections and processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberContext:
+    """What a member is made from, besides its name."""
+
+    settings: Settings
+    env: Mapping[str, str]  # read keys from here, not from os.environ
+    cache: Path  # folder for downloads
+
+
+class MemberFactory(Protocol):
+    """A row of the member table: a class or function that makes a member from its name.
+
+    It may also have these attributes:
+    `vendor`: vendor of all its members; without it, the prefix.
+    `models`: model names that `council models` lists.
+    `api_key_env`: variable that must be set.
+    """
+
+    def __call__(self, name: str, context: MemberContext, /) -> Member: ...
 
 
 def check_key(key: str) -> str:

@@ -11,11 +11,11 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from council.errors import ConfigError, Fault
-from council.members.base import OnDelta, Progress, check_key
+from council.members.base import MemberContext, OnDelta, Progress, check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_json
 from council.members.wires.wire import append_schema
 from council.settings import Provider
@@ -131,12 +131,12 @@ class BridgeMember:
             await self.close_client()
 
 
-def make_pai_member(name: str, *, env: Mapping[str, str]) -> BridgeMember:
+def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
     """Return the member for `pai:PROVIDER:MODEL`; the key is pydantic-ai's default or PROVIDER_API_KEY."""
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
         raise ConfigError(f'"{name}" names no model: write pai:PROVIDER:MODEL')
-    secret = env.get(_key_variable(provider), "").strip()
+    secret = context.env.get(_key_variable(provider), "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.errors import ConfigError, Fault
-from council.members.base import OnDelta, Progress
+from council.members.base import MemberContext, OnDelta, Progress
 from council.members.cli_output import CONTROL_SEQUENCES, READERS, AgentOutput, OutputParser, strip_escapes
 from council.members.cli_process import AgentTimeouts, ProcessResult, format_tails, run_process
 from council.members.cli_sandbox import (
@@ -310,3 +310,9 @@ def _classify_failure(words: str) -> str:
     if TOO_LONG_MESSAGE.search(words):
         return "size"
     return "model" if UNKNOWN_MODEL_MESSAGE.search(words) else ""
+
+
+def make_cli_member(name: str, context: MemberContext) -> CliAgentMember:
+    agent = name.split(":")[1]
+    timeouts = context.settings.commands.get(agent, {})
+    return CliAgentMember(name, env=context.env, vendor=catalogue().commands.get(agent, agent), **timeouts)

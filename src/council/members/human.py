@@ -6,7 +6,7 @@ import json
 from typing import Protocol
 
 from council.errors import Fault
-from council.members.base import OnDelta, Progress
+from council.members.base import MemberContext, OnDelta, Progress
 from council.types import Answer, Ask, Json
 
 HUMAN = "human"
@@ -58,3 +58,7 @@ class HumanMember:
 
     async def close(self) -> None:
         pass
+
+
+def make_human_member(name: str, context: MemberContext) -> HumanMember:
+    return HumanMember()

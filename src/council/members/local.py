@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from council.errors import Fault, LocalModelError
 from council.members import local_weights as store
-from council.members.base import OnDelta, Progress
+from council.members.base import MemberContext, OnDelta, Progress
 from council.members.wires.http import Endpoint
 from council.members.wires.openai import OpenAIMember
 from council.types import Answer, Json
@@ -189,3 +189,7 @@ def _file_size(path: str) -> int:
 def _thread_count(env: Mapping[str, str]) -> int:
     value = env.get("COUNCIL_LOCAL_THREADS", "")
     return max(1, int(value)) if value.isdigit() else 1
+
+
+def make_local_member(name: str, context: MemberContext) -> LocalMember:
+    return LocalMember(name, cache=context.cache, env=context.env)

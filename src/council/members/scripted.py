@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, Fault
-from council.members.base import OnDelta, Progress
+from council.members.base import MemberContext, OnDelta, Progress
 from council.types import Answer, Ask, Json, Usage
 
 
@@ -120,3 +120,7 @@ def example_value(schema: Json, agree: bool, text: str = "…", row: int = 0) ->
             return None
         case _:
             return text
+
+
+def make_scripted_member(name: str, context: MemberContext) -> Scripted:
+    return Scripted(name)

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 
 from council import events as ev
@@ -30,6 +29,7 @@ from council.protocols import Protocol
 from council.protocols.judges.replies import OUTPUT_SCHEMA, SubQuestions
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
+from council.protocols.protocol import load_reference
 from council.settings import Settings
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
@@ -151,7 +151,7 @@ async def make_plan(
 ) -> Plan:  # fmt: skip
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
-    options = parse_options(protocol.name, intent.task, intent.options, protocol.options).model_dump(mode="json")
+    options = parse_options(protocol.name, intent.task, intent.options, protocol.load_options()).model_dump(mode="json")
     panel = _load_panel(protocol, question.task, options, where)
     options |= panel.options
     roster, notices, advice = _seat_roster(protocol, panel, where)
@@ -185,8 +185,7 @@ def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
 def _load_panel(protocol: Protocol, task: str, options: Json, where: PanelContext) -> Panel:
     if not protocol.panel:
         return Panel(protocol.seats, protocol.chair)
-    module, _, attribute = protocol.panel.partition(":")
-    panel: Panel = getattr(import_module(module), attribute)(task, options, where)
+    panel: Panel = load_reference(protocol.panel)(task, options, where)
     return panel
 
 
@@ -278,7 +277,7 @@ async def rehearse(
     Append each call to `calls`.
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
-    prompts = Prompts(record.seed, [protocol.prompts] if protocol.prompts else [])
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
     answer = make_fake_caller(agree, options.get("explorers") or 1)
 
     async def carry_out(step: Step) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from council.engine.degraded import format_degraded_lines
 from council.engine.layout import (
@@ -18,6 +19,8 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
+from council.errors import UsageError
+from council.protocols import get_protocol
 from council.protocols.judges import report, summary
 from council.protocols.judges.summary import render_verdict
 from council.protocols.ranking.report import build_ranking
@@ -28,7 +31,6 @@ from council.types import Json
 
 __all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose"]
 
-PROTOCOLS_WITH_LAYOUT = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking")
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 
 
@@ -54,9 +56,15 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
     if summary.is_empty_run(minutes):
         return render_answer(minutes)
-    protocol = minutes.plan.get("protocol", "")
-    text = render_layout(protocol if protocol in PROTOCOLS_WITH_LAYOUT else "any", _build_context(minutes))
+    text = render_layout("layout", _build_context(minutes), _protocol_folder(minutes))
     return text + ("\n" + render_layout("transcript", _build_context(minutes)) if show == "transcript" else "")
+
+
+def _protocol_folder(minutes: Minutes) -> Path | None:
+    try:
+        return get_protocol(minutes.plan.get("protocol", "")).folder
+    except UsageError:
+        return None
 
 
 def render_document(minutes: Minutes) -> str:
@@ -64,7 +72,7 @@ def render_document(minutes: Minutes) -> str:
     return (
         report.render_judges_report(minutes)
         if summary.report_kind(minutes)
-        else render_layout("document", _build_context(minutes))
+        else render_layout("document", _build_context(minutes), _protocol_folder(minutes))
     )
 
 

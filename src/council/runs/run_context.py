@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from council.calling.budget import Budget, Caps
 from council.calling.concurrency import ConcurrencyLimit, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
-from council.calling.pricing import find_context_window, find_price
+from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
@@ -18,13 +19,13 @@ from council.errors import ConfigError, UsageError
 from council.members.base import Member
 from council.members.human import HUMAN
 from council.members.registry import MemberRegistry
-from council.money import FREE, Price
+from council.money import Price
 from council.packet.lookups import look, make_document_reader
 from council.packet.secret_filter import redact_text
 from council.runs.people import StoredQuestions, remove_timeout_for_people
 from council.search import make_provider, search_folder
 from council.search.results import research
-from council.settings import load_settings
+from council.settings import SPECIAL_MEMBERS, load_settings
 from council.settings.catalogue import is_reasoning, split_member
 from council.settings.config_files import cache_folder
 from council.store.sqlite import SqliteStore
@@ -39,10 +40,13 @@ class RunContext:
 
     def __init__(
         self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
-        extra_members: Iterable[Member] = (),
+        extra_members: Sequence[Member] = (),
     ) -> None:  # fmt: skip
         self.folder, self.env, self.flags = folder, env, flags
-        self.settings = load_settings(folder, env, flags=flags, config=config)
+        settings = load_settings(folder, env, flags=flags, config=config)
+        known = (*settings.providers, *SPECIAL_MEMBERS)
+        custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
+        self.settings = replace(settings, custom_members=custom)
         self.members = MemberRegistry(self.settings, env, cache_folder(env))
         for member in extra_members:
             self.members.add(member)
@@ -53,7 +57,7 @@ class RunContext:
         """Return a member's price, or None if it is unknown."""
         listed = find_price(name, self.settings)
         try:
-            return FREE if listed is None and self.members(name).free else listed
+            return listed if listed is not None else own_price(self.members(name))
         except ConfigError:  # an invalid member name; seating reports it
             return None
 

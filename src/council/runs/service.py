@@ -156,9 +156,7 @@ class Convener(RunRecords):
             words, material = self._infer_work_tree(words, material or Material())
         known = protocols.protocol_names()
         options = dict(flags or {})
-        own = (
-            protocol in known and protocols.get_protocol(str(protocol)).options is not None
-        )  # its option names are its own
+        own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         given = {} if own else options
         intent = parse_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
         material = material or Material()
@@ -366,10 +364,11 @@ class Convener(RunRecords):
     def _make_council(self, ledger: Ledger) -> Council:
         setup = ledger.record.setup
         question, roster = question_from(setup), roster_from(setup)
-        folder = protocols.get_protocol(setup["protocol"]).prompts
+        protocol = protocols.get_protocol(setup["protocol"])
+        prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name)
         day = setup.get("day") or _utc_date(ledger.record.created)
         return Council(
-            roster, question, ledger=ledger, prompts=Prompts(ledger.record.seed, [folder] if folder else []),
+            roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),
             effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.run_context.phase_timeouts(),

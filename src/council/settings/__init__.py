@@ -123,6 +123,7 @@ class Settings:
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     effort: str | None = None  # reasoning effort; None: the vendor's default
+    custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""

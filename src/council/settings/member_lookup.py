@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from council.errors import ConfigError
+from council.extensions import MEMBERS
 from council.settings import Provider, Settings
 from council.settings.catalogue import Model, catalogue, split_member
 from council.settings.config_files import find_command
 from council.settings.schema import SPECIAL_MEMBERS, closest_match, quote_value
 
 LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
-SUPPORTED_SPECIAL = ("local", "scripted", "cli", "pai", "human")
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 
@@ -28,15 +28,36 @@ class Candidate:
 def vendor_of(member: str, settings: Settings) -> str:
     """Return the vendor of a member. For a router it is the model's vendor, not the router's."""
     provider, name = split_member(member)
-    if provider not in (*SPECIAL_MEMBERS, *settings.providers):
+    if member in settings.custom_members:
+        return settings.custom_members[member]
+    if not is_known_prefix(provider, settings):
         raise _unknown_member_error(member, settings)
     if not name.strip() and provider not in NO_MODEL_NEEDED:
         form = "PROVIDER:MODEL" if provider == "pai" else "AGENT" if provider == "cli" else "MODEL"
         raise ConfigError(f"{quote_value(member)} names no model: write {provider}:{form}")
     if provider in SPECIAL_MEMBERS:
         return _special_vendor(provider, name)
+    if provider not in settings.providers:
+        return added_vendor(provider)
     own = settings.providers[provider].vendor
     return _routed_vendor(name, own) if provider == "openrouter" else own
+
+
+def is_known_prefix(prefix: str, settings: Settings) -> bool:
+    """Return whether members with this prefix exist: shipped, of a provider, or of an installed package."""
+    return prefix in SPECIAL_MEMBERS or prefix in settings.providers or prefix in MEMBERS
+
+
+def added_vendor(prefix: str) -> str:
+    """Return the vendor of an installed package's members: its attribute `vendor`, else the prefix."""
+    vendor = getattr(MEMBERS.load(prefix), "vendor", None)
+    return vendor if isinstance(vendor, str) and vendor else prefix
+
+
+def missing_added_key(prefix: str, env: Mapping[str, str]) -> str:
+    """Return the unset variable that an installed package's members need, or ""."""
+    name = str(getattr(MEMBERS.load(prefix), "api_key_env", ""))
+    return name if name and not env.get(name, "").strip() else ""
 
 
 def _routed_vendor(name: str, router: str) -> str:
@@ -58,7 +79,7 @@ def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
         return ConfigError(
             f"unknown model {quote_value(member)}: did you mean {quote_value(close)}? Or write it as provider:model"
         )
-    known = ", ".join([*settings.providers, *SUPPORTED_SPECIAL])
+    known = ", ".join([*settings.providers, *MEMBERS.names])
     return ConfigError(
         f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {known}, or add [providers.{provider}]"
     )
@@ -67,7 +88,7 @@ def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
 def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Return the member as `provider:model`; a short name gets its first available provider."""
     provider, name = split_member(member)
-    if provider:
+    if provider or member in settings.custom_members:
         vendor_of(member, settings)  # raises for an unknown provider
         return member
     model = catalogue().find(name)
@@ -95,12 +116,22 @@ def require_available(member: str, settings: Settings, env: Mapping[str, str]) -
 
 def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Return why a member is unavailable, or "" if no reason is known without calling it."""
+    if member in settings.custom_members:
+        return ""
     if (agent := _missing_command(member, env)) is not None:
         return _missing_command_reason(member, agent)
-    provider = settings.providers.get(split_member(member)[0])
-    if provider is None or _has_key(provider, env):
+    key = _missing_key(split_member(member)[0], settings, env)
+    return key and f"no API key for {quote_value(member)}: set {key}, or choose another member"
+
+
+def _missing_key(prefix: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the unset key variable of a provider or of an installed package's members, or ""."""
+    if prefix in SPECIAL_MEMBERS:
         return ""
-    return f"no API key for {quote_value(member)}: set {provider.api_key_env}, or choose another member"
+    provider = settings.providers.get(prefix)
+    if provider is None:
+        return missing_added_key(prefix, env) if prefix in MEMBERS else ""
+    return "" if _has_key(provider, env) else provider.api_key_env
 
 
 def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
@@ -142,14 +173,15 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
     seated = [*_iter_callable(_configured_members(settings), settings, env)]
     spoken_of = {split_member(member)[0] for member in (*named, *seated)}
     families = (member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, spoken_of))
-    others = (member for member in seated if split_member(member)[0] in (*settings.providers, "local", "cli", "pai"))
+    others = (member for member in seated if split_member(member)[0] not in NO_MODEL_NEEDED)
     members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL_MEMBER]
     alone = [member for member in seated if split_member(member)[0] == "scripted"]
     return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
 
 
 def _configured_members(settings: Settings) -> list[str]:
-    return [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
+    named = [seat.model for seat in (*settings.seats.values(), settings.chair) if seat.model]
+    return [*named, *settings.custom_members]
 
 
 def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) -> bool:
@@ -161,14 +193,11 @@ def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) ->
 def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     for member in members:
         provider, name = split_member(member)
-        if not provider:
-            model = catalogue().find(name)
-            found = find_available_member(model, settings, env) if model else resolve_member(member, settings, env)
-        elif _missing_command(member, env) is not None:
-            found = None
+        if not provider and (model := catalogue().find(name)):
+            found = find_available_member(model, settings, env)
         else:
-            endpoint = settings.providers.get(resolve_member(member, settings, env).partition(":")[0])
-            found = member if endpoint is None or _has_key(endpoint, env) else None
+            resolve_member(member, settings, env)  # raises for an unknown provider
+            found = None if unavailable_reason(member, settings, env) else member
         if found:
             yield found
 

@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from council.errors import ConfigError
+from council.extensions import MEMBERS, SEARCH, WIRES, ExtensionPoint
 
-WIRES = ("openai", "anthropic", "google")
-SPECIAL_MEMBERS = ("local", "scripted", "human", "cli", "pai")  # member prefixes that are not providers
+SPECIAL_MEMBERS = tuple(MEMBERS.shipped)  # member prefixes that are not providers
 RESERVED_NAMES = {"providers": SPECIAL_MEMBERS, "seats": ("chair",)}  # the chair is configured in [chair]
 
 _NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -66,6 +66,12 @@ def _one_of(*choices: str) -> ValueType:
     return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
 
 
+def _row_of(point: ExtensionPoint) -> ValueType:
+    """Accept the shipped names and those of installed packages, which are looked up only for other values."""
+    known = ", ".join(point.shipped)
+    return ValueType(f"one of {known}, or a {point.what} of an installed package", lambda value: value in point)
+
+
 TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
 MEMBER_NAME = ValueType(
     'a member such as "anthropic:claude-opus-4.6"', lambda value: isinstance(value, str) and bool(value.strip())
@@ -87,7 +93,7 @@ VARIABLE_NAME = ValueType(
 
 SEAT_KEYS: Mapping[str, ValueType] = {"model": MEMBER_NAME, "fallback": MEMBER_NAMES}
 PROVIDER_KEYS: Mapping[str, ValueType] = {
-    "wire": _one_of(*WIRES),
+    "wire": _row_of(WIRES),
     "base_url": HTTP_URL,
     "api_key_env": VARIABLE_NAME,
     "vendor": TEXT_VALUE,
@@ -128,7 +134,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "chair": SEAT_KEYS,
     "rosters": {"*": ROSTER_KEYS},
     "search": {
-        "provider": _one_of("tavily", "brave", "searxng", "files"),
+        "provider": _row_of(SEARCH),
         "max_results": RESULT_COUNT,
         "base_url": HTTP_URL,
         "folder": TEXT_VALUE,

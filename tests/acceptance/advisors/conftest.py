@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.fake_advisors import Advice, take_seats
-from tests.acceptance.helpers import Table
+from tests.acceptance.advisors.fake_advisors import FakeAdvisors, take_seats
+from tests.acceptance.helpers import Workspace
 
 
 @pytest.fixture
-def cast(table: Table) -> Advice:
-    return take_seats(table)
+def answers(workspace: Workspace) -> FakeAdvisors:
+    return take_seats(workspace)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.acceptance.helpers import Cast, Json, Table, mark
+from tests.acceptance.helpers import FixedAnswers, Json, Workspace, mark
 from tests.fake_provider import Seen
 
 ADVISORS = ("pragmatist", "visionary", "skeptic")
@@ -27,7 +27,7 @@ def moved(advisor: str, *, moved: bool = False, evidence: str = "") -> Json:
 
 
 @dataclass
-class Advice(Cast):
+class FakeAdvisors(FixedAnswers):
     """Fake endpoint: statements by key such as `r1/skeptic`; `ruling` overrides the referee's reply."""
 
     said: dict[str, Any] = field(default_factory=dict)
@@ -65,13 +65,13 @@ class Advice(Cast):
         return told | self.ruling
 
 
-def take_seats(table: Table, more: str = SEATED) -> Advice:
+def take_seats(workspace: Workspace, more: str = SEATED) -> FakeAdvisors:
     """Configure the advisors, each on a model named like its seat; the referee is the [chair]."""
-    cast = Advice()
-    table.cast = cast
-    table.provider.answer = cast
-    table.configure(more=more)
-    return cast
+    answers = FakeAdvisors()
+    workspace.answers = answers
+    workspace.provider.answer = answers
+    workspace.configure(more=more)
+    return answers
 
 
 def words_in(prompt: str) -> set[str]:
@@ -83,5 +83,5 @@ def keys(*phases: str, seats: tuple[str, ...] = ADVISORS) -> set[str]:
     return {f"{phase}/{seat}" for phase in phases for seat in seats}
 
 
-def text_of(table: Table, report: Json) -> str:
-    return (table.folder / report["report_path"]).read_text(encoding="utf-8")
+def text_of(workspace: Workspace, report: Json) -> str:
+    return (workspace.folder / report["report_path"]).read_text(encoding="utf-8")

@@ -4,78 +4,82 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.fake_advisors import ADVISORS, Advice, keys, text_of, words_in
-from tests.acceptance.helpers import QUESTION, Table, Terminal
+from tests.acceptance.advisors.fake_advisors import ADVISORS, FakeAdvisors, keys, text_of, words_in
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace
 from tests.fake_provider import Reply
 
 
 @pytest.mark.behaviour("10-advisors-absent")
 def test_an_absent_advisor_is_asked_again_in_the_next_round_and_its_absence_is_reported(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead["skeptic/r1"] = Reply(status=500)
+    answers.instead["skeptic/r1"] = Reply(status=500)
     done = council("--json", "--flow", "debate", QUESTION)
     report = done.json
     assert (done.code, report["status"], report["quorum"]["ok"]) == (0, "complete", 3)
     assert [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]] == [
         ("skeptic", "r1", "failed(server)")
     ]
-    second = table.prompt("r2/skeptic")
+    second = workspace.prompt("r2/skeptic")
     assert "You have not spoken yet." in second and words_in(second) == keys("r1", seats=ADVISORS[:2])
-    third = table.prompt("r3/skeptic")
+    third = workspace.prompt("r3/skeptic")
     assert words_in(third) == keys("r1", seats=ADVISORS[:2]) | keys("r2")
-    referee = table.prompt("referee/referee")
+    referee = workspace.prompt("referee/referee")
     assert "Skeptic was absent from this round." in referee
-    assert "skeptic did not answer in r1" in text_of(table, report) and "it answered later" in text_of(table, report)
+    assert "skeptic did not answer in r1" in text_of(workspace, report) and "it answered later" in text_of(
+        workspace, report
+    )
 
 
 @pytest.mark.behaviour("10-advisors-absent")
 def test_own_positions_keep_their_round_number_after_a_missed_round(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead["skeptic/r1"] = Reply(status=500)
+    answers.instead["skeptic/r1"] = Reply(status=500)
     council("--flow", "debate", "--rounds", "4", QUESTION)
-    prompt = table.prompt("r3/skeptic")
+    prompt = workspace.prompt("r3/skeptic")
     assert "You, round 2" in prompt and "You, round 1" not in prompt and "not spoken yet" not in prompt
 
 
 @pytest.mark.behaviour("10-advisors-absent")
 def test_an_advisor_first_heard_in_the_last_round_is_not_asked_what_changed(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead["skeptic/r1"] = Reply(status=500)
+    answers.instead["skeptic/r1"] = Reply(status=500)
     council("--rounds", "2", QUESTION)
-    assert "You have not spoken yet" in table.prompt("r2/skeptic")
-    assert "You have not spoken yet" not in table.prompt("r2/visionary")
+    assert "You have not spoken yet" in workspace.prompt("r2/skeptic")
+    assert "You have not spoken yet" not in workspace.prompt("r2/visionary")
 
 
 @pytest.mark.behaviour("10-advisors-one-left")
 def test_with_one_advisor_left_the_remaining_rounds_are_skipped_with_a_note(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead |= {"visionary": Reply(status=500), "skeptic": Reply(status=401)}
+    answers.instead |= {"visionary": Reply(status=500), "skeptic": Reply(status=401)}
     done = council("--json", "--flow", "debate", QUESTION)
     report = done.json
     assert (done.code, report["status"]) == (0, "complete")
-    assert {key for key in table.asked() if key.startswith(("r2", "r3"))} == set()
-    assert "r2, r3 skipped: only one advisor is left" in text_of(table, report)
+    assert {key for key in workspace.asked() if key.startswith(("r2", "r3"))} == set()
+    assert "r2, r3 skipped: only one advisor is left" in text_of(workspace, report)
     assert "How Positions Moved" not in report["answer"]
-    assert "BELOW 80 %: 1 of 3 seats answered" in text_of(table, report)
+    assert "BELOW 80 %: 1 of 3 seats answered" in text_of(workspace, report)
 
 
 @pytest.mark.behaviour("00-exit-failed")
-def test_the_run_fails_when_all_advisors_are_absent(table: Table, council: Terminal, cast: Advice) -> None:
-    cast.instead |= {name: Reply(status=500) for name in ADVISORS}
+def test_the_run_fails_when_all_advisors_are_absent(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    answers.instead |= {name: Reply(status=500) for name in ADVISORS}
     done = council("--json", "--flow", "parallel", QUESTION)
     assert (done.code, done.json["status"]) == (1, "failed")
-    assert "referee/referee" not in table.asked()
+    assert "referee/referee" not in workspace.asked()
 
 
 @pytest.mark.behaviour("00-exit-incomplete", "10-no-chair-digest")
 def test_without_a_referee_there_is_a_digest_of_the_last_statements(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead["chair"] = Reply(status=500)
+    answers.instead["chair"] = Reply(status=500)
     done = council("--json", "--rounds", "2", QUESTION)
     assert (done.code, done.json["status"]) == (3, "incomplete")
     answer = done.json["answer"]
@@ -86,19 +90,21 @@ def test_without_a_referee_there_is_a_digest_of_the_last_statements(
 
 @pytest.mark.behaviour("00-exit-incomplete")
 def test_earlier_statements_are_kept_when_all_fail_in_a_later_round(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.instead |= {f"{name}/r2": Reply(status=500) for name in ADVISORS}
+    answers.instead |= {f"{name}/r2": Reply(status=500) for name in ADVISORS}
     done = council("--json", "--rounds", "2", QUESTION)
     assert (done.code, done.json["status"]) == (3, "incomplete")
     assert words_in(done.json["answer"]) == keys("r1")
     assert done.json["chair"]["label"] == "council-referee"
-    cast.instead.clear()
+    answers.instead.clear()
     assert council("resume", "--json").json["status"] == "complete"
 
 
 @pytest.mark.behaviour("10-advisors-absent")
-def test_the_referee_prompt_names_absent_advisors(table: Table, council: Terminal, cast: Advice) -> None:
-    cast.instead["skeptic"] = Reply(status=500)
+def test_the_referee_prompt_names_absent_advisors(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    answers.instead["skeptic"] = Reply(status=500)
     council("--json", "--flow", "parallel", QUESTION)
-    assert "\n\nSkeptic was absent.\n\n# Your part" in table.prompt("referee/referee")
+    assert "\n\nSkeptic was absent.\n\n# Your part" in workspace.prompt("referee/referee")

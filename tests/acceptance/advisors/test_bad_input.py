@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
+from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("issue-4-advisors-bad-input", "10-advisors-bounds", "10-early-stop-needs-rounds")
 @pytest.mark.parametrize(
     ("flags", "sentence"),
@@ -28,18 +28,18 @@ from tests.acceptance.helpers import QUESTION, Done, Table, Terminal
     ],
 )  # fmt: skip
 def test_wrong_flags_give_a_one_line_error(
-    table: Table, council: Terminal, flags: tuple[str, ...], sentence: str
+    workspace: Workspace, council: Terminal, flags: tuple[str, ...], sentence: str
 ) -> None:
     done = council(*flags, QUESTION)
     assert (done.code, done.out, done.err) == (2, "", sentence)
-    assert (table.provider.log, table.runs(), table.reports()) == ([], [], [])
+    assert (workspace.provider.log, workspace.runs(), workspace.reports()) == ([], [], [])
 
 
 def seats(*rows: str) -> str:
     return "seats = [" + ", ".join(f"{{{row}}}" for row in rows) + "]"
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("issue-4-advisors-bad-input", "10-advisors-roster-refused")
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -62,23 +62,25 @@ def seats(*rows: str) -> str:
     ],
 )  # fmt: skip
 def test_an_invalid_roster_gives_a_one_line_error(
-    table: Table, council: Terminal, content: str | bytes | None, said: str
+    workspace: Workspace, council: Terminal, content: str | bytes | None, said: str
 ) -> None:
     path = Path("mine.toml")
     if content == "folder":
         path.mkdir()
     elif content is not None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    done: Done = council("--roster", "mine.toml", QUESTION)
+    done: Result = council("--roster", "mine.toml", QUESTION)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
     assert said in done.err
-    assert (table.provider.log, table.runs(), table.reports()) == ([], [], [])
+    assert (workspace.provider.log, workspace.runs(), workspace.reports()) == ([], [], [])
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-advisors-roster-refused")
 @pytest.mark.parametrize(("name", "said"), [("executive", 'did you mean "executives"?'), ("", 'unknown roster ""')])
-def test_an_unknown_roster_error_lists_the_known_ones(table: Table, council: Terminal, name: str, said: str) -> None:
+def test_an_unknown_roster_error_lists_the_known_ones(
+    workspace: Workspace, council: Terminal, name: str, said: str
+) -> None:
     done = council("--roster", name, QUESTION)
-    assert (done.code, done.err.count("\n"), table.provider.log) == (2, 1, [])
+    assert (done.code, done.err.count("\n"), workspace.provider.log) == (2, 1, [])
     assert said in done.err and "known are advisors, executives, generals" in done.err

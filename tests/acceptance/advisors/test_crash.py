@@ -7,8 +7,8 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.advisors.fake_advisors import ADVISORS, Advice, stance_fields
-from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
+from tests.acceptance.advisors.fake_advisors import ADVISORS, FakeAdvisors, stance_fields
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, comparable, kill, wait_until
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 from tests.fake_provider import Reply
 
@@ -18,16 +18,16 @@ IN_TURN = ("--flow", "sequential", "--rounds", "2")
 EVERY_ROUND = [f"r{n}" for n in (1, 2, 3)]
 
 
-def resume_and_check(table: Table, council: Terminal, again: list[str]) -> Json:
+def resume_and_check(workspace: Workspace, council: Terminal, again: list[str]) -> Json:
     """Resume, and check that only the requests in `again` are repeated, byte for byte."""
-    first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
-    since = len(table.provider.log)
+    first = {key: seen.raw for key, seen in zip(workspace.asked(), workspace.provider.log, strict=True)}
+    since = len(workspace.provider.log)
     done = council("resume", "--json")
     assert done.code == 0, done.err
-    sent = table.asked(since)
+    sent = workspace.asked(since)
     assert sorted(key for key in sent if key in first) == sorted(again)
     assert len(set(sent)) == len(sent)
-    for key, seen in zip(sent, table.provider.log[since:], strict=True):
+    for key, seen in zip(sent, workspace.provider.log[since:], strict=True):
         assert first.get(key, seen.raw) == seen.raw, key
     assert done.json["calls"] == {
         "made": len(sent),
@@ -36,51 +36,60 @@ def resume_and_check(table: Table, council: Terminal, again: list[str]) -> Json:
     }
     fsck = council("runs", "fsck")
     assert (fsck.code, fsck.err) == (0, ""), fsck.out
-    return settled(done.json)
+    return comparable(done.json)
 
 
-def uninterrupted_report(table: Table, council: Terminal, flags: tuple[str, ...]) -> Json:
+def uninterrupted_report(workspace: Workspace, council: Terminal, flags: tuple[str, ...]) -> Json:
     """Return the report of an uninterrupted run, saved under the same name."""
-    shutil.rmtree(table.folder / ".agents" / "council")
-    return settled(council("--json", *flags, QUESTION).json)
+    shutil.rmtree(workspace.folder / ".agents" / "council")
+    return comparable(council("--json", *flags, QUESTION).json)
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("issue-4-advisors-kill-resume")
 @pytest.mark.parametrize("phase", [*EVERY_ROUND, "referee"])
-def test_a_debate_killed_during_a_round_resumes_to_the_same_report(table: Table, council: Terminal, phase: str) -> None:
+def test_a_debate_killed_during_a_round_resumes_to_the_same_report(
+    workspace: Workspace, council: Terminal, phase: str
+) -> None:
     keys = ["referee/referee"] if phase == "referee" else [f"{phase}/{name}" for name in ADVISORS]
-    gate = table.hold(phase)
-    process = table.process("--json", *DEBATE, QUESTION)
+    gate = workspace.hold(phase)
+    process = workspace.process("--json", *DEBATE, QUESTION)
     gate.wait(count=len(keys))
     kill(process)
     gate.release()
-    assert resume_and_check(table, council, keys) == uninterrupted_report(table, council, DEBATE)
+    assert resume_and_check(workspace, council, keys) == uninterrupted_report(workspace, council, DEBATE)
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-committed-never-bought-again")
 @pytest.mark.parametrize("late", ["r1/visionary", "r1/skeptic", "r2/pragmatist", "r2/skeptic", "referee/referee"])
-def test_a_sequence_killed_during_a_turn_repeats_only_that_turn(table: Table, council: Terminal, late: str) -> None:
+def test_a_sequence_killed_during_a_turn_repeats_only_that_turn(
+    workspace: Workspace, council: Terminal, late: str
+) -> None:
     order = [f"r{n}/{name}" for n in (1, 2) for name in ADVISORS] + ["referee/referee"]
-    gate = table.hold(*late.split("/"))
-    process = table.process("--json", *IN_TURN, QUESTION)
+    gate = workspace.hold(*late.split("/"))
+    process = workspace.process("--json", *IN_TURN, QUESTION)
     gate.wait()
-    until(lambda: len(table.rows("SELECT key FROM results")) == order.index(late), "earlier results are stored")
+    wait_until(
+        lambda: len(workspace.rows("SELECT key FROM results")) == order.index(late), "earlier results are stored"
+    )
     kill(process)
     gate.release()
-    assert resume_and_check(table, council, [late]) == uninterrupted_report(table, council, IN_TURN)
+    assert resume_and_check(workspace, council, [late]) == uninterrupted_report(workspace, council, IN_TURN)
 
 
 @pytest.mark.behaviour("issue-4-advisors-kill-resume", "40-kill-resume-every-boundary")
 @pytest.mark.parametrize("every", GRAINS)
 @pytest.mark.parametrize("flow", ["debate", "sequential"])
 def test_killed_at_any_boundary_and_again_during_resume(
-    processes: ForkServerContext, table: Table, cast: Advice, flow: str, every: bool
+    processes: ForkServerContext, workspace: Workspace, answers: FakeAdvisors, flow: str, every: bool
 ) -> None:
     """A debate with an absence, recorded changes of stance, and no unanimity."""
-    cast.said = {"r1/visionary": stance_fields("against", "stay"), "r3/visionary": stance_fields(evidence="the audit")}
-    cast.said["r2/visionary"] = cast.said["r1/visionary"]
+    answers.said = {
+        "r1/visionary": stance_fields("against", "stay"),
+        "r3/visionary": stance_fields(evidence="the audit"),
+    }
+    answers.said["r2/visionary"] = answers.said["r1/visionary"]
     if flow == "debate":
-        cast.instead["skeptic/r1"] = Reply(status=500)
-    survives(processes, table, "advisors", every=every, flow=flow, early_stop=flow == "debate")
+        answers.instead["skeptic/r1"] = Reply(status=500)
+    survives(processes, workspace, "advisors", every=every, flow=flow, early_stop=flow == "debate")

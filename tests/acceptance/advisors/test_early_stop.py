@@ -4,52 +4,56 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.advisors.fake_advisors import Advice, keys, stance_fields, text_of, words_in
-from tests.acceptance.helpers import QUESTION, Json, Table, Terminal
+from tests.acceptance.advisors.fake_advisors import FakeAdvisors, keys, stance_fields, text_of, words_in
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
 from tests.fake_provider import Reply
 
 
-def schema_names(table: Table) -> list[str | None]:
-    return [(seen.body.get("response_format") or {}).get("json_schema", {}).get("name") for seen in table.provider.log]
+def schema_names(workspace: Workspace) -> list[str | None]:
+    return [
+        (seen.body.get("response_format") or {}).get("json_schema", {}).get("name") for seen in workspace.provider.log
+    ]
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-early-stop-off")
-def test_without_the_flag_statements_are_free_text_and_every_round_runs(table: Table, council: Terminal) -> None:
+def test_without_the_flag_statements_are_free_text_and_every_round_runs(
+    workspace: Workspace, council: Terminal
+) -> None:
     council("--flow", "debate", QUESTION)
-    assert sorted(map(str, schema_names(table))) == ["None"] * 9 + ["RefereedRounds"]
+    assert sorted(map(str, schema_names(workspace))) == ["None"] * 9 + ["RefereedRounds"]
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-early-stop-ends", "10-early-stop-typed")
-def test_unanimity_ends_the_debate_and_notes_the_saved_calls(table: Table, council: Terminal) -> None:
+def test_unanimity_ends_the_debate_and_notes_the_saved_calls(workspace: Workspace, council: Terminal) -> None:
     report = council("--json", "--flow", "debate", "--early-stop", QUESTION).json
-    assert schema_names(table) == ["Stand"] * 3 + ["Refereed"]
+    assert schema_names(workspace) == ["Stand"] * 3 + ["Refereed"]
     assert report["calls"]["made"] == 4
     why = "the debate ended early: all 3 agree with HIGH confidence after round 1; 6 calls saved"
-    assert f"r2, r3 skipped: {why}" in text_of(table, report)
+    assert f"r2, r3 skipped: {why}" in text_of(workspace, report)
     assert [seat["confidence"] for seat in report["seats"]] == ["HIGH"] * 3
-    assert words_in(table.prompt("referee/referee")) == keys("r1")
+    assert words_in(workspace.prompt("referee/referee")) == keys("r1")
 
 
 @pytest.mark.behaviour("10-early-stop-ends", "10-early-stop-typed", "10-shifts-recorded")
 def test_a_debate_continues_until_unanimity_and_records_every_change(
-    table: Table, council: Terminal, cast: Advice
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
 ) -> None:
-    cast.said = {
+    answers.said = {
         "r1/visionary": stance_fields("against", "stay"),
         "r1/skeptic": stance_fields("against", "stay"),
         "r2/visionary": stance_fields(evidence="restores took 12 hours"),
         "r2/skeptic": stance_fields(),
     }
     report = council("--json", "--rounds", "4", "--early-stop", QUESTION).json
-    assert schema_names(table) == ["Stand"] * 6 + ["RefereedRounds"]
+    assert schema_names(workspace) == ["Stand"] * 6 + ["RefereedRounds"]
     assert [(row["seat"], row.get("round"), row["from"], row["to"], row["weak"]) for row in report["shifts"]] == [
         ("visionary", 2, "against: stay", "for: move it", False),
         ("skeptic", 2, "against: stay", "for: move it", True),
         ("pragmatist", None, "pragmatist opens", "pragmatist ends", False),
     ]
-    text = text_of(table, report)
+    text = text_of(workspace, report)
     assert "visionary went from against: stay to for: move it in round 2: restores took 12 hours" in text
     assert "skeptic went from against: stay to for: move it in round 2: a weak flip" in text
     assert "r3, r4 skipped" in text and "6 calls saved" in text
@@ -60,39 +64,43 @@ def test_a_debate_continues_until_unanimity_and_records_every_change(
     "doubt", [stance_fields(confidence="MEDIUM"), stance_fields("conditional"), stance_fields(choice="move half only")]
 )
 def test_a_single_doubt_keeps_the_debate_until_its_last_round(
-    table: Table, council: Terminal, cast: Advice, doubt: Json
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors, doubt: Json
 ) -> None:
-    cast.said = {f"r{n}/skeptic": doubt for n in (1, 2, 3)}
+    answers.said = {f"r{n}/skeptic": doubt for n in (1, 2, 3)}
     report = council("--json", "--flow", "debate", "--early-stop", QUESTION).json
-    assert schema_names(table) == ["Stand"] * 9 + ["RefereedRounds"]  # the final statement is typed too
-    assert "skipped" not in text_of(table, report)
+    assert schema_names(workspace) == ["Stand"] * 9 + ["RefereedRounds"]  # the final statement is typed too
+    assert "skipped" not in text_of(workspace, report)
 
 
 @pytest.mark.behaviour("10-early-stop-goes-on")
-def test_the_last_stance_of_an_absent_advisor_still_counts(table: Table, council: Terminal, cast: Advice) -> None:
-    cast.said = {"r1/skeptic": stance_fields("against", "stay")}
-    cast.instead["skeptic/r2"] = Reply(status=500)
+def test_the_last_stance_of_an_absent_advisor_still_counts(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    answers.said = {"r1/skeptic": stance_fields("against", "stay")}
+    answers.instead["skeptic/r2"] = Reply(status=500)
     council("--flow", "debate", "--early-stop", QUESTION)
-    assert keys("r3") <= set(table.asked())
+    assert keys("r3") <= set(workspace.asked())
 
 
 @pytest.mark.behaviour("10-early-stop-typed")
-def test_the_stance_is_shown_to_the_others(table: Table, council: Terminal, cast: Advice) -> None:
-    cast.said = {"r1/skeptic": stance_fields("against", "stay on disk", "LOW")}
+def test_the_stance_is_shown_to_the_others(workspace: Workspace, council: Terminal, answers: FakeAdvisors) -> None:
+    answers.said = {"r1/skeptic": stance_fields("against", "stay on disk", "LOW")}
     council("--rounds", "2", "--early-stop", QUESTION)
-    prompt = table.prompt("r2/pragmatist")
+    prompt = workspace.prompt("r2/pragmatist")
     assert "**Stance:** against. **Choice:** stay on disk" in prompt
     assert "LOW" not in prompt  # confidence of others must not persuade
 
 
 @pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")
-def test_declared_changes_are_recorded_without_a_referee(table: Table, council: Terminal, cast: Advice) -> None:
-    cast.instead["chair"] = Reply(status=500)
-    cast.said |= {
+def test_declared_changes_are_recorded_without_a_referee(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    answers.instead["chair"] = Reply(status=500)
+    answers.said |= {
         "r1/skeptic": stance_fields("against", "stay"),
         "r2/skeptic": stance_fields("for", "move it", evidence=""),
     }
-    cast.said["r2/visionary"] = stance_fields("against", "stay", evidence="Restores take 12 hours.")
+    answers.said["r2/visionary"] = stance_fields("against", "stay", evidence="Restores take 12 hours.")
     done = council("--json", "--rounds", "2", "--early-stop", QUESTION)
     assert (done.code, done.json["status"]) == (3, "incomplete")
     assert {(one["seat"], one["weak"]) for one in done.json["shifts"]} == {("skeptic", True), ("visionary", False)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.fake_general import Parley
-from tests.acceptance.helpers import Table, Terminal
+from tests.acceptance.general.fake_general import FakeGeneral
+from tests.acceptance.helpers import Terminal, Workspace
 
 
 @pytest.fixture
-def parley(table: Table, council: Terminal) -> Parley:
-    return Parley(table, council)
+def general(workspace: Workspace, council: Terminal) -> FakeGeneral:
+    return FakeGeneral(workspace, council)

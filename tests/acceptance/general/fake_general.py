@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.acceptance.helpers import Done, Json, Table, Terminal
+from tests.acceptance.helpers import Json, Result, Terminal, Workspace
 from tests.fake_provider import Reply, Seen
 
 MEMBERS = ("generalist", "skeptic", "domain_expert")
@@ -54,10 +54,10 @@ def synthesis(text: str = "Move unread files.", *disagreements: Json, **more: An
 
 
 @dataclass
-class Parley:
+class FakeGeneral:
     """Replies by phase ("clerk") or phase and seat ("r1/skeptic"); a list is used in order."""
 
-    table: Table
+    workspace: Workspace
     council: Terminal
     says: dict[str, Any] = field(default_factory=dict)
 
@@ -66,15 +66,15 @@ class Parley:
             "research": {"queries": ["cold storage archive cost", "cold storage restore"]}, "r1": position(claim("moving")),
             "clerk": {"same": []}, "r2": answer("MAINTAIN"), "synthesise": synthesis(),
         } | self.says  # fmt: skip
-        self.table.provider.answer = self.speak
+        self.workspace.provider.answer = self.speak
         self.configure()
 
     def configure(self, more: str = "") -> None:
-        lines = ["[providers.sim]", f'base_url = "{self.table.provider.base_url}"', "backoff = 0.01", ""]
+        lines = ["[providers.sim]", f'base_url = "{self.workspace.provider.base_url}"', "backoff = 0.01", ""]
         for seat in MEMBERS:
             lines += [f"[seats.{seat}]", f'model = "sim:{seat}"', "fallback = []", ""]
         lines += ["[chair]", 'model = "sim:chair"', "fallback = []", "", more]
-        (self.table.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+        (self.workspace.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
 
     def who(self, seen: Seen) -> tuple[str, str]:
         wanted = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")
@@ -91,18 +91,20 @@ class Parley:
 
     def documents(self, files: dict[str, str] | None = None) -> None:
         for name, text in (files or DOCUMENTS).items():
-            path = self.table.folder / name
+            path = self.workspace.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
 
-    def ask(self, *flags: str, search: str = "--no-search", question: str = QUESTION) -> Done:
+    def ask(self, *flags: str, search: str = "--no-search", question: str = QUESTION) -> Result:
         """Run `council …` and return its JSON report."""
         return self.council("--protocol", "general", *([search] if search else []), *flags, "--json", question)
 
     @property
     def asked(self) -> list[str]:
-        return ["/".join(self.who(seen)) for seen in self.table.provider.log]
+        return ["/".join(self.who(seen)) for seen in self.workspace.provider.log]
 
     def prompts(self, phase: str) -> dict[str, str]:
         """Return each seat's complete prompt in a phase."""
-        return {seat: seen.prompt for seen in self.table.provider.log for at, seat in [self.who(seen)] if at == phase}
+        return {
+            seat: seen.prompt for seen in self.workspace.provider.log for at, seat in [self.who(seen)] if at == phase
+        }

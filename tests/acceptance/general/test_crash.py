@@ -6,7 +6,7 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.general.fake_general import Parley
+from tests.acceptance.general.fake_general import FakeGeneral
 from tests.acceptance.general.test_rounds import opposed
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 
@@ -16,12 +16,12 @@ __all__ = ["processes"]
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "30-resumed-never-searches-again")
 @pytest.mark.parametrize("every", GRAINS)
 def test_killed_from_the_queries_to_a_synthesis_that_is_sent_back(
-    processes: ForkServerContext, parley: Parley, every: bool
+    processes: ForkServerContext, general: FakeGeneral, every: bool
 ) -> None:
-    parley.documents()
-    opposed(parley)
-    good = parley.says["synthesise"]
+    general.documents()
+    opposed(general)
+    good = general.says["synthesise"]
     silent = good | {"disagreements": []}
-    parley.says["synthesise"] = lambda seen: good if "was checked and has these problems" in seen.prompt else silent
-    parley.table.cast.who = lambda seen: (parley.who(seen)[1], parley.who(seen)[0])  # type: ignore[method-assign]
-    survives(processes, parley.table, "general", every=every, search="files:docs")
+    general.says["synthesise"] = lambda seen: good if "was checked and has these problems" in seen.prompt else silent
+    general.workspace.answers.who = lambda seen: (general.who(seen)[1], general.who(seen)[0])  # type: ignore[method-assign]
+    survives(processes, general.workspace, "general", every=every, search="files:docs")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.general.fake_general import MEMBERS, Parley, answer, claim, position, synthesis, told
-from tests.acceptance.helpers import ended
+from tests.acceptance.general.fake_general import MEMBERS, FakeGeneral, answer, claim, position, synthesis, told
+from tests.acceptance.helpers import wait_for_exit
 
 TOPIC = "moving to cold storage"
 
 
-def opposed(parley: Parley) -> None:
+def opposed(general: FakeGeneral) -> None:
     """Two seats oppose each other on one topic; the third is silent on it."""
-    parley.says |= {
+    general.says |= {
         "r1/generalist": position(claim(TOPIC, "supports", text="Moving saves four fifths.")),
         "r1/skeptic": position(claim(TOPIC, "opposes", text="Moving loses eleven hours a restore.")),
         "r1/domain_expert": position(claim("tape rotation")),
@@ -21,27 +21,27 @@ def opposed(parley: Parley) -> None:
 
 
 @pytest.mark.behaviour("30-six-calls-without-disagreement", "30-advisory")
-def test_no_disagreement_makes_six_calls_and_no_second_round(parley: Parley) -> None:
-    parley.documents()
-    done = parley.ask("--search", "files:docs", search="")
+def test_no_disagreement_makes_six_calls_and_no_second_round(general: FakeGeneral) -> None:
+    general.documents()
+    done = general.ask("--search", "files:docs", search="")
     assert done.code == 0
-    assert parley.asked == ["research/chair", *(sorted_r1(parley)), "clerk/chair", "synthesise/chair"]
+    assert general.asked == ["research/chair", *(sorted_r1(general)), "clerk/chair", "synthesise/chair"]
     assert done.json["calls"]["made"] == 6
     assert done.json["disagreements"] == []
     assert done.json["verdict"] is None
 
 
-def sorted_r1(parley: Parley) -> list[str]:
-    return [key for key in parley.asked if key.startswith("r1/")]
+def sorted_r1(general: FakeGeneral) -> list[str]:
+    return [key for key in general.asked if key.startswith("r1/")]
 
 
 @pytest.mark.behaviour("003-same-context", "30-round-one-apart")
-def test_round_one_has_the_same_numbered_context_and_no_other_answers(parley: Parley) -> None:
-    parley.documents()
+def test_round_one_has_the_same_numbered_context_and_no_other_answers(general: FakeGeneral) -> None:
+    general.documents()
     for seat in MEMBERS:
-        parley.says[f"r1/{seat}"] = position(claim("moving"), response=f"words-of-{seat}")
-    parley.ask("--search", "files:docs", search="")
-    prompts = parley.prompts("r1")
+        general.says[f"r1/{seat}"] = position(claim("moving"), response=f"words-of-{seat}")
+    general.ask("--search", "files:docs", search="")
+    prompts = general.prompts("r1")
     assert set(prompts) == set(MEMBERS)
     contexts = {text[text.index("RESEARCH CONTEXT") : text.index("# Your part")] for text in prompts.values()}
     assert len(contexts) == 1
@@ -52,33 +52,33 @@ def test_round_one_has_the_same_numbered_context_and_no_other_answers(parley: Pa
 
 
 @pytest.mark.behaviour("003-parallel-independent")
-def test_round_one_is_one_parallel_wave(parley: Parley) -> None:
-    gate = parley.table.provider.hold(lambda seen: parley.who(seen)[0] == "r1")
-    process = parley.table.process("--protocol", "general", "--no-search", "--json", "Move the archive?")
+def test_round_one_is_one_parallel_wave(general: FakeGeneral) -> None:
+    gate = general.workspace.provider.hold(lambda seen: general.who(seen)[0] == "r1")
+    process = general.workspace.process("--protocol", "general", "--no-search", "--json", "Move the archive?")
     held = {seen.model for seen in gate.wait(count=3)}
     assert held == set(MEMBERS)
-    assert parley.asked == [f"r1/{seen.model}" for seen in gate.held]
+    assert general.asked == [f"r1/{seen.model}" for seen in gate.held]
     gate.release()
-    assert ended(process).code == 0
-    assert parley.asked[3:] == ["clerk/chair", "synthesise/chair"]
+    assert wait_for_exit(process).code == 0
+    assert general.asked[3:] == ["clerk/chair", "synthesise/chair"]
 
 
 @pytest.mark.behaviour("003-only-disputing-agents", "30-round-two-disputants-alone")
-def test_two_seats_that_oppose_are_asked_again_and_the_silent_third_is_not(parley: Parley) -> None:
-    opposed(parley)
-    done = parley.ask()
-    assert sorted(key for key in parley.asked if key.startswith("r2/")) == ["r2/generalist", "r2/skeptic"]
+def test_two_seats_that_oppose_are_asked_again_and_the_silent_third_is_not(general: FakeGeneral) -> None:
+    opposed(general)
+    done = general.ask()
+    assert sorted(key for key in general.asked if key.startswith("r2/")) == ["r2/generalist", "r2/skeptic"]
     assert done.code == 0
 
 
 @pytest.mark.behaviour("003-round-two-material")
 def test_a_disputant_gets_its_own_first_answer_the_topic_the_opposing_position_and_the_same_context(
-    parley: Parley,
+    general: FakeGeneral,
 ) -> None:
-    parley.documents()
-    opposed(parley)
-    parley.ask("--search", "files:docs", search="")
-    prompt = parley.prompts("r2")["generalist"]
+    general.documents()
+    opposed(general)
+    general.ask("--search", "files:docs", search="")
+    prompt = general.prompts("r2")["generalist"]
     assert "Moving saves four fifths." in prompt
     assert TOPIC in prompt
     assert "Moving loses eleven hours a restore." in prompt
@@ -87,9 +87,9 @@ def test_a_disputant_gets_its_own_first_answer_the_topic_the_opposing_position_a
 
 
 @pytest.mark.behaviour("003-persisting-told", "30-both-sides-in-the-answer")
-def test_an_open_disagreement_is_in_the_answer_with_both_sides(parley: Parley) -> None:
-    opposed(parley)
-    done = parley.ask()
+def test_an_open_disagreement_is_in_the_answer_with_both_sides(general: FakeGeneral) -> None:
+    opposed(general)
+    done = general.ask()
     text = done.json["answer"]
     assert f"xperts disagree on {TOPIC}" in text
     assert "The case for moving saves." in text
@@ -100,13 +100,13 @@ def test_an_open_disagreement_is_in_the_answer_with_both_sides(parley: Parley) -
 
 
 @pytest.mark.behaviour("30-concede-resolves")
-def test_a_typed_concession_resolves_the_disagreement(parley: Parley) -> None:
-    opposed(parley)
-    parley.says |= {
+def test_a_typed_concession_resolves_the_disagreement(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says |= {
         "r2/skeptic": answer("CONCEDE", "CONCEDE: the drill was mismeasured, source 2 says so."),
         "synthesise": synthesis(),
     }
-    report = parley.ask().json
+    report = general.ask().json
     assert report["disagreements"] == []
     assert "disagree" not in report["answer"].lower()
     shift = next(one for one in report["shifts"] if one["seat"] == "skeptic")
@@ -114,82 +114,86 @@ def test_a_typed_concession_resolves_the_disagreement(parley: Parley) -> None:
 
 
 @pytest.mark.behaviour("30-will-not-concede")
-def test_the_words_i_will_not_concede_resolve_nothing(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r2/skeptic"] = answer("MAINTAIN", "MAINTAIN: I will not concede, and others should not concede.")
-    assert [one["topic"] for one in parley.ask().json["disagreements"]] == [TOPIC]
+def test_the_words_i_will_not_concede_resolve_nothing(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says["r2/skeptic"] = answer("MAINTAIN", "MAINTAIN: I will not concede, and others should not concede.")
+    assert [one["topic"] for one in general.ask().json["disagreements"]] == [TOPIC]
 
 
 @pytest.mark.behaviour("30-word-and-paragraph-are-one")
-def test_a_paragraph_that_begins_with_another_word_than_the_typed_one_gets_the_repair_turn(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r2/skeptic"] = [
+def test_a_paragraph_that_begins_with_another_word_than_the_typed_one_gets_the_repair_turn(
+    general: FakeGeneral,
+) -> None:
+    opposed(general)
+    general.says["r2/skeptic"] = [
         answer("CONCEDE", "MAINTAIN: it is true."),
         answer("MAINTAIN", "MAINTAIN: it is true."),
     ]
-    report = parley.ask().json
-    assert parley.asked.count("r2/skeptic") == 2
+    report = general.ask().json
+    assert general.asked.count("r2/skeptic") == 2
     assert len(report["disagreements"]) == 1
 
 
 @pytest.mark.behaviour("30-no-deliberate")
 @pytest.mark.parametrize("by", ["flag", "config"])
-def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stays_open(parley: Parley, by: str) -> None:
-    opposed(parley)
+def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stays_open(
+    general: FakeGeneral, by: str
+) -> None:
+    opposed(general)
     if by == "config":
-        parley.configure("[general]\ndeliberate = false\n")
-    report = parley.ask(*(["--no-deliberate"] if by == "flag" else [])).json
-    assert not any(key.startswith("r2/") for key in parley.asked)
+        general.configure("[general]\ndeliberate = false\n")
+    report = general.ask(*(["--no-deliberate"] if by == "flag" else [])).json
+    assert not any(key.startswith("r2/") for key in general.asked)
     assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
 
 
 @pytest.mark.behaviour("30-clerk-groups-only")
-def test_the_clerk_can_merge_topics_but_not_add_any(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r1/skeptic"] = position(claim("cold tier migration", "opposes", text="Migration loses hours."))
-    parley.says["clerk"] = {"same": [{"topic": "T2", "same_as": "T1"}]}
-    report = parley.ask().json
+def test_the_clerk_can_merge_topics_but_not_add_any(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says["r1/skeptic"] = position(claim("cold tier migration", "opposes", text="Migration loses hours."))
+    general.says["clerk"] = {"same": [{"topic": "T2", "same_as": "T1"}]}
+    report = general.ask().json
     assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
-    schema = next(seen.schema for seen in parley.table.provider.log if parley.who(seen)[0] == "clerk")
+    schema = next(seen.schema for seen in general.workspace.provider.log if general.who(seen)[0] == "clerk")
     assert schema is not None
     assert schema["properties"]["same"]["items"]["properties"]["same_as"]["enum"] == ["T1", "T2", "T3"]
 
 
 @pytest.mark.behaviour("30-no-claims-no-drop")
-def test_members_without_claims_still_count(parley: Parley) -> None:
-    parley.says["r1"] = position(response="I recommend moving the archive next year.")
-    report = parley.ask().json
+def test_members_without_claims_still_count(general: FakeGeneral) -> None:
+    general.says["r1"] = position(response="I recommend moving the archive next year.")
+    report = general.ask().json
     assert report["status"] == "complete"
-    assert "clerk/chair" not in parley.asked
+    assert "clerk/chair" not in general.asked
     assert report["claims"] == []
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")
-def test_an_absent_disputant_keeps_its_position(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r2/skeptic"] = "not json"
-    done = parley.ask()
+def test_an_absent_disputant_keeps_its_position(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says["r2/skeptic"] = "not json"
+    done = general.ask()
     assert [one["topic"] for one in done.json["disagreements"]] == [TOPIC]
     assert any(row["seat"] == "skeptic" and row["phase"] == "r2" for row in done.json["degraded"])
 
 
 @pytest.mark.behaviour("003-member-ids", "30-stamped-by-the-engine")
-def test_member_ids_and_rounds_are_set_by_the_code_and_not_requested_from_a_model(parley: Parley) -> None:
-    opposed(parley)
-    parley.ask()
-    schema = next(seen.schema for seen in parley.table.provider.log if parley.who(seen)[0] == "r1")
+def test_member_ids_and_rounds_are_set_by_the_code_and_not_requested_from_a_model(general: FakeGeneral) -> None:
+    opposed(general)
+    general.ask()
+    schema = next(seen.schema for seen in general.workspace.provider.log if general.who(seen)[0] == "r1")
     assert schema is not None
     assert not {"memberId", "role", "round"} & set(schema["properties"])
-    (body,) = parley.table.rows("SELECT body FROM events WHERE body LIKE '%round1Responses%'")
+    (body,) = general.workspace.rows("SELECT body FROM events WHERE body LIKE '%round1Responses%'")
     assert '"memberId": "council_domain_expert"' in body[0].replace('":"', '": "')
 
 
 @pytest.mark.behaviour("30-allies-are-no-opponents")
-def test_a_disputant_is_not_confronted_with_its_own_side(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", text="The contract forbids moving."))
-    parley.ask()
-    against = {seat: text[text.rindex("Against it:") :] for seat, text in parley.prompts("r2").items()}
+def test_a_disputant_is_not_confronted_with_its_own_side(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", text="The contract forbids moving."))
+    general.ask()
+    against = {seat: text[text.rindex("Against it:") :] for seat, text in general.prompts("r2").items()}
     assert "The contract forbids moving." in against["generalist"]
     assert "Moving loses eleven hours a restore." in against["generalist"]
     assert "The contract forbids moving." not in against["skeptic"]
@@ -198,20 +202,20 @@ def test_a_disputant_is_not_confronted_with_its_own_side(parley: Parley) -> None
 
 
 @pytest.mark.behaviour("30-one-name-for-a-dispute")
-def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley: Parley) -> None:
+def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general: FakeGeneral) -> None:
     """The chair's D1 must be the members' D1."""
-    opposed(parley)
+    opposed(general)
     for seat, stance in (("generalist", "supports"), ("skeptic", "opposes")):
-        parley.says[f"r1/{seat}"]["claims"].append(claim("a price rise", stance, text=f"It {stance} a price rise."))
+        general.says[f"r1/{seat}"]["claims"].append(claim("a price rise", stance, text=f"It {stance} a price rise."))
     first, second = answer("CONCEDE", topic="D1"), answer("MAINTAIN", topic="D2")
-    parley.says["r2/skeptic"] = {"answers": first["answers"] + second["answers"]}
-    parley.says["synthesise"] = synthesis("It depends.", told("D2", "one side", "the other side"))
-    report = parley.ask().json
-    assert parley.asked.count("synthesise/chair") == 1
-    prompt = parley.prompts("synthesise")["chair"]
-    disputed, settled = prompt.split("# Open disputes")[1].split("# Resolved disputes")
+    general.says["r2/skeptic"] = {"answers": first["answers"] + second["answers"]}
+    general.says["synthesise"] = synthesis("It depends.", told("D2", "one side", "the other side"))
+    report = general.ask().json
+    assert general.asked.count("synthesise/chair") == 1
+    prompt = general.prompts("synthesise")["chair"]
+    disputed, resolved = prompt.split("# Open disputes")[1].split("# Resolved disputes")
     assert "D2: <<<Topic" in disputed
-    assert "D1: <<<Topic" in settled
+    assert "D1: <<<Topic" in resolved
     (left,) = report["disagreements"]
     assert left["topic"] in disputed
     assert f"xperts disagree on {left['topic']}" in report["answer"]
@@ -219,27 +223,27 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(parley:
 
 
 @pytest.mark.behaviour("30-one-name-for-a-dispute")
-def test_the_report_explains_dispute_names_and_who_changed_position(parley: Parley) -> None:
-    opposed(parley)
-    parley.says |= {"r2/skeptic": answer("CONCEDE", "CONCEDE: yes."), "synthesise": synthesis()}
-    report = parley.ask().json
-    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+def test_the_report_explains_dispute_names_and_who_changed_position(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says |= {"r2/skeptic": answer("CONCEDE", "CONCEDE: yes."), "synthesise": synthesis()}
+    report = general.ask().json
+    text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
     assert f"- D1 is disputed: {TOPIC}: generalist supports, skeptic opposes" in text
     assert "- skeptic gave way on D1: CONCEDE, a weak flip: it gives no grounds" in text
 
 
 @pytest.mark.behaviour("30-six-calls-without-disagreement")
-def test_the_report_says_why_there_was_no_second_round(parley: Parley) -> None:
-    report = parley.ask().json
-    text = (parley.table.folder / report["report_path"]).read_text(encoding="utf-8")
+def test_the_report_says_why_there_was_no_second_round(general: FakeGeneral) -> None:
+    report = general.ask().json
+    text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "- r2 skipped: no claims contradict each other" in text
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")
-def test_a_disputant_that_answers_no_point_is_asked_once_more_and_then_absent(parley: Parley) -> None:
-    opposed(parley)
-    parley.says["r2/skeptic"] = {"answers": []}
-    report = parley.ask().json
-    assert parley.asked.count("r2/skeptic") == 2
+def test_a_disputant_that_answers_no_point_is_asked_once_more_and_then_absent(general: FakeGeneral) -> None:
+    opposed(general)
+    general.says["r2/skeptic"] = {"answers": []}
+    report = general.ask().json
+    assert general.asked.count("r2/skeptic") == 2
     assert any(row["seat"] == "skeptic" and row["phase"] == "r2" for row in report["degraded"])
     assert [one["topic"] for one in report["disagreements"]] == [TOPIC]

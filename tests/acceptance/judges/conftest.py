@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.judges.fake_judges import Court
+from tests.acceptance.judges.fake_judges import JudgesWorkspace
 from tests.acceptance.judges.project import FILES
 from tests.fake_provider import FakeProvider
 from tests.packet.conftest import commit, git
@@ -22,6 +22,6 @@ def project() -> Path:
 
 
 @pytest.fixture
-def court(project: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Court:
+def judges(project: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> JudgesWorkspace:
     monkeypatch.setenv("COUNCIL_CONFIG", str(tmp_path / "council.toml"))  # restored after the test
-    return Court(project, provider, tmp_path / "council.toml")
+    return JudgesWorkspace(project, provider, tmp_path / "council.toml")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.helpers import VARIES, Done, Json, Table, ended
+from tests.acceptance.helpers import VARIES, Json, Result, Workspace, wait_for_exit
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 
 Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
@@ -72,7 +72,7 @@ def name_of(seen: Seen) -> str:
 
 
 @dataclass
-class Bench:
+class JudgeAnswers:
     """Replies by `phase/seat`: judge, r2, questions, look, consolidate. Explorers are named after their question."""
 
     said: dict[str, Json] = field(default_factory=dict)
@@ -130,16 +130,16 @@ class Bench:
 # The table
 
 
-class Court(Table):
+class JudgesWorkspace(Workspace):
     """A folder to run judges in. Every judge uses a model of the same name, without fallbacks."""
 
-    bench: Bench
+    judge_answers: JudgeAnswers
 
     def __init__(self, folder: Path, provider: FakeProvider, config: Path) -> None:
-        self.bench = Bench()
+        self.judge_answers = JudgeAnswers()
         self.config = config
         super().__init__(folder, provider)
-        provider.answer = self.bench
+        provider.answer = self.judge_answers
 
     def configure(self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any) -> None:
         """Write the configuration outside the folder, so that it does not count as a change."""
@@ -166,27 +166,27 @@ class Court(Table):
     def hold_key(self, *keys: str) -> Gate:
         """Hold the requests with these keys; a bare phase means all its requests."""
         return self.provider.hold(
-            lambda seen: self.bench.key(seen) in keys or self.bench.key(seen).partition("/")[0] in keys
+            lambda seen: self.judge_answers.key(seen) in keys or self.judge_answers.key(seen).partition("/")[0] in keys
         )
 
     def steps(self, since: int = 0) -> list[str]:
-        return [self.bench.key(seen) for seen in self.provider.log[since:]]
+        return [self.judge_answers.key(seen) for seen in self.provider.log[since:]]
 
     def request(self, key: str) -> Seen:
-        (seen,) = (seen for seen in self.provider.log if self.bench.key(seen) == key)
+        (seen,) = (seen for seen in self.provider.log if self.judge_answers.key(seen) == key)
         return seen
 
-    def piped(self, text: str, *arguments: str) -> Done:
+    def piped(self, text: str, *arguments: str) -> Result:
         """`… | council …`"""
         process = subprocess.Popen(
             [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         out, err = process.communicate(text, timeout=60)
-        return Done(process.returncode, out, err)
+        return Result(process.returncode, out, err)
 
 
-def settled(report: Json) -> Json:
+def comparable(report: Json) -> Json:
     """Return the parts that must be equal in two runs of one question: all but ids, times, attempts and calls."""
     kept = {key: value for key, value in report.items() if key not in VARIES}
     for many in ("seats",):
@@ -197,6 +197,20 @@ def settled(report: Json) -> Json:
 
 
 __all__ = [
-    "JUDGES", "MIXED", "Bench", "Court", "Done", "Json", "Reply", "Seen", "ended", "finding", "look", "opinion", "option", "second", "settled",
+    "JUDGES",
+    "MIXED",
+    "Json",
+    "JudgeAnswers",
+    "JudgesWorkspace",
+    "Reply",
+    "Result",
+    "Seen",
+    "comparable",
+    "finding",
+    "look",
+    "opinion",
+    "option",
+    "second",
+    "wait_for_exit",
     "written_up",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Terminal
-from tests.acceptance.judges.fake_judges import Court, finding, opinion
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git, write
 
@@ -63,9 +63,9 @@ WRONG: dict[tuple[str, ...], str] = {
 
 
 @pytest.fixture
-def odd(court: Court) -> Court:
+def odd(judges: JudgesWorkspace) -> JudgesWorkspace:
     """Odd files that a target or a flag could name."""
-    root = court.folder
+    root = judges.folder
     os.mkfifo(root / "pipe")
     (root / "picture.png").write_bytes(b"\x89PNG\0\0\0")
     with (root / "big.txt").open("wb") as sparse:
@@ -77,11 +77,11 @@ def odd(court: Court) -> Court:
     (root / "bytes.yaml").write_bytes(b"\xff\xfe\0")
     texts = {"bad.yaml": "perspectives: [a: b: c\n", "empty.yaml": "perspectives: []\n", "prose.yaml": "only words\n", "nameless.yaml": "perspectives:\n  - focus: x\n"}  # fmt: skip
     write(root, texts)
-    return court
+    return judges
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "20-unknown-names-listed")
-def test_bad_input_is_one_clear_line_and_no_run(odd: Court, council: Terminal) -> None:
+def test_bad_input_is_one_clear_line_and_no_run(odd: JudgesWorkspace, council: Terminal) -> None:
     for arguments, sentence in WRONG.items():
         done = council("--json", *arguments)
         assert (done.code, done.json["exit"]) == (2, 2), (arguments, done.out)
@@ -94,7 +94,9 @@ def test_bad_input_is_one_clear_line_and_no_run(odd: Court, council: Terminal) -
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-odd-files")
-def test_odd_files_in_a_folder_are_skipped_with_a_reason_and_the_rest_is_judged(odd: Court, council: Terminal) -> None:
+def test_odd_files_in_a_folder_are_skipped_with_a_reason_and_the_rest_is_judged(
+    odd: JudgesWorkspace, council: Terminal
+) -> None:
     for name in ("out", "loop", "picture.png", "pipe"):
         (odd.folder / name).rename(odd.folder / "src" / "api" / name)
     plan = council("validate", "src/api", "--dry-run", "--json").json
@@ -107,14 +109,16 @@ def test_odd_files_in_a_folder_are_skipped_with_a_reason_and_the_rest_is_judged(
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-limits")
-def test_a_file_that_is_too_large_is_reported_as_a_hole_and_exits_three(court: Court, council: Terminal) -> None:
-    write(court.folder, {"src/api/large.py": "x = 1\n" * 60_000})
+def test_a_file_that_is_too_large_is_reported_as_a_hole_and_exits_three(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    write(judges.folder, {"src/api/large.py": "x = 1\n" * 60_000})
     done = council("validate", "src/api", "--json")
     assert (done.code, done.json["verdict"]) == (3, "WARN")
     assert [row["reason"] for row in done.json["degraded"] if row["state"] == "coverage_hole"] == [
         "src/api/large.py: 351.6 KB, over 256 KB a file"
     ]
-    assert "src/api/large.py" in (court.folder / done.json["report_path"]).read_text()
+    assert "src/api/large.py" in (judges.folder / done.json["report_path"]).read_text()
     assert council("gate").code == 3
     assert council("validate", "src/api", "--fail-on", "never").code == 0
 
@@ -138,11 +142,11 @@ def test_without_a_repository_recent_staged_and_ranges_say_so(
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-recent")
 def test_recent_in_a_shallow_clone_uses_the_available_commits(
-    court: Court, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judges: JudgesWorkspace, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(4):
-        commit(court.folder, {f"src/step{n}.py": f"step = {n}\n"})
-    git(tmp_path, "clone", "-q", "--depth=2", f"file://{court.folder}", "shallow")
+        commit(judges.folder, {f"src/step{n}.py": f"step = {n}\n"})
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{judges.folder}", "shallow")
     monkeypatch.chdir(tmp_path / "shallow")
     plan = council("recent", "--dry-run", "--json").json
     assert plan["packet"]["files"] == ["src/step3.py"]
@@ -171,18 +175,19 @@ HOSTILE = """[core]
 
 
 @pytest.mark.behaviour("issue-3-bad-input", "packet-git-hostile-config")
-def test_a_hostile_git_config_runs_nothing(court: Court, council: Terminal, tmp_path: Path) -> None:
+def test_a_hostile_git_config_runs_nothing(judges: JudgesWorkspace, council: Terminal, tmp_path: Path) -> None:
     canary, hooks, attributes = tmp_path / "canary", tmp_path / "hooks", tmp_path / "attributes"
     hooks.mkdir()
     for hook in ("post-index-change", "post-checkout", "pre-commit", "fsmonitor-watchman"):
         (hooks / hook).write_text(f"#!/bin/sh\ntouch {canary}\n", encoding="utf-8")
         (hooks / hook).chmod(0o755)
     attributes.write_text("* diff=evil filter=evil\n", encoding="utf-8")
-    commit(court.folder, {"src/next.py": "x = 1\n"})
+    commit(judges.folder, {"src/next.py": "x = 1\n"})
     write(
-        court.folder, {"src/next.py": "x = 2\n", "src/new.py": "y = 1\n", ".gitattributes": "* diff=evil filter=evil\n"}
+        judges.folder,
+        {"src/next.py": "x = 2\n", "src/new.py": "y = 1\n", ".gitattributes": "* diff=evil filter=evil\n"},
     )
-    with (court.folder / ".git" / "config").open("a", encoding="utf-8") as config:
+    with (judges.folder / ".git" / "config").open("a", encoding="utf-8") as config:
         config.write(HOSTILE.format(canary=canary, hooks=hooks, attributes=attributes))
     for words in (["recent"], ["staged"], ["HEAD~1..HEAD"], ["src"], []):
         done = council("validate", *words, "--json")
@@ -190,23 +195,23 @@ def test_a_hostile_git_config_runs_nothing(court: Court, council: Terminal, tmp_
         assert not canary.exists(), words
     assert council("--base=HEAD~1", "validate", "--json").code == 0
     assert not canary.exists()
-    sent = b"".join(seen.raw for seen in court.provider.log)
+    sent = b"".join(seen.raw for seen in judges.provider.log)
     assert b"x = 2" in sent and b"y = 1" in sent
     with suppress(subprocess.CalledProcessError):
-        git(court.folder, "diff", "HEAD")  # proves that the config is hostile
+        git(judges.folder, "diff", "HEAD")  # proves that the config is hostile
     assert canary.exists()
 
 
 @pytest.mark.behaviour("20-locations-checked")
-def test_findings_at_lines_that_do_not_exist_are_marked_not_found(court: Court, council: Terminal) -> None:
-    court.bench.said["judge/judge-1"] = opinion(
+def test_findings_at_lines_that_do_not_exist_are_marked_not_found(judges: JudgesWorkspace, council: Terminal) -> None:
+    judges.judge_answers.said["judge/judge-1"] = opinion(
         "WARN", finding("significant", "src/app.py:99", "Line 99 is wrong."), finding("significant", "src/gone.py:1", "That file is wrong."),
         finding("minor", "", "Something is off somewhere.", ref=""),
     )  # fmt: skip
     done = council("validate", "src/app.py", "--json")
     rows = {row["description"]: row for row in done.json["findings"]}
     assert [row["verified"] for row in rows.values()] == [False] * 3
-    text = (court.folder / done.json["report_path"]).read_text(encoding="utf-8")
+    text = (judges.folder / done.json["report_path"]).read_text(encoding="utf-8")
     assert "`src/app.py:99` (not found in the packet)" in text
     assert "`src/gone.py:1` (not found in the packet)" in text
     assert text.count("(not found in the packet)") == 2
@@ -215,9 +220,11 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(court: Court, 
 
 
 @pytest.mark.behaviour("issue-3-bad-reply")
-def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(court: Court, council: Terminal) -> None:
-    court.bench.instead["judge/judge-1"] = Reply(wrong_schema=True)
-    court.bench.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
+def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    judges.judge_answers.instead["judge/judge-1"] = Reply(wrong_schema=True)
+    judges.judge_answers.instead["judge/judge-2"] = [Reply(text='{"verdict": "MAYBE"}')]
     done = council("validate", "src/app.py", "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert [seat["state"] for seat in done.json["seats"]] == ["failed(schema)", "ok_repaired"]

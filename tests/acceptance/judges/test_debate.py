@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.fake_judges import Court, finding, opinion, second
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion, second
 from tests.fake_provider import Reply
 
 LINE = ("--debate", "validate", "the auth system", "--json")
@@ -16,36 +16,36 @@ HARD = "I missed src/auth/jwt.py:7, where the signature is never looked at."
 BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
 
 
-def split(court: Court, after: Json) -> None:
+def split(judges: JudgesWorkspace, after: Json) -> None:
     """judge-1 says FAIL, judge-2 says PASS; `after` is the second-round reply of judge-2."""
-    court.bench.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
-    court.bench.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
-    court.bench.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
-    court.bench.said["r2/judge-2"] = after
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG, key_insight="Anyone can forge a token.")
+    judges.judge_answers.said["judge/judge-2"] = opinion("PASS", key_insight="It reads well.")
+    judges.judge_answers.said["r2/judge-1"] = second("FAIL", BUG, challenges=[{"target_judge": "judge-2", "claim": "It reads well.", "response": "See line 7."}])  # fmt: skip
+    judges.judge_answers.said["r2/judge-2"] = after
 
 
-def text_of(court: Court, report: Json) -> str:
-    return (court.folder / report["report_path"]).read_text(encoding="utf-8")
+def text_of(judges: JudgesWorkspace, report: Json) -> str:
+    return (judges.folder / report["report_path"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.behaviour("issue-3-debate", "20-debate-reply")
 def test_the_second_round_continues_the_judges_conversation_with_the_other_verdicts(
-    court: Court, council: Terminal
+    judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    split(court, second("PASS"))
+    split(judges, second("PASS"))
     assert council(*LINE).code == 0
     for name, other in (("judge-1", "judge-2"), ("judge-2", "judge-1")):
-        first, again = court.request(f"judge/{name}"), court.request(f"r2/{name}")
-        said = json.dumps(court.bench.said[f"judge/{name}"])
+        first, again = judges.request(f"judge/{name}"), judges.request(f"r2/{name}")
+        said = json.dumps(judges.judge_answers.said[f"judge/{name}"])
         assert again.model == first.model == name
         assert again.body["messages"][:2] == first.body["messages"]
         assert again.body["messages"][2] == {"role": "assistant", "content": said}
         (prompt,) = (message["content"] for message in again.body["messages"][3:])
-        verdict = court.bench.said[f"judge/{other}"]
+        verdict = judges.judge_answers.said[f"judge/{other}"]
         assert f"{other} says {verdict['verdict']}, confidence HIGH:" in prompt
         assert verdict["key_insight"] in prompt
-        assert court.bench.said[f"judge/{name}"]["key_insight"] not in prompt
-    prompt = court.request("r2/judge-2").body["messages"][3]["content"]
+        assert judges.judge_answers.said[f"judge/{name}"]["key_insight"] not in prompt
+    prompt = judges.request("r2/judge-2").body["messages"][3]["content"]
     assert "The signature is never checked." in prompt
     rules = [
         "Before you read on: restate your own position", "says FAIL, confidence HIGH", "Your verdict may change only for something specific",
@@ -57,14 +57,16 @@ def test_the_second_round_continues_the_judges_conversation_with_the_other_verdi
 
 
 @pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip", "20-convergence", "20-report-debate")
-def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(court: Court, council: Terminal) -> None:
-    split(court, second("FAIL", reason=WEAK, revised_from="PASS"))
+def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    split(judges, second("FAIL", reason=WEAK, revised_from="PASS"))
     report = council(*LINE).json
     assert report["verdict"] == "FAIL"
     assert [(row["seat"], row["from"], row["to"], row["changed"], row["weak"]) for row in report["shifts"]] == [
         ("judge-1", "FAIL", "FAIL", False, False), ("judge-2", "PASS", "FAIL", True, True),
     ]  # fmt: skip
-    text = text_of(court, report)
+    text = text_of(judges, report)
     assert "**Rounds:** 2 (independent assessment + adversarial debate)" in text
     assert "**Fidelity:** full" in text
     assert (
@@ -85,69 +87,71 @@ def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(cou
 
 
 @pytest.mark.behaviour("issue-3-weak-flip", "20-weak-flip")
-def test_a_flip_that_cites_a_location_is_not_weak(court: Court, council: Terminal) -> None:
-    split(court, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
+def test_a_flip_that_cites_a_location_is_not_weak(judges: JudgesWorkspace, council: Terminal) -> None:
+    split(judges, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
     report = council(*LINE).json
     assert [row["weak"] for row in report["shifts"]] == [False, False]
-    assert "Weak flip" not in text_of(court, report)
+    assert "Weak flip" not in text_of(judges, report)
     assert [len(row["found_by"]) for row in report["findings"]] == [2]
 
 
 @pytest.mark.behaviour("issue-3-r2-decides", "20-dropped-finding")
-def test_the_second_round_decides_and_dropped_findings_are_listed(court: Court, council: Terminal) -> None:
-    split(court, second("PASS"))
-    court.bench.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
+def test_the_second_round_decides_and_dropped_findings_are_listed(judges: JudgesWorkspace, council: Terminal) -> None:
+    split(judges, second("PASS"))
+    judges.judge_answers.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
     report = council(*LINE).json
     assert report["verdict"] == "WARN"
     assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "PASS"]
-    text = text_of(court, report)
+    text = text_of(judges, report)
     assert "**Found in R1, not mentioned in R2**" in text
     assert "**judge-1**: The signature is never checked. (critical)" in text
     files = [seat["file"] for seat in report["seats"]]
     assert all(file.endswith(f"-the-auth-system-judge-{n}-r2.md") for n, file in enumerate(files, 1))
-    assert all((court.folder / file).exists() and (court.folder / file.replace("-r2", "")).exists() for file in files)
+    assert all((judges.folder / file).exists() and (judges.folder / file.replace("-r2", "")).exists() for file in files)
 
 
 @pytest.mark.behaviour("issue-3-r2-timeout", "20-report-debate")
 def test_a_judge_absent_in_the_second_round_keeps_its_first_verdict(
-    court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
+    judges: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
-    split(court, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
-    court.bench.instead["r2/judge-1"] = Reply(hang=True)
+    split(judges, second("FAIL", BUG, reason=HARD, revised_from="PASS"))
+    judges.judge_answers.instead["r2/judge-1"] = Reply(hang=True)
     done = council(*LINE)
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (0, "complete", "FAIL")
     assert [seat["verdict"] for seat in report["seats"]] == ["FAIL", "FAIL"]
     assert ("judge-1", "r2", "timed_out") in [(row["seat"], row["phase"], row["state"]) for row in report["degraded"]]
-    text = text_of(court, report)
+    text = text_of(judges, report)
     assert "FAIL (HIGH, R1 verdict (R2 timeout))" in text
     assert "R1: 2/2 judges responded. R2: 1/2 judges responded." in text
 
 
 @pytest.mark.behaviour("issue-3-r2-timeout")
 def test_without_second_round_answers_the_first_round_decides(
-    court: Court, council: Terminal, monkeypatch: pytest.MonkeyPatch
+    judges: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COUNCIL_R2_TIMEOUT", "1")
-    split(court, second())
-    court.bench.instead |= {f"r2/judge-{n}": Reply(hang=True) for n in (1, 2)}
+    split(judges, second())
+    judges.judge_answers.instead |= {f"r2/judge-{n}": Reply(hang=True) for n in (1, 2)}
     done = council(*LINE)
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
-    assert text_of(court, done.json).count("R1 verdict (R2 timeout)") >= 2
+    assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
     assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
 
 
 @pytest.mark.behaviour("issue-3-devils-advocate")
 @pytest.mark.parametrize("verdict", ["PASS", "WARN", "FAIL"])
-def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(court: Court, council: Terminal, verdict: str) -> None:
+def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(
+    judges: JudgesWorkspace, council: Terminal, verdict: str
+) -> None:
     for n in (1, 2, 3):
-        court.bench.said[f"judge/judge-{n}"] = opinion(verdict)
-        court.bench.said[f"r2/judge-{n}"] = second(verdict)
+        judges.judge_answers.said[f"judge/judge-{n}"] = opinion(verdict)
+        judges.judge_answers.said[f"r2/judge-{n}"] = second(verdict)
     report = council("--deep", *LINE).json
     assert report["verdict"] == verdict
     for n in (1, 2, 3):
-        prompt = court.request(f"r2/judge-{n}").body["messages"][3]["content"]
+        prompt = judges.request(f"r2/judge-{n}").body["messages"][3]["content"]
         steps = [
             "Your verdict may change only",
             "Do not invent a disagreement",
@@ -157,56 +161,58 @@ def test_a_unanimous_first_round_gets_the_devils_advocate_prompt(court: Court, c
         ]
         assert [prompt.index(step) for step in steps] == sorted(prompt.index(step) for step in steps)
         assert "Challenge: name at least one" not in prompt
-    assert "**Convergence:**" not in text_of(court, report)
+    assert "**Convergence:**" not in text_of(judges, report)
     assert all(not row["changed"] for row in report["shifts"])
 
 
 @pytest.mark.behaviour("issue-3-debate-of-one")
 def test_with_one_judge_left_the_second_round_is_skipped_and_the_report_says_so(
-    court: Court, council: Terminal
+    judges: JudgesWorkspace, council: Terminal
 ) -> None:
-    court.bench.instead["judge/judge-2"] = Reply(status=401)
+    judges.judge_answers.instead["judge/judge-2"] = Reply(status=401)
     done = council(*LINE)
     assert (done.code, done.json["verdict"]) == (0, "PASS")
-    assert not [key for key in court.steps() if key.startswith("r2/")]
-    assert "1 (no debate: only one judge answered the first round)" in text_of(court, done.json)
+    assert not [key for key in judges.steps() if key.startswith("r2/")]
+    assert "1 (no debate: only one judge answered the first round)" in text_of(judges, done.json)
 
 
 @pytest.mark.behaviour("issue-3-debate")
-def test_only_judges_that_answered_the_first_round_take_part_in_the_second(court: Court, council: Terminal) -> None:
-    split(court, second())
-    court.bench.instead["judge/judge-3"] = Reply(status=401)
+def test_only_judges_that_answered_the_first_round_take_part_in_the_second(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    split(judges, second())
+    judges.judge_answers.instead["judge/judge-3"] = Reply(status=401)
     done = council("--deep", *LINE)
-    assert sorted(key for key in court.steps() if key.startswith("r2/")) == ["r2/judge-1", "r2/judge-2"]
-    assert "judge-3" not in court.request("r2/judge-1").body["messages"][3]["content"]
-    assert "R1: 2/3 judges responded. R2: 2/2 judges responded." in text_of(court, done.json)
+    assert sorted(key for key in judges.steps() if key.startswith("r2/")) == ["r2/judge-1", "r2/judge-2"]
+    assert "judge-3" not in judges.request("r2/judge-1").body["messages"][3]["content"]
+    assert "R1: 2/3 judges responded. R2: 2/2 judges responded." in text_of(judges, done.json)
 
 
 @pytest.mark.behaviour("10-early-stop-judges")
 @pytest.mark.parametrize("verdict", ["PASS", "FAIL"])
 def test_early_stop_skips_the_second_round_if_all_agree_with_high_confidence(
-    court: Court, council: Terminal, verdict: str
+    judges: JudgesWorkspace, council: Terminal, verdict: str
 ) -> None:
     for n in (1, 2, 3):
-        court.bench.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
+        judges.judge_answers.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
     report = council("--early-stop", "--deep", *LINE).json
     assert (report["verdict"], report["calls"]["made"], report["shifts"]) == (verdict, 3, [])
     why = f"all 3 judges say {verdict} with HIGH confidence; 3 calls saved"
-    assert f"**Rounds:** 1 (no debate: {why})" in text_of(court, report)
+    assert f"**Rounds:** 1 (no debate: {why})" in text_of(judges, report)
 
 
 @pytest.mark.behaviour("10-early-stop-judges")
 @pytest.mark.parametrize("doubt", [opinion("WARN"), opinion(confidence="MEDIUM"), opinion(confidence="LOW")])
 def test_any_disagreement_or_lower_confidence_keeps_the_second_round(
-    court: Court, council: Terminal, doubt: Json
+    judges: JudgesWorkspace, council: Terminal, doubt: Json
 ) -> None:
-    court.bench.said["judge/judge-2"] = doubt
+    judges.judge_answers.said["judge/judge-2"] = doubt
     report = council("--early-stop", *LINE).json
     assert (report["calls"]["made"], len(report["shifts"])) == (4, 2)
 
 
 @pytest.mark.behaviour("10-early-stop-judges")
-def test_the_plan_of_an_early_stop_debate_has_two_call_counts(court: Court, council: Terminal) -> None:
+def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWorkspace, council: Terminal) -> None:
     plan = council("--early-stop", "--dry-run", *LINE).json
     assert plan["calls"] == {"min": 2, "max": 4}
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from tests.acceptance.helpers import Json, Terminal
-from tests.acceptance.judges.fake_judges import MIXED, Court, finding, opinion
+from tests.acceptance.judges.fake_judges import MIXED, JudgesWorkspace, finding, opinion
 from tests.acceptance.judges.planted_bugs import BUGS, FILES, line_of, place_of
 from tests.packet.conftest import commit, write
 from tests.paths import DATA
@@ -39,21 +39,21 @@ def reported(root: Path, bug: str, extra: str = "") -> Json:
 
 
 @pytest.fixture
-def shop(court: Court) -> Court:
-    commit(court.folder, FILES, "the shop")
-    set_up(court)
-    return court
+def shop(judges: JudgesWorkspace) -> JudgesWorkspace:
+    commit(judges.folder, FILES, "the shop")
+    set_up(judges)
+    return judges
 
 
-def set_up(court: Court) -> None:
+def set_up(judges: JudgesWorkspace) -> None:
     """Script the judges to report the current lines of the bugs."""
     for judge, bugs in FOUND.items():
-        court.bench.said[f"judge/{judge}"] = opinion(
-            "FAIL" if judge != "judge-2" else "WARN", *(reported(court.folder, bug) for bug in bugs)
+        judges.judge_answers.said[f"judge/{judge}"] = opinion(
+            "FAIL" if judge != "judge-2" else "WARN", *(reported(judges.folder, bug) for bug in bugs)
         )
     gone = finding("significant", "src/shop/orders.py:4000", "The cache is never emptied.", category="performance")
     absent = finding("minor", "src/shop/carts.py:3", "Carts have no limit.", category="performance")
-    court.bench.said["judge/judge-3"]["findings"] += [gone, absent]
+    judges.judge_answers.said["judge/judge-3"]["findings"] += [gone, absent]
 
 
 def reviewed(council: Terminal, *flags: str, code: int = 0) -> Json:
@@ -63,7 +63,9 @@ def reviewed(council: Terminal, *flags: str, code: int = 0) -> Json:
 
 
 @pytest.mark.behaviour("issue-3-planted-bugs", "20-findings-grouped", "20-locations-checked")
-def test_findings_are_checked_against_the_packet_and_grouped_across_judges(shop: Court, council: Terminal) -> None:
+def test_findings_are_checked_against_the_packet_and_grouped_across_judges(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     report = reviewed(council)
     assert (report["verdict"], report["confidence"], report["status"]) == ("FAIL", "HIGH", "complete")
     rows = {row["description"]: row for row in report["findings"]}
@@ -87,7 +89,9 @@ SECTIONS = [
 
 
 @pytest.mark.behaviour("issue-3-planted-bugs", "20-report-validate")
-def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(shop: Court, council: Terminal) -> None:
+def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     report = reviewed(council)
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
     places = [text.lower().find(section.lower()) for section in SECTIONS]
@@ -104,7 +108,7 @@ def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(
 
 @pytest.mark.behaviour("issue-3-analyses", "20-analysis-file")
 def test_each_judges_analysis_is_stored_beside_the_report_and_linked_from_events(
-    shop: Court, council: Terminal
+    shop: JudgesWorkspace, council: Terminal
 ) -> None:
     done = council("--deep", "validate", "src/shop", "--jsonl")
     events = [json.loads(line) for line in done.out.splitlines()]
@@ -122,12 +126,14 @@ def test_each_judges_analysis_is_stored_beside_the_report_and_linked_from_events
         assert text.startswith("```json\n")
         reply = json.loads(text.partition("```json\n")[2].partition("\n```")[0])
         assert reply["verdict"] == event["verdict"]
-        assert len(reply["findings"]) == len(shop.bench.said[f"judge/{event['seat']}"]["findings"])
+        assert len(reply["findings"]) == len(shop.judge_answers.said[f"judge/{event['seat']}"]["findings"])
     assert all(event["file"] in (shop.folder / report["report_path"]).read_text() for event in voted)
 
 
 @pytest.mark.behaviour("issue-3-sarif", "50-sarif")
-def test_the_sarif_fits_its_schema_and_fingerprints_stay_when_lines_move(shop: Court, council: Terminal) -> None:
+def test_the_sarif_fits_its_schema_and_fingerprints_stay_when_lines_move(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     def results() -> dict[str, tuple[str, int | None]]:
         log = council("report", "--format", "sarif").json
         sarif().validate(log)
@@ -154,7 +160,7 @@ def test_the_sarif_fits_its_schema_and_fingerprints_stay_when_lines_move(shop: C
 
 
 @pytest.mark.behaviour("issue-3-no-injected-command", "50-github", "50-junit")
-def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: Court, council: Terminal) -> None:
+def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: JudgesWorkspace, council: Terminal) -> None:
     nasty = reported(shop.folder, "sql", f"\n{NASTY}") | {
         "fix": NASTY,
         "why": NASTY,
@@ -162,7 +168,7 @@ def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: Court, c
         "category": f"security{NASTY}",
     }
     lost = finding("minor", f"src/x.py,title=::error::\n::error::{NASTY}:3", NASTY)
-    shop.bench.said["judge/judge-1"] = opinion("FAIL", nasty, lost, key_insight=NASTY, recommendation=NASTY)
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", nasty, lost, key_insight=NASTY, recommendation=NASTY)
     report = reviewed(council)
     out = council("report", "--format", "github").out
     commands = [line for line in re.split(r"\r\n|\r|\n", out) if line]
@@ -186,12 +192,14 @@ def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: Court, c
 
 
 @pytest.mark.behaviour("20-disagree", "20-report-disagree", "issue-3-disagree-exit")
-def test_two_families_that_disagree_are_both_shown_and_the_user_decides(shop: Court, council: Terminal) -> None:
+def test_two_families_that_disagree_are_both_shown_and_the_user_decides(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     for seat in MIXED:
         failing = seat.startswith("codex")
         held = [reported(shop.folder, "sql")] if failing else []
         insight = "The statement can be injected." if failing else "It is tidy and does what it says."
-        shop.bench.said[f"judge/{seat}"] = opinion("FAIL" if failing else "PASS", *held, key_insight=insight)
+        shop.judge_answers.said[f"judge/{seat}"] = opinion("FAIL" if failing else "PASS", *held, key_insight=insight)
     done = council("--mixed", "validate", "src/shop", "--json")
     report = done.json
     assert (done.code, report["verdict"], report["status"]) == (3, "DISAGREE", "complete")
@@ -212,7 +220,7 @@ def test_two_families_that_disagree_are_both_shown_and_the_user_decides(shop: Co
 
 
 @pytest.mark.behaviour("issue-3-fail-on", "00-gate-needs-two")
-def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Court, council: Terminal) -> None:
+def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: JudgesWorkspace, council: Terminal) -> None:
     assert reviewed(council, "--fail-on", "fail", code=10)["verdict"] == "FAIL"
     sent = len(shop.provider.log)
     codes = {
@@ -222,7 +230,7 @@ def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Cour
     assert codes == {"fail": 10, "warn": 10, "critical": 10, "significant": 10, "never": 0}
     assert len(shop.provider.log) == sent
     for judge in FOUND:
-        shop.bench.said[f"judge/{judge}"] = opinion("WARN", reported(shop.folder, "zero"))
+        shop.judge_answers.said[f"judge/{judge}"] = opinion("WARN", reported(shop.folder, "zero"))
     reviewed(council, "--fail-on", "fail")
     reviewed(council, "--fail-on", "warn", code=10)
     reviewed(council, "--fail-on", "critical")
@@ -237,7 +245,7 @@ def test_fail_on_and_the_gate_exit_ten_for_findings_without_new_calls(shop: Cour
 
 
 @pytest.mark.behaviour("20-report-quick", "00-gate-needs-two")
-def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Court, council: Terminal) -> None:
+def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: JudgesWorkspace, council: Terminal) -> None:
     done = council("--quick", "validate", "src/shop", "--json")
     report = done.json
     assert (done.code, report["verdict"], report["confidence"]) == (0, "FAIL", "MEDIUM")
@@ -257,9 +265,9 @@ def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Cour
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: Court, council: Terminal) -> None:
+def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: JudgesWorkspace, council: Terminal) -> None:
     for judge in FOUND:
-        shop.bench.said[f"judge/{judge}"] = opinion(
+        shop.judge_answers.said[f"judge/{judge}"] = opinion(
             "PASS", *([reported(shop.folder, "sql")] if judge == "judge-2" else [])
         )
     report = reviewed(council)
@@ -271,12 +279,12 @@ def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: Court, council: 
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_corroborated_requires_evidence_for_a_fail(shop: Court, council: Terminal) -> None:
+def test_corroborated_requires_evidence_for_a_fail(shop: JudgesWorkspace, council: Terminal) -> None:
     for judge in FOUND:
-        shop.bench.said[f"judge/{judge}"] = opinion()
-    shop.bench.said["judge/judge-1"] = opinion("FAIL", finding("critical", "somewhere", "It feels wrong."))
+        shop.judge_answers.said[f"judge/{judge}"] = opinion()
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", finding("critical", "somewhere", "It feels wrong."))
     report = reviewed(council, "--rule", "corroborated")
     assert report["verdict"] == "WARN"
     assert "The FAIL of **judge-1** counted as a WARN" in (shop.folder / report["report_path"]).read_text()
-    shop.bench.said["judge/judge-1"] = opinion("FAIL", reported(shop.folder, "sql"))
+    shop.judge_answers.said["judge/judge-1"] = opinion("FAIL", reported(shop.folder, "sql"))
     assert reviewed(council, "--rule", "corroborated")["verdict"] == "FAIL"

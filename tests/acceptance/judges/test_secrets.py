@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import Terminal
-from tests.acceptance.judges.fake_judges import Court, finding, look, opinion, written_up
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, written_up
 from tests.packet.conftest import commit, git, write
 from tests.packet.fake_secrets import SECRETS
 
@@ -54,60 +54,60 @@ def recent(root: Path, name: str, text: str) -> list[str]:
 WAYS: dict[str, Way] = {way.__name__: way for way in (named, folder, diff, staged, renamed, recent)}
 
 
-def kept_bytes(court: Court) -> Iterator[tuple[str, bytes]]:
+def kept_bytes(judges: JudgesWorkspace) -> Iterator[tuple[str, bytes]]:
     """Yield everything sent or stored: requests, the database, reports."""
-    for seen in court.provider.log:
+    for seen in judges.provider.log:
         yield f"request {seen.n}", seen.raw
-    for place in (court.data, court.folder / ".agents" / "council"):
+    for place in (judges.data, judges.folder / ".agents" / "council"):
         for path in place.rglob("*") if place.exists() else ():
             if path.is_file():
                 yield str(path), path.read_bytes()
 
 
-def leaks(court: Court) -> list[tuple[str, str]]:
+def leaks(judges: JudgesWorkspace) -> list[tuple[str, str]]:
     plain = {kind: json.dumps(secret)[1:-1].encode() for kind, (_, secret) in SECRETS.items()}
-    return [(where, kind) for where, held in kept_bytes(court) for kind, secret in plain.items() if secret in held]
+    return [(where, kind) for where, held in kept_bytes(judges) for kind, secret in plain.items() if secret in held]
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-refuses-secrets")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_secret_is_refused_by_file_and_line_and_nothing_is_sent_or_kept(
-    way: str, court: Court, council: Terminal
+    way: str, judges: JudgesWorkspace, council: Terminal
 ) -> None:
     assert len(SECRETS) >= 30
     for kind, (line, secret) in SECRETS.items():
         name = kind.replace("-", "_")
-        words = WAYS[way](court.folder, name, f"# {kind}\n{line}\n")
+        words = WAYS[way](judges.folder, name, f"# {kind}\n{line}\n")
         done = council("validate", *words, "--json")
         assert done.code == 2, kind
         error = done.json["error"]
         assert secret not in done.out + done.err, kind
         assert f"src/{name}" in error and f":{6 if way == 'renamed' else 2} (" in error, (kind, error)
         assert "\n" not in error
-    assert court.provider.log == []
-    assert court.runs() == []
-    assert leaks(court) == []
+    assert judges.provider.log == []
+    assert judges.runs() == []
+    assert leaks(judges) == []
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-redact")
 @pytest.mark.parametrize("way", WAYS)
-def test_redact_sends_the_mask(way: str, court: Court, council: Terminal) -> None:
+def test_redact_sends_the_mask(way: str, judges: JudgesWorkspace, council: Terminal) -> None:
     text = "".join(f"{line}\n" for line, _ in SECRETS.values())
-    words = WAYS[way](court.folder, "all_of_them", text)
+    words = WAYS[way](judges.folder, "all_of_them", text)
     done = council("validate", "--redact", *words, "--json")
     assert (done.code, done.json["verdict"]) == (0, "PASS")
-    sent = b"".join(seen.raw for seen in court.provider.log)
+    sent = b"".join(seen.raw for seen in judges.provider.log)
     assert sent.count(b"[redacted:") >= len(SECRETS) * 2
-    assert leaks(court) == []
+    assert leaks(judges) == []
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-look")
-def test_look_ups_of_explorers_are_masked_before_sending(court: Court, council: Terminal) -> None:
+def test_look_ups_of_explorers_are_masked_before_sending(judges: JudgesWorkspace, council: Terminal) -> None:
     files = {
         f"src/keys/{kind.replace('-', '_')}.py": f"needle = 1\n{line}\nneedle = 2\n"
         for kind, (line, _) in SECRETS.items()
     }
-    commit(court.folder, files | {".env": "WEAK=hunter2hunter2\n"})
+    commit(judges.folder, files | {".env": "WEAK=hunter2hunter2\n"})
     wishes = iter([list(files)[n : n + 9] for n in range(0, len(files), 9)])
     hops: dict[str, int] = {}
 
@@ -116,26 +116,26 @@ def test_look_ups_of_explorers_are_masked_before_sending(court: Court, council: 
             hops[seat] = hops.get(seat, 0) + 1
             paths = next(wishes, [])
             wanted = look(".env", *paths, patterns=("needle", "hunter2", ".*")) if hops[seat] < 4 else written_up(seat)
-            court.bench.said[f"look/{seat}"] = wanted
+            judges.judge_answers.said[f"look/{seat}"] = wanted
 
-        court.bench.instead[f"look/{seat}"] = wants
+        judges.judge_answers.instead[f"look/{seat}"] = wants
 
     for seat in ("judge-1-1", "judge-1-2", "judge-2-1", "judge-2-2"):
         looking(seat)
     done = council("--explorers=2", "--explorer-model=sim:explorer", "validate", "src/app.py", "--json")
     assert done.code == 0, done.out
-    shown = [seen.prompt for seen in court.provider.log if len(seen.body["messages"]) > 2 and seen.model == "explorer"]
+    shown = [seen.prompt for seen in judges.provider.log if len(seen.body["messages"]) > 2 and seen.model == "explorer"]
     assert len(shown) == 12
     assert {path for path in files if any(f'"path": "{path}"' in prompt for prompt in shown)} == set(files)
     assert all("[redacted:" in prompt for prompt in shown)
-    assert leaks(court) == []
-    assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
+    assert leaks(judges) == []
+    assert [where for where, held in kept_bytes(judges) if b"hunter2hunter2" in held] == []
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-denied-names")
 @pytest.mark.parametrize("way", ["named", "folder", "diff", "staged", "renamed", "work tree"])
-def test_an_env_file_is_never_sent(way: str, court: Court, council: Terminal) -> None:
-    root = court.folder
+def test_an_env_file_is_never_sent(way: str, judges: JudgesWorkspace, council: Terminal) -> None:
+    root = judges.folder
     held = {"deploy/.env": "PLAIN=1\nWEAK=hunter2hunter2\n", "deploy/run.sh": "echo run\n"}
     commit(root, held) if way in ("diff", "renamed") else write(root, held)
     words = {"named": ["deploy/.env"], "folder": ["deploy"], "diff": ["HEAD~1..HEAD"], "work tree": []}.get(
@@ -147,25 +147,25 @@ def test_an_env_file_is_never_sent(way: str, court: Court, council: Terminal) ->
         git(root, "add", "-A")
     done = council("validate", *words, "--json")
     assert (done.code, "deploy/.env:1 (secret file name)" in done.json["error"]) == (2, True)
-    assert (court.provider.log, court.runs()) == ([], [])
+    assert (judges.provider.log, judges.runs()) == ([], [])
     assert council("validate", "--redact", *words, "--json").code == 0
     left_out = council("validate", "--skip-secrets", *words, "--json")
     assert (left_out.code, left_out.json["verdict"]) == (3, "WARN")
     holes = [row["reason"] for row in left_out.json["degraded"] if row["state"] == "coverage_hole"]
     assert len(holes) == 1 and holes[0].endswith(": contains a secret")
-    assert [where for where, held in kept_bytes(court) if b"hunter2hunter2" in held] == []
+    assert [where for where, held in kept_bytes(judges) if b"hunter2hunter2" in held] == []
 
 
 @pytest.mark.behaviour("issue-3-report-scrubbed")
-def test_a_secret_written_by_a_judge_is_not_in_any_report(court: Court, council: Terminal) -> None:
+def test_a_secret_written_by_a_judge_is_not_in_any_report(judges: JudgesWorkspace, council: Terminal) -> None:
     """A judge may know a secret from elsewhere."""
     for n, (kind, (line, _)) in enumerate(SECRETS.items()):
-        place = court.bench.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
+        place = judges.judge_answers.said.setdefault(f"judge/judge-{1 + n % 2}", opinion("WARN"))
         place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
     done = council("validate", "src/app.py", "--json")
     assert done.code == 0
     shown = {form: council("report", "--format", form).out for form in ("md", "json", "sarif", "junit", "github")}
-    shown |= {str(path): path.read_text(encoding="utf-8") for path in court.reports()} | {"stdout": done.out}
+    shown |= {str(path): path.read_text(encoding="utf-8") for path in judges.reports()} | {"stdout": done.out}
     assert [
         (form, kind) for form, text in shown.items() for kind, (_, secret) in SECRETS.items() if secret in text
     ] == []
@@ -173,26 +173,28 @@ def test_a_secret_written_by_a_judge_is_not_in_any_report(court: Court, council:
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves")
 @pytest.mark.parametrize("task", ["brainstorm", "research"])
-def test_brainstorm_and_research_use_the_same_secret_filter(task: str, court: Court, council: Terminal) -> None:
+def test_brainstorm_and_research_use_the_same_secret_filter(
+    task: str, judges: JudgesWorkspace, council: Terminal
+) -> None:
     line, secret = SECRETS["aws"]
-    write(court.folder, {"src/auth/keys.py": f"{line}\n", "notes.md": f"{line}\n"})
+    write(judges.folder, {"src/auth/keys.py": f"{line}\n", "notes.md": f"{line}\n"})
     for words in ([task, "the auth system"], [task, "the content of notes.md"]):
         done = council(*words, "--json")
         assert (done.code, secret in done.out) == (2, False), words
         assert ".py:1" in done.out or "notes.md:1" in done.out
     asked = council("What should we do with notes.md?", "--json")
     assert (asked.code, "notes.md:1" in asked.out, secret in asked.out) == (2, True, False)
-    assert (court.provider.log, court.runs()) == ([], [])
+    assert (judges.provider.log, judges.runs()) == ([], [])
 
 
 @pytest.mark.behaviour("issue-3-no-secret-leaves", "packet-stdin")
-def test_stdin_uses_the_same_secret_filter(court: Court, council: Terminal) -> None:
+def test_stdin_uses_the_same_secret_filter(judges: JudgesWorkspace, council: Terminal) -> None:
     line, secret = SECRETS["stripe"]
-    refused = court.piped(f"# settings\n{line}\n", "validate", "-", "--json")
+    refused = judges.piped(f"# settings\n{line}\n", "validate", "-", "--json")
     assert (refused.code, secret in refused.out + refused.err) == (2, False)
     assert "stdin:2 (" in refused.json["error"]
-    assert (court.provider.log, court.runs()) == ([], [])
-    judged = court.piped("diff --git a/x b/x\n+import os\n", "validate", "-", "--json")
+    assert (judges.provider.log, judges.runs()) == ([], [])
+    judged = judges.piped("diff --git a/x b/x\n+import os\n", "validate", "-", "--json")
     assert (judged.code, judged.json["verdict"], judged.json["target"]) == (0, "PASS", "-")
     assert judged.json["report_path"].endswith("-validate-stdin.md")
-    assert "+import os" in court.request("judge/judge-1").prompt
+    assert "+import os" in judges.request("judge/judge-1").prompt

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.helpers import Table
+from tests.acceptance.helpers import Workspace
 from tests.acceptance.ranking.fake_readers import Readers, take_seats
 
 
 @pytest.fixture
-def cast(table: Table) -> Readers:
-    return take_seats(table)
+def answers(workspace: Workspace) -> Readers:
+    return take_seats(workspace)

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from tests.acceptance.helpers import SEATS, Cast, Json, Table
+from tests.acceptance.helpers import SEATS, FixedAnswers, Json, Workspace
 from tests.fake_provider import Seen
 
 STONES = {"alpha": "quartz", "beta": "basalt", "gamma": "marble"}  # marks an answer without naming its author
@@ -21,7 +21,7 @@ def shown(prompt: str) -> dict[str, str]:
 
 
 @dataclass
-class Readers(Cast):
+class Readers(FixedAnswers):
     """Fake endpoint; `orders` maps each seat to its ranking of the others."""
 
     orders: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict(SAME_ORDER))
@@ -44,11 +44,11 @@ class Readers(Cast):
         return {"dispute": "", "reasons": reasons, "order": order}
 
 
-def take_seats(table: Table) -> Readers:
-    cast = Readers()
-    table.cast = cast
-    table.provider.answer = cast
-    return cast
+def take_seats(workspace: Workspace) -> Readers:
+    answers = Readers()
+    workspace.answers = answers
+    workspace.provider.answer = answers
+    return answers
 
 
 def keys(phase: str) -> list[str]:

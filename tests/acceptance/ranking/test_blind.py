@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, SEATS, Table, Terminal, ended
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_for_exit
 from tests.acceptance.ranking.fake_readers import STONES, Readers, keys, shown
 from tests.acceptance.test_machine_readable import fits
 from tests.acceptance.test_warnings import LONG, TOO_LONG
@@ -15,30 +15,30 @@ from tests.fake_provider import Reply
 RANKING = ("--json", "--protocol", "ranking")
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-ranking-calls")
-def test_each_phase_is_one_wave_of_requests(table: Table) -> None:
-    gates = {phase: table.hold(phase) for phase in ("answer", "rank", "synthesise")}
-    process = table.process(*RANKING, QUESTION)
+def test_each_phase_is_one_wave_of_requests(workspace: Workspace) -> None:
+    gates = {phase: workspace.hold(phase) for phase in ("answer", "rank", "synthesise")}
+    process = workspace.process(*RANKING, QUESTION)
     expected: list[str] = []
     for phase, gate in gates.items():
         expected += keys(phase)
         gate.wait(count=len(keys(phase)))
-        assert sorted(table.asked()) == sorted(expected)
+        assert sorted(workspace.asked()) == sorted(expected)
         gate.release()
-    done = ended(process)
+    done = wait_for_exit(process)
     assert (done.code, done.json["status"], done.json["calls"]["made"]) == (0, "complete", 7), done.err
-    assert [len(wave) for wave in table.provider.waves()] == [3, 3, 1]
+    assert [len(wave) for wave in workspace.provider.waves()] == [3, 3, 1]
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-ranking-blind", "10-prompts-name-no-vendor")
 def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_no_seat_reads_its_own_answer(
-    table: Table, council: Terminal
+    workspace: Workspace, council: Terminal
 ) -> None:
     assert council(*RANKING, QUESTION).code == 0
-    for seen in table.provider.log:
-        seat, phase = table.cast.who(seen)
+    for seen in workspace.provider.log:
+        seat, phase = workspace.answers.who(seen)
         assert not [name for name in (*SEATS, "sim:", '"sim"') if name in seen.prompt.lower()]
         if phase == "rank":
             assert STONES[seat] not in seen.prompt
@@ -49,13 +49,13 @@ def test_no_prompt_names_a_seat_a_vendor_or_a_model_and_no_seat_reads_its_own_an
             assert sorted(shown(seen.prompt).values()) == sorted(SEATS)
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-ranking-label-map", "40-fsck")
-def test_the_label_map_in_the_ledger_matches_the_prompts(table: Table, council: Terminal) -> None:
+def test_the_label_map_in_the_ledger_matches_the_prompts(workspace: Workspace, council: Terminal) -> None:
     report = council(*RANKING, QUESTION).json
     told = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
     labels = {event["reader"]: event["labels"] for event in told if event["type"] == "labels"}
-    asked = {table.cast.who(seen)[0]: seen.prompt for seen in table.provider.log if shown(seen.prompt)}
+    asked = {workspace.answers.who(seen)[0]: seen.prompt for seen in workspace.provider.log if shown(seen.prompt)}
     assert labels == {reader: shown(prompt) for reader, prompt in asked.items()}
     assert sorted(labels) == sorted((*SEATS, "chair"))
     assert council("replay", "--json").json == report
@@ -63,7 +63,7 @@ def test_the_label_map_in_the_ledger_matches_the_prompts(table: Table, council: 
 
 
 @pytest.mark.behaviour("10-ranking-table", "10-ranking-verbose")
-def test_the_report_has_table_and_ballots_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
+def test_the_report_has_table_and_ballots_by_seat(workspace: Workspace, council: Terminal, answers: Readers) -> None:
     done = council(*RANKING, QUESTION)
     report = done.json
     fits(report, "report")
@@ -75,7 +75,7 @@ def test_the_report_has_table_and_ballots_by_seat(table: Table, council: Termina
         {"seat": "beta", "why": "Beta came in as number 2."},
     ]
     assert (report["confidence"], report["ranking"]["winner"]) == ("MEDIUM", "alpha")
-    text = (table.folder / report["report_path"]).read_text(encoding="utf-8")
+    text = (workspace.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "## Ranking" in text and "| 1 | Alpha | 1 | 1 | 2 | 2 |" in text
     assert "1. Alpha: Alpha came in as number 1." in text
     plain = council("--protocol", "ranking", QUESTION)
@@ -90,12 +90,14 @@ def test_the_report_has_table_and_ballots_by_seat(table: Table, council: Termina
     "said",
     ["B, then A.", '{"dispute": "", "reasons": [], "order": ["A", "A"]}', '{"dispute": "", "reasons": []}', "[]"],
 )
-def test_an_unreadable_ballot_is_absent_and_reported(table: Table, council: Terminal, cast: Readers, said: str) -> None:
-    cast.instead["beta/rank"] = Reply(text=said)
+def test_an_unreadable_ballot_is_absent_and_reported(
+    workspace: Workspace, council: Terminal, answers: Readers, said: str
+) -> None:
+    answers.instead["beta/rank"] = Reply(text=said)
     done = council(*RANKING, QUESTION)
     report = done.json
     assert (done.code, report["status"]) == (0, "complete")
-    assert table.asked().count("rank/beta") == 2
+    assert workspace.asked().count("rank/beta") == 2
     assert [(row["seat"], row["phase"], row["state"]) for row in report["degraded"] if row["seat"]] == [
         ("beta", "rank", "failed(schema)")
     ]
@@ -106,17 +108,17 @@ def test_an_unreadable_ballot_is_absent_and_reported(table: Table, council: Term
 
 
 @pytest.mark.behaviour("10-ranking-ballot-absent")
-def test_a_repaired_ballot_counts(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead["beta/rank"] = [Reply(text='{"dispute": "", "reasons": [], "order": ["A", "A"]}')]
+def test_a_repaired_ballot_counts(workspace: Workspace, council: Terminal, answers: Readers) -> None:
+    answers.instead["beta/rank"] = [Reply(text='{"dispute": "", "reasons": [], "order": ["A", "A"]}')]
     report = council(*RANKING, QUESTION).json
     assert sorted(report["ranking"]["ballots"]) == ["alpha", "beta", "gamma"]
     assert [seat["state"] for seat in report["seats"]] == ["ok", "ok_repaired", "ok"]
 
 
 @pytest.mark.behaviour("10-ranking-verbose", "40-context-too-long")
-def test_truncated_answers_are_reported_by_seat(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead |= {f"{seat}/answer": Reply(text=f"Build it of {STONES[seat]}. " + LONG) for seat in SEATS}
-    cast.instead["gamma/rank"] = [TOO_LONG]
+def test_truncated_answers_are_reported_by_seat(workspace: Workspace, council: Terminal, answers: Readers) -> None:
+    answers.instead |= {f"{seat}/answer": Reply(text=f"Build it of {STONES[seat]}. " + LONG) for seat in SEATS}
+    answers.instead["gamma/rank"] = [TOO_LONG]
     report = council(*RANKING, QUESTION).json
     (cut,) = [row for row in report["degraded"] if row["state"] == "cut"]
     assert cut["reason"] in (
@@ -127,8 +129,8 @@ def test_truncated_answers_are_reported_by_seat(table: Table, council: Terminal,
 
 
 @pytest.mark.behaviour("10-ranking-no-ballot")
-def test_without_a_ballot_the_answer_has_a_caveat(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead |= {f"{seat}/rank": Reply(text="A") for seat in SEATS}
+def test_without_a_ballot_the_answer_has_a_caveat(workspace: Workspace, council: Terminal, answers: Readers) -> None:
+    answers.instead |= {f"{seat}/rank": Reply(text="A") for seat in SEATS}
     done = council("--protocol", "ranking", QUESTION)
     assert done.code == 0
     assert done.out.index("! No reader compared two answers") < done.out.index("The last word")
@@ -136,36 +138,40 @@ def test_without_a_ballot_the_answer_has_a_caveat(table: Table, council: Termina
 
 
 @pytest.mark.behaviour("10-ranking-quorum")
-def test_a_single_answer_ends_the_run_as_incomplete(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead |= {"beta": Reply(status=500), "gamma": Reply(status=500)}
+def test_a_single_answer_ends_the_run_as_incomplete(workspace: Workspace, council: Terminal, answers: Readers) -> None:
+    answers.instead |= {"beta": Reply(status=500), "gamma": Reply(status=500)}
     done = council(*RANKING, QUESTION)
     assert (done.code, done.json["status"], done.json["quorum"]) == (
         3, "incomplete", {"needed": 2, "ok": 1, "asked": 3},
     )  # fmt: skip
-    assert not [key for key in table.asked() if key.startswith(("rank", "synthesise"))]
-    cast.instead.clear()
+    assert not [key for key in workspace.asked() if key.startswith(("rank", "synthesise"))]
+    answers.instead.clear()
     again = council("resume", "--json")
     assert (again.code, again.json["status"]) == (0, "complete")
     assert len(again.json["ranking"]["ballots"]) == 3
 
 
 @pytest.mark.behaviour("10-ranking-reader-without-answer")
-def test_a_seat_without_an_answer_reads_both_of_the_others(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead["gamma/answer"] = Reply(status=500)
+def test_a_seat_without_an_answer_reads_both_of_the_others(
+    workspace: Workspace, council: Terminal, answers: Readers
+) -> None:
+    answers.instead["gamma/answer"] = Reply(status=500)
     report = council(*RANKING, QUESTION).json
-    assert sorted(shown(table.prompt("rank/gamma")).values()) == ["alpha", "beta"]
+    assert sorted(shown(workspace.prompt("rank/gamma")).values()) == ["alpha", "beta"]
     assert [row["seat"] for row in report["ranking"]["table"]] == ["alpha", "beta"]
     assert report["status"] == "complete"
     assert "gamma did not answer in answer" in council("replay").out
 
 
 @pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")
-def test_without_a_chair_the_report_still_has_the_table(table: Table, council: Terminal, cast: Readers) -> None:
-    cast.instead["chair"] = Reply(status=500)
+def test_without_a_chair_the_report_still_has_the_table(
+    workspace: Workspace, council: Terminal, answers: Readers
+) -> None:
+    answers.instead["chair"] = Reply(status=500)
     done = council(*RANKING, QUESTION)
     assert (done.code, done.json["status"], done.json["confidence"]) == (3, "incomplete", None)
     assert "No chair: digest of statements" in done.json["answer"]
     ranking = done.json["ranking"]
     assert ranking["table"][0]["seat"] == ranking["winner"] == "alpha"
-    text = (table.folder / done.json["report_path"]).read_text(encoding="utf-8")
+    text = (workspace.folder / done.json["report_path"]).read_text(encoding="utf-8")
     assert "| 1 | Alpha | 1 | 1 | 2 | 2 |" in text

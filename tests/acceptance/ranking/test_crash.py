@@ -7,7 +7,7 @@ from multiprocessing.context import ForkServerContext
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Json, Table, Terminal, kill, settled, until
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, comparable, kill, wait_until
 from tests.acceptance.ranking.fake_readers import Readers, keys
 from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
 from tests.fake_provider import Reply
@@ -16,56 +16,56 @@ __all__ = ["processes"]
 RANKING = ("--json", "--protocol", "ranking")
 
 
-def resume_and_check(table: Table, council: Terminal, again: list[str]) -> Json:
+def resume_and_check(workspace: Workspace, council: Terminal, again: list[str]) -> Json:
     """Resume, and check that only the requests in `again` are repeated, byte for byte, including labels and order."""
-    first = {key: seen.raw for key, seen in zip(table.asked(), table.provider.log, strict=True)}
-    since = len(table.provider.log)
+    first = {key: seen.raw for key, seen in zip(workspace.asked(), workspace.provider.log, strict=True)}
+    since = len(workspace.provider.log)
     done = council("resume", "--json")
     assert done.code == 0, done.err
-    sent = dict(zip(table.asked(since), (seen.raw for seen in table.provider.log[since:]), strict=True))
+    sent = dict(zip(workspace.asked(since), (seen.raw for seen in workspace.provider.log[since:]), strict=True))
     assert sorted(key for key in sent if key in first) == sorted(again)
     assert all(first.get(key, raw) == raw for key, raw in sent.items())
     fsck = council("runs", "fsck")
     assert (fsck.code, fsck.err) == (0, ""), fsck.out
-    return settled(done.json)
+    return comparable(done.json)
 
 
-def uninterrupted_report(table: Table, council: Terminal) -> Json:
-    shutil.rmtree(table.folder / ".agents" / "council")
-    return settled(council(*RANKING, QUESTION).json)
+def uninterrupted_report(workspace: Workspace, council: Terminal) -> Json:
+    shutil.rmtree(workspace.folder / ".agents" / "council")
+    return comparable(council(*RANKING, QUESTION).json)
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-ranking-kill-resume")
 @pytest.mark.parametrize("phase", ["answer", "rank", "synthesise"])
 def test_a_ranking_killed_during_a_phase_resumes_to_the_same_report(
-    table: Table, council: Terminal, phase: str
+    workspace: Workspace, council: Terminal, phase: str
 ) -> None:
-    gate = table.hold(phase)
-    process = table.process(*RANKING, QUESTION)
+    gate = workspace.hold(phase)
+    process = workspace.process(*RANKING, QUESTION)
     gate.wait(count=len(keys(phase)))
     kill(process)
     gate.release()
-    assert resume_and_check(table, council, keys(phase)) == uninterrupted_report(table, council)
+    assert resume_and_check(workspace, council, keys(phase)) == uninterrupted_report(workspace, council)
 
 
-@pytest.mark.usefixtures("cast")
+@pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("10-ranking-kill-resume", "40-committed-never-bought-again")
-def test_a_ranking_killed_during_one_ballot_repeats_only_that_ballot(table: Table, council: Terminal) -> None:
-    gate = table.hold("rank", "gamma")
-    process = table.process(*RANKING, QUESTION)
+def test_a_ranking_killed_during_one_ballot_repeats_only_that_ballot(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("rank", "gamma")
+    process = workspace.process(*RANKING, QUESTION)
     gate.wait()
-    until(lambda: len(table.rows("SELECT key FROM results")) == 5, "the other ballots are kept")
+    wait_until(lambda: len(workspace.rows("SELECT key FROM results")) == 5, "the other ballots are kept")
     kill(process)
     gate.release()
-    assert resume_and_check(table, council, ["rank/gamma"]) == uninterrupted_report(table, council)
+    assert resume_and_check(workspace, council, ["rank/gamma"]) == uninterrupted_report(workspace, council)
 
 
 @pytest.mark.behaviour("10-ranking-kill-resume", "40-kill-resume-every-boundary")
 @pytest.mark.parametrize("every", GRAINS)
 def test_killed_at_any_boundary_and_again_during_resume(
-    processes: ForkServerContext, table: Table, cast: Readers, every: bool
+    processes: ForkServerContext, workspace: Workspace, answers: Readers, every: bool
 ) -> None:
     """With a seat that gives no answer and another that gives no ballot."""
-    cast.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
-    survives(processes, table, "ranking", every=every)
+    answers.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
+    survives(processes, workspace, "ranking", every=every)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Table, Terminal
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace
 from tests.acceptance.test_machine_readable import fits
 
 RANKING = ("--json", "--protocol", "ranking")
@@ -21,7 +21,7 @@ def roster(path: str, names: list[str]) -> str:
 
 
 @pytest.mark.behaviour("10-ranking-roster", "10-ranking-shuffled", "10-ranking-labels", "10-ranking-calls")
-def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(table: Table, council: Terminal) -> None:
+def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(workspace: Workspace, council: Terminal) -> None:
     done = council(*RANKING, "--roster", roster("many.toml", MANY), QUESTION)
     report = done.json
     fits(report, "report")
@@ -39,8 +39,8 @@ def test_thirty_seats_answer_and_rank_each_other_in_sixty_one_calls(table: Table
 
 
 @pytest.mark.behaviour("10-ranking-roster")
-def test_a_roster_in_the_settings_is_used_by_name(table: Table, council: Terminal) -> None:
-    table.configure(
+def test_a_roster_in_the_settings_is_used_by_name(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(
         more='[rosters.board]\nseats = [{name = "cfo", model = "scripted:"}, {name = "coo"}, {name = "cto"}]\n'
     )
     plan = council("--dry-run", *RANKING, "--roster", "board", QUESTION).json
@@ -61,16 +61,16 @@ def test_a_roster_in_the_settings_is_used_by_name(table: Table, council: Termina
     ],
 )
 def test_an_invalid_roster_gives_a_one_line_error(
-    table: Table, council: Terminal, seats: list[str], words: str
+    workspace: Workspace, council: Terminal, seats: list[str], words: str
 ) -> None:
     done = council("--protocol", "ranking", "--roster", roster("own.toml", seats), QUESTION)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert words in done.err and "own.toml" in done.err
-    assert table.runs() == []
+    assert workspace.runs() == []
 
 
 @pytest.mark.behaviour("10-ranking-roster")
-def test_two_seats_review_each_other_and_nothing_is_ranked(table: Table, council: Terminal) -> None:
+def test_two_seats_review_each_other_and_nothing_is_ranked(workspace: Workspace, council: Terminal) -> None:
     done = council(*RANKING, "--roster", roster("two.toml", ["one", "two"]), QUESTION)
     report = done.json
     assert (done.code, report["calls"]["made"], report["confidence"]) == (0, 5, "LOW")

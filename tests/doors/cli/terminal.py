@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 
-class AtTerminal:
+class TerminalProcess:
     """`council`, or another program, with a terminal as standard input, output and error."""
 
     def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m", "council")) -> None:

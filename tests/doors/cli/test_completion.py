@@ -16,9 +16,9 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import SHELLS, script
 from council.doors.cli.grammar import COMMAND_HELP, VERBS
 from council.doors.cli.management import management_group
-from council.protocols.judges.perspectives import list_presets
+from council.protocols.common.perspectives import list_presets
 from council.render.formats import FORMATS
-from tests.doors.cli.terminal import AtTerminal
+from tests.doors.cli.terminal import TerminalProcess
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
@@ -123,7 +123,7 @@ def test_the_tab_key_completes_in_the_shell_itself(
     if not shutil.which(start[0]):
         pytest.skip(f"{start[0]} is not installed")
     monkeypatch.setenv("PATH", PATH)
-    terminal = AtTerminal(program=[*start, "-i"])
+    terminal = TerminalProcess(program=[*start, "-i"])
     terminal.type(f"PS1=; {load}; echo load''ed\n")
     terminal.until("loaded")
     terminal.type("council comp\tba\t\n")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from council.doors.cli.terminal_input import confirmation_reason
-from tests.acceptance.helpers import QUESTION, Table
-from tests.doors.cli.terminal import AtTerminal
+from tests.acceptance.helpers import QUESTION, Workspace
+from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import FakeProvider
 
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
@@ -16,23 +16,23 @@ PROMPT = "Continue? [y/N]"
 
 
 @pytest.fixture
-def table(provider: FakeProvider) -> Table:
+def workspace(provider: FakeProvider) -> Workspace:
     """A council whose estimate is above confirm_above."""
-    table = Table(Path.cwd(), provider)
-    table.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
-    return table
+    workspace = Workspace(Path.cwd(), provider)
+    workspace.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    return workspace
 
 
 @pytest.mark.behaviour("50-confirm-above")
-def test_above_the_limit_it_asks_and_continues_after_yes(table: Table) -> None:
-    terminal = AtTerminal("--protocol", "triad", QUESTION)
+def test_above_the_limit_it_asks_and_continues_after_yes(workspace: Workspace) -> None:
+    terminal = TerminalProcess("--protocol", "triad", QUESTION)
     before = terminal.until(PROMPT)
     assert "Estimated $0." in before
     assert "(at most $" in before
-    assert table.provider.log == []
+    assert workspace.provider.log == []
     terminal.type("y\n")
     assert terminal.end() == 0
-    assert len(table.provider.log) == 4
+    assert len(workspace.provider.log) == 4
 
 
 @pytest.mark.behaviour("50-confirm-above")
@@ -45,30 +45,30 @@ def test_above_the_limit_it_asks_and_continues_after_yes(table: Table) -> None:
         pytest.param("\x04", id="Ctrl-D"),
     ],
 )
-def test_anything_but_a_yes_spends_nothing(table: Table, keys: str) -> None:
-    terminal = AtTerminal("--protocol", "triad", QUESTION)
+def test_anything_but_a_yes_spends_nothing(workspace: Workspace, keys: str) -> None:
+    terminal = TerminalProcess("--protocol", "triad", QUESTION)
     terminal.until(PROMPT)
     terminal.type(keys)
     assert terminal.end() == 130
-    assert table.provider.log == []
-    assert table.runs() == []
+    assert workspace.provider.log == []
+    assert workspace.runs() == []
 
 
 @pytest.mark.behaviour("50-confirm-above")
 @pytest.mark.parametrize("flag", ["--yes", "--no-input"])
-def test_a_flag_skips_the_confirmation(table: Table, flag: str) -> None:
-    terminal = AtTerminal("--protocol", "triad", flag, QUESTION)
+def test_a_flag_skips_the_confirmation(workspace: Workspace, flag: str) -> None:
+    terminal = TerminalProcess("--protocol", "triad", flag, QUESTION)
     assert terminal.end() == 0
     assert PROMPT not in terminal.shown
-    assert len(table.provider.log) == 4
+    assert len(workspace.provider.log) == 4
 
 
 @pytest.mark.behaviour("50-confirm-above")
-def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(table: Table) -> None:
-    done = table.council("--protocol", "triad", QUESTION)
-    assert (done.code, len(table.provider.log)) == (0, 4)
-    stopped = table.council("--protocol", "triad", "--max-cost", "0.0001", QUESTION)
-    assert (stopped.code, len(table.provider.log)) == (5, 4)
+def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(workspace: Workspace) -> None:
+    done = workspace.council("--protocol", "triad", QUESTION)
+    assert (done.code, len(workspace.provider.log)) == (0, 4)
+    stopped = workspace.council("--protocol", "triad", "--max-cost", "0.0001", QUESTION)
+    assert (stopped.code, len(workspace.provider.log)) == (5, 4)
     assert PROMPT not in done.err + stopped.err
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from council.doors.cli import run as command
 from council.doors.cli.service_commands import AGENT_FOLDERS, RECEIPT_FILE, skill_source
-from tests.acceptance.helpers import Done, Terminal
+from tests.acceptance.helpers import Result, Terminal
 from tests.paths import ROOT
 
 FILES = sorted(path.relative_to(skill_source()).as_posix() for path in skill_source().rglob("*") if path.is_file())
@@ -49,7 +49,7 @@ def installed(folder: Path) -> list[str]:
     return sorted(name for name in found if name != RECEIPT_FILE)
 
 
-def written(done: Done) -> list[tuple[str, int]]:
+def written(done: Result) -> list[tuple[str, int]]:
     return [(row["folder"], len(row["written"])) for row in done.json]
 
 

@@ -19,7 +19,7 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.people import form_fields
 from council.runs.service import Convener
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 from tests.doors.mcp.clients import (
     IDLE,
     QUESTION,
@@ -43,7 +43,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", IDLE)
     yield
     data = Path(os.environ["COUNCIL_DATA"])
-    until(lambda: not processes(data), "the worker exits when idle")
+    wait_until(lambda: not processes(data), "the worker exits when idle")
 
 
 class Person:

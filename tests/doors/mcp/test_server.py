@@ -15,7 +15,7 @@ import pytest
 
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.runs.service import Convener
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 from tests.doors.mcp.clients import (
     ENVELOPE,
     QUESTION,
@@ -53,7 +53,7 @@ def data() -> Path:
 def _worker_gone(data: Path) -> Iterator[None]:
     """Wait until the worker of the test has exited."""
     yield
-    until(lambda: not processes(data), "the worker exits when idle")
+    wait_until(lambda: not processes(data), "the worker exits when idle")
 
 
 def stall(path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path:
     convener = Convener()
     try:
         assert await convener.cancel(run)
-        until(lambda: not processes(data), "the worker exits")
+        wait_until(lambda: not processes(data), "the worker exits")
         assert (await convener.minutes(run)).stopped == "cancelled"
     finally:
         await convener.close()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.doors.web.server import SCRIPTED, Site, environment
+from tests.doors.web.server import SCRIPTED, WebServer, environment
 
 
-def make_project(place: Path) -> Path:
+def write_project(place: Path) -> Path:
     """Make a small project with public and private files."""
     folder = place / "project"
     for name, text in {
@@ -24,16 +24,16 @@ def make_project(place: Path) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    served = Site(make_project(tmp_path), environment(tmp_path))
+def site(tmp_path: Path) -> Iterator[WebServer]:
+    served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """Server for tests that only read."""
     place = tmp_path_factory.mktemp("shared")
-    served = Site(make_project(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
     served.close()

@@ -20,7 +20,7 @@ from council.doors.web.app_state import AppState, name_roots
 from council.doors.web.serve import Address, make_server
 from council.runs.service import Convener
 from council.runs.worker_client import worker_lock
-from tests.acceptance.helpers import until
+from tests.acceptance.helpers import wait_until
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -54,7 +54,7 @@ class Response:
         return line
 
 
-class Site:
+class WebServer:
     """Server of one folder. Closing it waits for its runs and its worker."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Site:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, args=(listening,), daemon=True)
         self._thread.start()
-        until(lambda: self.server.started, "the server")
+        wait_until(lambda: self.server.started, "the server")
 
     def _serve(self, listening: Any) -> None:
         self.loop.run_until_complete(self.server.serve(sockets=[listening]))
@@ -81,7 +81,7 @@ class Site:
         assert not self._thread.is_alive(), "the server did not stop"
         self.loop.close()
         asyncio.run(self._stop_runs())
-        until(self._no_worker, "the worker exits", 60)
+        wait_until(self._no_worker, "the worker exits", 60)
 
     async def _stop_runs(self) -> None:
         convener = Convener(self.folder, self.env)

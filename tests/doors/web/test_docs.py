@@ -12,7 +12,7 @@ import pytest
 
 from council.doors.cli.service_commands import serve_command
 from council.doors.web.serve import DEFAULT_PORT
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 from tests.doors.web.test_schema import OPERATIONS
 from tests.paths import ROOT
 
@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.behaviour("007-web-docs")
-def test_the_commands_of_the_page_run(site: Site, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_run(site: WebServer, tmp_path: Path) -> None:
     mark = "echo; echo ----"
     script = "set -euo pipefail\n" + f"\n{mark}\n".join(BLOCKS)
     env = {"PATH": os.environ["PATH"], "URL": f"http://{site.host}", "TOKEN": site.token}

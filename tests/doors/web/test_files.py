@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.doors.web.conftest import make_project
-from tests.doors.web.server import Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import Json, WebServer, environment
 
 OUTSIDE = ["..", "../outside", "src/../../outside", "/", "/etc", "~", "escape", "escape/hosts", "src/escape", "loop", "nowhere", "%00", "src%00", "a%0ab"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """Server with two roots, a folder outside them, and links between them."""
     place = tmp_path_factory.mktemp("house")
-    folder, other, outside = make_project(place), place / "more" / "project", place / "outside"
+    folder, other, outside = write_project(place), place / "more" / "project", place / "outside"
     for path in (other, outside):
         path.mkdir(parents=True)
     (other / "plan.md").write_text("Later.\n")
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (folder / name).write_text("x\n")
     (folder / "deep" / os.fsdecode(b"bad\xff.txt")).write_text("x")
     os.mkfifo(folder / "deep" / "pipe")
-    served = Site(folder, environment(place), [other])
+    served = WebServer(folder, environment(place), [other])
     yield served
     served.close()
 
@@ -41,7 +41,7 @@ def names(rows: list[Json]) -> list[str]:
 
 
 @pytest.mark.behaviour("50-web-files")
-def test_folders_come_first_and_secret_files_are_hidden(server: Site) -> None:
+def test_folders_come_first_and_secret_files_are_hidden(server: WebServer) -> None:
     rows = server.get("/api/files")
     assert names(rows) == ["credentials", "deep", "inner", "src", "council.toml", "notes.md"]
     assert rows[-1] == {"name": "notes.md", "path": "notes.md", "kind": "file", "bytes": 23}
@@ -51,13 +51,13 @@ def test_folders_come_first_and_secret_files_are_hidden(server: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-files")
-def test_a_link_is_followed_only_inside_the_root(server: Site) -> None:
+def test_a_link_is_followed_only_inside_the_root(server: WebServer) -> None:
     assert server.get("/api/files?path=inner")[-1]["path"] == "inner/core.py"
     assert "escape" not in names(server.get("/api/files?path=src"))
 
 
 @pytest.mark.behaviour("50-web-roots")
-def test_each_root_has_a_unique_name(server: Site) -> None:
+def test_each_root_has_a_unique_name(server: WebServer) -> None:
     rows = server.get("/api/roots")
     assert [(row["name"], Path(row["path"])) for row in rows] == [
         ("project", server.folder), ("project-2", server.folder.parent / "more" / "project"),
@@ -67,27 +67,27 @@ def test_each_root_has_a_unique_name(server: Site) -> None:
 
 @pytest.mark.behaviour("50-web-roots")
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_nothing_outside_a_root_is_listed(server: Site, path: str) -> None:
+def test_nothing_outside_a_root_is_listed(server: WebServer, path: str) -> None:
     line = server.refused(f"/api/files?path={path}")
     assert "private.md" not in line
 
 
 @pytest.mark.behaviour("50-web-roots")
 @pytest.mark.parametrize("path", [".git", "deep/.git", ".ssh", ".agents", ".agents/council", "notes.md", "nothing"])
-def test_excluded_and_missing_folders_are_not_listed(server: Site, path: str) -> None:
+def test_excluded_and_missing_folders_are_not_listed(server: WebServer, path: str) -> None:
     assert server.refused(f"/api/files?path={path}")
 
 
 @pytest.mark.behaviour("50-web-roots")
 @pytest.mark.parametrize("root", ["nothing", "..", "/", "project/..", "%00"])
-def test_an_unknown_root_error_lists_the_roots(server: Site, root: str) -> None:
+def test_an_unknown_root_error_lists_the_roots(server: WebServer, root: str) -> None:
     assert "project, project-2" in server.refused(f"/api/files?root={root}")
 
 
 @pytest.mark.behaviour("50-web-roots")
 @pytest.mark.parametrize("target", ["..", "../outside/private.md", "/etc/hosts", "escape/private.md", "private.md", "src/../../outside/private.md", "a\0b", "nothing.md", "*.rs", "../*.md", "/etc/*", "\ud800", ".env", "hidden.txt", "secret.pem", "deep/id_rsa", ""])  # fmt: skip
 @pytest.mark.parametrize("question", ["Is it sound?", "validate", ""])
-def test_no_target_reaches_outside_its_root_or_a_secret(server: Site, target: str, question: str) -> None:
+def test_no_target_reaches_outside_its_root_or_a_secret(server: WebServer, target: str, question: str) -> None:
     response = server.ask("POST", "/api/estimate", {"question": question, "targets": [target]})
     assert response.status in (400, 422), response.body
     assert "Confidential" not in response.line
@@ -95,7 +95,7 @@ def test_no_target_reaches_outside_its_root_or_a_secret(server: Site, target: st
 
 @pytest.mark.behaviour("50-web-roots")
 @pytest.mark.parametrize("target", [".git/config", ".agents/council/old.md"])
-def test_excluded_files_are_dropped_from_targets(server: Site, target: str) -> None:
+def test_excluded_files_are_dropped_from_targets(server: WebServer, target: str) -> None:
     response = server.post("/api/estimate", {"question": "Is it sound?", "targets": [target, "notes.md"]})
     assert response["packet"]["files"] == ["notes.md"]
 
@@ -110,7 +110,7 @@ def test_excluded_files_are_dropped_from_targets(server: Site, target: str) -> N
     ({"question": "Is it sound?", "targets": [".env"], "redact": True}, [".env"]),
     ({"question": "Is it sound?", "targets": [".env", "notes.md"], "skip_secrets": True}, ["notes.md"]),
 ])  # fmt: skip
-def test_the_packet_holds_exactly_the_targets(server: Site, body: Json, files: list[str]) -> None:
+def test_the_packet_holds_exactly_the_targets(server: WebServer, body: Json, files: list[str]) -> None:
     response = server.post("/api/estimate", body)
     assert response["packet"]["files"] == files
     assert response["target"] == " ".join(body["targets"])
@@ -120,18 +120,18 @@ def test_the_packet_holds_exactly_the_targets(server: Site, body: Json, files: l
 @pytest.mark.parametrize(
     "words", ["validate ../outside/private.md", "validate /etc/hosts", "validate escape/private.md"]
 )
-def test_paths_in_the_question_have_the_same_limits(server: Site, words: str) -> None:
+def test_paths_in_the_question_have_the_same_limits(server: WebServer, words: str) -> None:
     assert server.refused("/api/estimate", {"question": words})
 
 
 @pytest.mark.behaviour("50-web-roots")
-def test_a_question_that_mentions_an_outside_file_does_not_include_it(server: Site) -> None:
+def test_a_question_that_mentions_an_outside_file_does_not_include_it(server: WebServer) -> None:
     response = server.post("/api/estimate", {"question": "What is in /etc/hosts and ../outside/private.md?"})
     assert response["packet"]["files"] == []
 
 
 @pytest.mark.behaviour("50-web-files")
-def test_a_folder_with_too_many_entries_is_a_one_line_error(server: Site) -> None:
+def test_a_folder_with_too_many_entries_is_a_one_line_error(server: WebServer) -> None:
     crowd = server.folder / "crowd"
     crowd.mkdir()
     for n in range(10_001):

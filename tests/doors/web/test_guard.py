@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.helpers import until
-from tests.doors.web.server import Site
+from tests.acceptance.helpers import wait_until
+from tests.doors.web.server import WebServer
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -16,7 +16,7 @@ POLICY = (
 @pytest.mark.behaviour("40-web-host")
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "evil.example:{port}", "127.0.0.1:{port}.evil.example", "", None])  # fmt: skip
 @pytest.mark.parametrize("path", ["/", "/api/runs", "/page/app.js"])
-def test_a_wrong_host_is_refused_everywhere(shared_site: Site, host: str | None, path: str) -> None:
+def test_a_wrong_host_is_refused_everywhere(shared_site: WebServer, host: str | None, path: str) -> None:
     response = shared_site.ask(
         "GET", path, headers={"Host": host and host.format(port=shared_site.host.rpartition(":")[2])}
     )
@@ -26,7 +26,7 @@ def test_a_wrong_host_is_refused_everywhere(shared_site: Site, host: str | None,
 
 
 @pytest.mark.behaviour("40-web-host")
-def test_localhost_is_the_same_machine(shared_site: Site) -> None:
+def test_localhost_is_the_same_machine(shared_site: WebServer) -> None:
     response = shared_site.ask(
         "GET", "/api/roots", headers={"Host": shared_site.host.replace("127.0.0.1", "localhost")}
     )
@@ -36,7 +36,7 @@ def test_localhost_is_the_same_machine(shared_site: Site) -> None:
 @pytest.mark.behaviour("40-web-origin")
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://{host}", "http://127.0.0.1:1", "http://localhost:{port}", "http://{host}.evil.example", ""])  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_another_origin_is_refused_even_with_the_token(shared_site: Site, origin: str, method: str) -> None:
+def test_another_origin_is_refused_even_with_the_token(shared_site: WebServer, origin: str, method: str) -> None:
     said = origin.format(host=shared_site.host, port=shared_site.host.rpartition(":")[2])
     response = shared_site.ask(method, "/api/runs", {} if method == "POST" else None, headers={"Origin": said})
     assert response.status == 403
@@ -44,17 +44,17 @@ def test_another_origin_is_refused_even_with_the_token(shared_site: Site, origin
 
 
 @pytest.mark.behaviour("40-web-origin")
-def test_the_servers_own_page_is_allowed(shared_site: Site) -> None:
-    own = {"Origin": f"http://{shared_site.host}", "Sec-Fetch-Site": "same-origin"}
+def test_the_servers_own_page_is_allowed(shared_site: WebServer) -> None:
+    own = {"Origin": f"http://{shared_site.host}", "Sec-Fetch-WebServer": "same-origin"}
     assert shared_site.ask("POST", "/api/estimate", {"question": "Tabs or spaces?"}, headers=own).status == 200
 
 
 @pytest.mark.behaviour("40-web-fetch-site")
 @pytest.mark.parametrize(("site", "status"), [("cross-site", 403), ("same-site", 403), ("", 403), ("same-origin", 200), ("none", 200), (None, 200)])  # fmt: skip
 def test_another_site_is_refused_and_a_missing_header_is_allowed(
-    shared_site: Site, site: str | None, status: int
+    shared_site: WebServer, site: str | None, status: int
 ) -> None:
-    assert shared_site.ask("GET", "/api/roots", headers={"Sec-Fetch-Site": site}).status == status
+    assert shared_site.ask("GET", "/api/roots", headers={"Sec-Fetch-WebServer": site}).status == status
 
 
 @pytest.mark.behaviour("40-web-token")
@@ -62,7 +62,7 @@ def test_another_site_is_refused_and_a_missing_header_is_allowed(
     "said", [None, "", "Bearer", "Bearer wrong", "Basic {token}", "{token}", "Bearer {token}x", "Bearer \xff"]
 )
 @pytest.mark.parametrize("path", ["/api/roots", "/api/openapi.json", "/api/runs/x/events", "/api/nothing", "/nothing", "/api/roots?token={token}"])  # fmt: skip
-def test_requests_without_the_token_are_refused(shared_site: Site, said: str | None, path: str) -> None:
+def test_requests_without_the_token_are_refused(shared_site: WebServer, said: str | None, path: str) -> None:
     headers = {"Authorization": said and said.format(token=shared_site.token)}
     response = shared_site.ask("GET", path.format(token=shared_site.token), headers=headers)
     assert response.status == 401
@@ -71,7 +71,7 @@ def test_requests_without_the_token_are_refused(shared_site: Site, said: str | N
 
 
 @pytest.mark.behaviour("40-web-token")
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_can_use(shared_site: Site) -> None:
+def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_can_use(shared_site: WebServer) -> None:
     response = shared_site.ask("POST", "/api/session", {"token": shared_site.token}, token=False)
     assert response.status == 200
     cookie, *attributes = response.headers["set-cookie"].split("; ")
@@ -82,7 +82,7 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_can_use(sha
 
 
 @pytest.mark.behaviour("40-web-token")
-def test_a_wrong_token_opens_no_session(shared_site: Site) -> None:
+def test_a_wrong_token_opens_no_session(shared_site: WebServer) -> None:
     response = shared_site.ask("POST", "/api/session", {"token": "wrong\u00e9"}, token=False)
     assert (response.status, "set-cookie" in response.headers) == (401, False)
 
@@ -90,21 +90,21 @@ def test_a_wrong_token_opens_no_session(shared_site: Site) -> None:
 @pytest.mark.behaviour("40-web-json-only")
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "text/plain; application/json", None])  # fmt: skip
 @pytest.mark.parametrize("path", ["/api/runs", "/api/session", "/api/runs/x/cancel"])
-def test_a_form_post_is_refused(shared_site: Site, kind: str | None, path: str) -> None:
+def test_a_form_post_is_refused(shared_site: WebServer, kind: str | None, path: str) -> None:
     response = shared_site.ask("POST", path, '{"question": "x"}', headers={"Content-Type": kind})
     assert response.status == 415
     assert "application/json" in response.line
 
 
 @pytest.mark.behaviour("40-web-json-only")
-def test_the_content_type_is_checked_before_the_token(shared_site: Site) -> None:
+def test_the_content_type_is_checked_before_the_token(shared_site: WebServer) -> None:
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert shared_site.ask("POST", "/api/runs", "question=x", token=False, headers=form).status == 415
 
 
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize(("method", "path"), [("POST", "/api/roots"), ("DELETE", "/api/runs"), ("PUT", "/api/runs/x"), ("GET", "/api/estimate"), ("HEAD", "/api/roots"), ("OPTIONS", "/api/runs")])  # fmt: skip
-def test_another_method_is_refused(shared_site: Site, method: str, path: str) -> None:
+def test_another_method_is_refused(shared_site: WebServer, method: str, path: str) -> None:
     response = shared_site.ask(method, path, {} if method in ("POST", "PUT") else None)
     assert response.status == 405
     assert "allow" in response.headers
@@ -113,14 +113,14 @@ def test_another_method_is_refused(shared_site: Site, method: str, path: str) ->
 
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("body", ["", "{", "[", "nothing", "\xff", "[" * 100_000, "1" * 10_000])
-def test_invalid_json_is_a_one_line_error(shared_site: Site, body: str) -> None:
+def test_invalid_json_is_a_one_line_error(shared_site: WebServer, body: str) -> None:
     response = shared_site.ask("POST", "/api/runs", body)
     assert response.status in (400, 422)
     assert response.line
 
 
 @pytest.mark.behaviour("50-web-errors")
-def test_a_body_over_the_limit_is_refused(shared_site: Site) -> None:
+def test_a_body_over_the_limit_is_refused(shared_site: WebServer) -> None:
     response = shared_site.ask("POST", "/api/estimate", {"question": "x" * (1 << 20)})
     assert response.status == 413
     assert "1 MB" in response.line
@@ -130,7 +130,7 @@ def test_a_body_over_the_limit_is_refused(shared_site: Site) -> None:
 @pytest.mark.parametrize(
     "path", ["/api/nothing", "/api/", "/api/runs/", "/page/nothing.js", "/page/../app.py", "/page/%2e%2e/app.py"]
 )
-def test_an_unknown_path_is_a_one_line_error(shared_site: Site, path: str) -> None:
+def test_an_unknown_path_is_a_one_line_error(shared_site: WebServer, path: str) -> None:
     response = shared_site.ask("GET", path)
     assert response.status == 404
     assert response.line
@@ -141,7 +141,7 @@ def test_an_unknown_path_is_a_one_line_error(shared_site: Site, path: str) -> No
     ("path", "token"),
     [("/", True), ("/api/roots", True), ("/api/roots", False), ("/api/nothing", True), ("/page/x", True)],
 )
-def test_every_response_has_the_security_headers(shared_site: Site, path: str, token: bool) -> None:
+def test_every_response_has_the_security_headers(shared_site: WebServer, path: str, token: bool) -> None:
     response = shared_site.ask("GET", path, token=token)
     assert response.headers["content-security-policy"] == POLICY
     assert response.headers["x-content-type-options"] == "nosniff"
@@ -152,14 +152,14 @@ def test_every_response_has_the_security_headers(shared_site: Site, path: str, t
 
 
 @pytest.mark.behaviour("40-web-token")
-def test_the_page_needs_no_token_and_contains_none(shared_site: Site) -> None:
+def test_the_page_needs_no_token_and_contains_none(shared_site: WebServer) -> None:
     response = shared_site.ask("GET", "/", token=False)
     assert response.status == 200
     assert shared_site.token.encode() not in response.body
 
 
 @pytest.mark.behaviour("50-web-errors")
-def test_a_broken_store_is_a_one_line_error(site: Site) -> None:
+def test_a_broken_store_is_a_one_line_error(site: WebServer) -> None:
     run = site.run_council()
     site.get(f"/api/runs/{run}")
     with site.database() as db:
@@ -172,7 +172,7 @@ def test_a_broken_store_is_a_one_line_error(site: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-errors")
-def test_an_unexpected_exception_is_a_one_line_error(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_exception_is_a_one_line_error(site: WebServer, capsys: pytest.CaptureFixture[str]) -> None:
     run = site.run_council()
     with site.database() as db:
         db.execute("UPDATE events SET body = '{' WHERE run = ? AND seq = 3", (run,))
@@ -180,7 +180,9 @@ def test_an_unexpected_exception_is_a_one_line_error(site: Site, capsys: pytest.
     assert response.status == 500
     assert "internal error" in response.line
     said: list[str] = []
-    until(lambda: said.append(capsys.readouterr().err) or "".join(said), "the error is printed")  # after the response
+    wait_until(
+        lambda: said.append(capsys.readouterr().err) or "".join(said), "the error is printed"
+    )  # after the response
     assert "".join(said).startswith("council: internal error (")
     assert "Traceback" not in "".join(said)
     assert site.read_stream(f"/api/runs/{run}/events")[-1]["data"]["error"].startswith("internal error (")

@@ -7,35 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Table, until
-from tests.doors.web.conftest import make_project
-from tests.doors.web.server import QUESTION, SCRIPTED, Json, Site, environment
+from tests.acceptance.helpers import Workspace, wait_until
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import QUESTION, SCRIPTED, Json, WebServer, environment
 from tests.fake_provider import FakeProvider
 
 
 @pytest.fixture
-def table(provider: FakeProvider, tmp_path: Path) -> Table:
+def table(provider: FakeProvider, tmp_path: Path) -> Workspace:
     """Seats on a fake endpoint, in the served folder."""
-    return Table(make_project(tmp_path), provider)
+    return Workspace(write_project(tmp_path), provider)
 
 
 @pytest.fixture
-def served(table: Table, tmp_path: Path) -> Iterator[Site]:
-    site = Site(table.folder, environment(tmp_path))
+def served(table: Workspace, tmp_path: Path) -> Iterator[WebServer]:
+    site = WebServer(table.folder, environment(tmp_path))
     yield site
     site.close()
 
 
-def started(site: Site, **body: object) -> str:
+def started(site: WebServer, **body: object) -> str:
     return str(site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative", **body}, 201)["run"])
 
 
 @pytest.mark.behaviour("50-web-cancel", "50-web-resume", "007-web-api")
-def test_a_cancelled_run_resumes_without_paying_twice(served: Site, table: Table) -> None:
+def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: Workspace) -> None:
     gate = table.hold("improve", "gamma")
     run = started(served)
     gate.wait()
-    until(lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][1]["said"]) == 2, "two have improved theirs")
+    wait_until(
+        lambda: len(served.get(f"/api/runs/{run}")["minutes"]["phases"][1]["said"]) == 2, "two have improved theirs"
+    )
     assert served.get("/api/runs?status=running")["runs"][0]["running"] is True
     assert "running in another process" in served.refused(f"/api/runs/{run}/resume", {}, 409)
     assert served.post(f"/api/runs/{run[:4]}/cancel", {}, 202)["run"] == run
@@ -50,7 +52,7 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: Site, table: Table
 
 
 @pytest.mark.behaviour("50-web-cancel")
-def test_cancel_and_resume_leave_a_finished_run_unchanged(site: Site) -> None:
+def test_cancel_and_resume_leave_a_finished_run_unchanged(site: WebServer) -> None:
     run = site.run_council()
     before = site.ledger(run)
     for act in ("cancel", "resume"):
@@ -59,7 +61,7 @@ def test_cancel_and_resume_leave_a_finished_run_unchanged(site: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-fork", "007-web-api")
-def test_a_fork_reuses_earlier_answers(served: Site, table: Table) -> None:
+def test_a_fork_reuses_earlier_answers(served: WebServer, table: Workspace) -> None:
     run = started(served)
     served.wait_for_end(run)
     asked = len(table.provider.log)
@@ -77,7 +79,7 @@ def test_a_fork_reuses_earlier_answers(served: Site, table: Table) -> None:
     ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "this run has no such seat"),
     ({"seats": {"beta": "scripted:/etc/passwd"}}, "not configured"), ({"seats": {"beta": "local:/etc/passwd"}}, "not configured"),
 ])  # fmt: skip
-def test_an_invalid_fork_is_refused(shared_site: Site, body: Json, line: str) -> None:
+def test_an_invalid_fork_is_refused(shared_site: WebServer, body: Json, line: str) -> None:
     run = shared_site.run_council()
     assert line in shared_site.refused(f"/api/runs/{run}/fork", body)
     assert shared_site.refused(f"/api/runs/{run}/fork", {"seats": "x"}, 422)
@@ -86,8 +88,8 @@ def test_an_invalid_fork_is_refused(shared_site: Site, body: Json, line: str) ->
 
 @pytest.mark.behaviour("50-web-cap")
 def test_resume_and_fork_stay_within_the_servers_cap(tmp_path: Path) -> None:
-    folder = make_project(tmp_path)
-    site = Site(folder, environment(tmp_path), max_cost=0.5)
+    folder = write_project(tmp_path)
+    site = WebServer(folder, environment(tmp_path), max_cost=0.5)
     try:
         run = site.run_council()
         with site.database() as db:
@@ -106,11 +108,11 @@ def test_resume_and_fork_stay_within_the_servers_cap(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("50-web-asks")
-def test_a_person_is_asked_and_answers_on_the_page(site: Site) -> None:
+def test_a_person_is_asked_and_answers_on_the_page(site: WebServer) -> None:
     config = SCRIPTED.replace('[seats.gamma]\nmodel = "scripted:"', '[seats.gamma]\nmodel = "human"')
     (site.folder / "council.toml").write_text(config)
     run = started(site, protocol="triad")
-    until(lambda: site.get(f"/api/runs/{run}/asks"), "a person is asked")
+    wait_until(lambda: site.get(f"/api/runs/{run}/asks"), "a person is asked")
     [ask] = site.get(f"/api/runs/{run}/asks")
     assert {"run", "key", "seat", "prompt", "schema", "at", "fields"} == set(ask)
     assert (ask["run"], ask["key"], ask["seat"]) == (run, "draft/gamma", "gamma")
@@ -127,7 +129,7 @@ def test_a_person_is_asked_and_answers_on_the_page(site: Site) -> None:
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("act", ["cancel", "resume", "fork", "asks/x"])
 @pytest.mark.parametrize("run", ["nothing", "r", "..", "%00"])
-def test_actions_on_an_unknown_run_are_refused(shared_site: Site, run: str, act: str) -> None:
+def test_actions_on_an_unknown_run_are_refused(shared_site: WebServer, run: str, act: str) -> None:
     body = {"answer": "x"} if act.startswith("asks") else {}
     assert shared_site.refused(f"/api/runs/{run}/{act}", body, 404)
     assert not [path for path in Path(shared_site.env["COUNCIL_DATA"], "locks").iterdir() if path.name == f"{run}.lock"]

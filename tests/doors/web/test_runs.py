@@ -13,8 +13,8 @@ from council.engine.minutes import Minutes
 from council.render.formats import render_as
 from council.render.report import build_report
 from council.runs.service import Convener
-from tests.doors.web.conftest import make_project
-from tests.doors.web.server import Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import Json, WebServer, environment
 
 ROW = {
     "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",
@@ -24,10 +24,10 @@ KEY = "sk-ant-api03-" + "Zm9vYmFyYmF6" * 8
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[str, str]]]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebServer, dict[str, str]]]:
     """Server with four runs, oldest first: two answers, a review, and a killed run."""
     place = tmp_path_factory.mktemp("runs")
-    site = Site(make_project(place), environment(place))
+    site = WebServer(write_project(place), environment(place))
     named = {
         "tabs": site.run_council("Tabs or spaces?"),
         "storage": site.run_council("adversarial council: hot or cold storage?"),
@@ -41,12 +41,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[
     site.close()
 
 
-def ids(site: Site, query: str = "") -> list[str]:
+def ids(site: WebServer, query: str = "") -> list[str]:
     return [run["id"] for run in site.get(f"/api/runs{query}")["runs"]]
 
 
 @pytest.mark.behaviour("50-web-history")
-def test_unfinished_runs_come_first_then_the_newest(runs: tuple[Site, dict[str, str]]) -> None:
+def test_unfinished_runs_come_first_then_the_newest(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     response = site.get("/api/runs")
     assert [run["id"] for run in response["runs"]] == [named[name] for name in ("killed", "review", "storage", "tabs")]
@@ -66,13 +66,13 @@ def test_unfinished_runs_come_first_then_the_newest(runs: tuple[Site, dict[str, 
     ("?task=ask&protocol=collaborative", ["killed", "tabs"]), ("?verdict=NONE", []), ("?limit=2", ["killed", "review"]),
     ("?task=&q=", ["killed", "review", "storage", "tabs"]),
 ])  # fmt: skip
-def test_runs_are_filtered(runs: tuple[Site, dict[str, str]], query: str, found: list[str]) -> None:
+def test_runs_are_filtered(runs: tuple[WebServer, dict[str, str]], query: str, found: list[str]) -> None:
     site, named = runs
     assert ids(site, query) == [named[name] for name in found]
 
 
 @pytest.mark.behaviour("50-web-history")
-def test_runs_are_filtered_by_verdict_and_outcome(runs: tuple[Site, dict[str, str]]) -> None:
+def test_runs_are_filtered_by_verdict_and_outcome(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     rows = {run["id"]: run for run in site.get("/api/runs")["runs"]}
     assert ids(site, f"?verdict={rows[named['review']]['verdict']}") == [named["review"]]
@@ -80,7 +80,7 @@ def test_runs_are_filtered_by_verdict_and_outcome(runs: tuple[Site, dict[str, st
 
 
 @pytest.mark.behaviour("50-web-history")
-def test_pages_have_no_gaps_or_duplicates(runs: tuple[Site, dict[str, str]]) -> None:
+def test_pages_have_no_gaps_or_duplicates(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, _ = runs
     seen: list[str] = []
     more = True
@@ -94,12 +94,12 @@ def test_pages_have_no_gaps_or_duplicates(runs: tuple[Site, dict[str, str]]) -> 
 
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("query", ["?limit=0", "?limit=501", "?limit=x", f"?q={'x' * 201}"])
-def test_an_invalid_list_query_is_refused(runs: tuple[Site, dict[str, str]], query: str) -> None:
+def test_an_invalid_list_query_is_refused(runs: tuple[WebServer, dict[str, str]], query: str) -> None:
     assert runs[0].refused(f"/api/runs{query}", status=422)
 
 
 @pytest.mark.behaviour("50-web-run")
-def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[Site, dict[str, str]]) -> None:
+def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     response = site.get(f"/api/runs/{named['tabs'][:5]}")
     minutes = _minutes(site, named["tabs"])
@@ -123,7 +123,7 @@ def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[Site, dict[str
     assert {"notes", "labels"} <= set(response["minutes"])
 
 
-def _minutes(site: Site, run: str) -> Minutes:
+def _minutes(site: WebServer, run: str) -> Minutes:
     async def work() -> Minutes:
         convener = Convener(site.folder, site.env)
         minutes = await convener.minutes(run)
@@ -142,7 +142,7 @@ def _minutes(site: Site, run: str) -> Minutes:
     ("json", "application/json"), ("sarif", "application/sarif+json"),
 ])  # fmt: skip
 def test_a_report_has_the_formats_of_the_cli_and_no_html_type(
-    runs: tuple[Site, dict[str, str]], form: str, kind: str
+    runs: tuple[WebServer, dict[str, str]], form: str, kind: str
 ) -> None:
     site, named = runs
     response = site.ask("GET", f"/api/runs/{named['review']}/report?format={form}")
@@ -156,7 +156,7 @@ def test_a_report_has_the_formats_of_the_cli_and_no_html_type(
 
 
 @pytest.mark.behaviour("50-web-report")
-def test_a_report_can_be_mermaid_and_defaults_to_markdown(runs: tuple[Site, dict[str, str]]) -> None:
+def test_a_report_can_be_mermaid_and_defaults_to_markdown(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     assert site.get(f"/api/runs/{named['tabs']}/report?format=mermaid").startswith("flowchart LR")
     assert site.get(f"/api/runs/{named['tabs']}/report") == site.get(f"/api/runs/{named['tabs']}/report?format=md")
@@ -164,7 +164,7 @@ def test_a_report_can_be_mermaid_and_defaults_to_markdown(runs: tuple[Site, dict
 
 
 @pytest.mark.behaviour("40-web-model-text")
-def test_an_html_report_is_a_download(runs: tuple[Site, dict[str, str]]) -> None:
+def test_an_html_report_is_a_download(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, named = runs
     response = site.ask("GET", f"/api/runs/{named['tabs']}/report?format=html")
     assert response.status == 200
@@ -173,7 +173,7 @@ def test_an_html_report_is_a_download(runs: tuple[Site, dict[str, str]]) -> None
 
 
 @pytest.mark.behaviour("40-web-model-text")
-def test_no_response_with_model_text_is_rendered_as_a_page(site: Site) -> None:
+def test_no_response_with_model_text_is_rendered_as_a_page(site: WebServer) -> None:
     (site.folder / "script.toml").write_text(
         '["draft/alpha"]\ntext = "<script>alert(1)</script><img src=x onerror=alert(1)>"\n'
     )
@@ -204,7 +204,7 @@ def test_no_response_with_model_text_is_rendered_as_a_page(site: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-attempts")
-def test_attempts_show_the_requests_with_secrets_masked(site: Site) -> None:
+def test_attempts_show_the_requests_with_secrets_masked(site: WebServer) -> None:
     run = site.run_council()
     with site.database() as db:
         (body,) = db.execute("SELECT body FROM intents WHERE run = ? AND key = 'draft/alpha'", (run,)).fetchone()
@@ -228,7 +228,7 @@ def test_attempts_show_the_requests_with_secrets_masked(site: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-packet")
-def test_the_packet_is_shown_as_sent_after_its_files_are_deleted(site: Site) -> None:
+def test_the_packet_is_shown_as_sent_after_its_files_are_deleted(site: WebServer) -> None:
     run = site.run_council("validate notes.md")
     (site.folder / "notes.md").unlink()
     response = site.get(f"/api/runs/{run}/packet")
@@ -238,7 +238,7 @@ def test_the_packet_is_shown_as_sent_after_its_files_are_deleted(site: Site) -> 
 
 
 @pytest.mark.behaviour("50-web-spend")
-def test_spending_since_a_day(runs: tuple[Site, dict[str, str]]) -> None:
+def test_spending_since_a_day(runs: tuple[WebServer, dict[str, str]]) -> None:
     site, _ = runs
     assert site.get("/api/spend")["schema"] == "council.spend/1"
     assert site.get("/api/spend?since=all")["since"] == ""
@@ -249,12 +249,12 @@ def test_spending_since_a_day(runs: tuple[Site, dict[str, str]]) -> None:
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("rest", ["", "/events", "/report", "/attempts", "/packet", "/asks"])
 @pytest.mark.parametrize("run", ["nothing", "..", "r", "%00", "%2e%2e", "*"])
-def test_an_unknown_run_is_a_one_line_error(runs: tuple[Site, dict[str, str]], run: str, rest: str) -> None:
+def test_an_unknown_run_is_a_one_line_error(runs: tuple[WebServer, dict[str, str]], run: str, rest: str) -> None:
     assert runs[0].refused(f"/api/runs/{run}{rest}", status=404)
 
 
 @pytest.mark.behaviour("50-web-openapi")
-def test_the_openapi_description_has_examples(runs: tuple[Site, dict[str, str]]) -> None:
+def test_the_openapi_description_has_examples(runs: tuple[WebServer, dict[str, str]]) -> None:
     described: Json = runs[0].get("/api/openapi.json")
     for path, methods in described["paths"].items():
         for method, operation in methods.items():

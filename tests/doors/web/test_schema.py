@@ -10,8 +10,8 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
-from tests.doors.web.conftest import make_project
-from tests.doors.web.server import Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import Json, WebServer, environment
 
 EXAMPLES = 20  # of each operation and mode
 OPERATIONS = [
@@ -34,20 +34,20 @@ SETTINGS = settings(
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     place = tmp_path_factory.mktemp("schema")
-    served = Site(make_project(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def run(server: Site) -> str:
+def run(server: WebServer) -> str:
     return server.run_council()
 
 
 @pytest.fixture(scope="module")
-def described(server: Site) -> Json:
+def described(server: WebServer) -> Json:
     response: Json = server.get("/api/openapi.json")
     return response
 
@@ -61,7 +61,7 @@ def test_the_description_has_exactly_these_operations(described: Json) -> None:
 @pytest.mark.behaviour("50-web-openapi", "50-web-errors")
 @pytest.mark.parametrize(("method", "path", "mode"), CASES)
 def test_no_request_breaks_the_server(
-    server: Site, described: Json, run: str, method: str, path: str, mode: GenerationMode
+    server: WebServer, described: Json, run: str, method: str, path: str, mode: GenerationMode
 ) -> None:
     operation = schemathesis.openapi.from_dict(described)[path][method]
     known: Any = {"run": run} if "{run}" in path and mode is GenerationMode.POSITIVE else None

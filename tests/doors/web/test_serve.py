@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from council.runs.service import Convener
-from tests.acceptance.helpers import Done, Terminal, ended, until
-from tests.doors.web.conftest import make_project
+from tests.acceptance.helpers import Result, Terminal, wait_for_exit, wait_until
+from tests.doors.web.conftest import write_project
 from tests.doors.web.server import environment
 
 WIDENING = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "COUNCIL_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "4", "PORT": "1"}  # fmt: skip
@@ -28,7 +28,7 @@ class Command:
     """`council serve …` in a separate process."""
 
     def __init__(self, place: Path, *flags: str, **env: str) -> None:
-        self.folder = make_project(place)
+        self.folder = write_project(place)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "council", "serve", *flags], cwd=self.folder, env=environment(place) | env, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -39,9 +39,9 @@ class Command:
         assert self.process.stdout
         return self.process.stdout.readline().rstrip("\n")
 
-    def stop(self, number: int = signal.SIGINT) -> Done:
+    def stop(self, number: int = signal.SIGINT) -> Result:
         self.process.send_signal(number)
-        return ended(self.process)
+        return wait_for_exit(self.process)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_port_in_use_is_a_one_line_error(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = ended(Command(tmp_path, "--port", str(port)).process)
+        done = wait_for_exit(Command(tmp_path, "--port", str(port)).process)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f'council: port "{port}" is already in use')
     assert "--port 0" in done.err
@@ -141,7 +141,7 @@ def test_open_opens_the_address_in_the_browser(tmp_path: Path, commands: list[Co
     command = Command(tmp_path, "--port", "0", "--open", BROWSER=f"{browser} %s")
     commands.append(command)
     line = command.line
-    until(lambda: seen.exists() and seen.read_text().strip(), "the browser opens")
+    wait_until(lambda: seen.exists() and seen.read_text().strip(), "the browser opens")
     assert seen.read_text().strip() == line
 
 
@@ -176,13 +176,13 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, missing: str)
     code = f"import sys; sys.modules['{missing}'] = None; from council.doors.cli import main; main(['serve'])"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
-        cwd=make_project(tmp_path),
+        cwd=write_project(tmp_path),
         env=dict(os.environ),
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    done = ended(process)
+    done = wait_for_exit(process)
     assert done.code == 2
     assert "pip install 'council[web]'" in done.err
     assert done.err.count("\n") == 1

@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 
 from council import protocols
-from council.protocols.options import OPTIONS
 from council.runs.service import Convener
-from tests.doors.web.conftest import make_project
-from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, WebServer, environment
 
 ROSTER = 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """Server with a cap of half a dollar, and files inside and outside its root."""
     place = tmp_path_factory.mktemp("start")
-    folder, outside = make_project(place), place / "outside"
+    folder, outside = write_project(place), place / "outside"
     outside.mkdir()
     for path in (folder, outside):
         (path / "board.toml").write_text(ROSTER)
@@ -30,7 +29,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         (path / "papers").mkdir()
         (path / "papers" / "paper.md").write_text("Cold storage costs little.\n")
     (folder / "away.toml").symlink_to(outside / "board.toml")
-    served = Site(folder, environment(place), max_cost=0.5)
+    served = WebServer(folder, environment(place), max_cost=0.5)
     yield served
     served.close()
 
@@ -39,11 +38,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.behaviour("50-web-protocols")
-def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: Site) -> None:
+def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebServer) -> None:
     rows = {row["name"]: row for row in server.get("/api/protocols")}
     assert tuple(rows) == protocols.protocol_names()
-    for name, model in OPTIONS.items():
-        assert rows[name]["options"] == model.model_json_schema()
+    for name in protocols.SHIPPED_PROTOCOLS:
+        assert rows[name]["options"] == protocols.get_protocol(name).load_options().model_json_schema()
         assert rows[name]["summary"]
         assert rows[name]["seats"]
         assert all({"name", "calls", "parallel"} <= set(phase) for phase in rows[name]["phases"])
@@ -53,7 +52,7 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: Site)
 
 
 @pytest.mark.behaviour("50-web-members")
-def test_members_and_the_current_seating_are_listed(server: Site) -> None:
+def test_members_and_the_current_seating_are_listed(server: WebServer) -> None:
     response = server.get("/api/members")
     assert {"member", "vendor", "available", "needs", "price", "context"} <= set(response["members"][0])
     assert [place["member"] for place in response["seats"]] == ["scripted:"] * 4
@@ -62,7 +61,7 @@ def test_members_and_the_current_seating_are_listed(server: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_an_estimate_is_the_plan_of_the_cli(server: Site) -> None:
+def test_an_estimate_is_the_plan_of_the_cli(server: WebServer) -> None:
     async def printed() -> Json:
         convener = Convener(server.folder, server.env, flags={"max_cost": 0.5})
         plan = await convener.plan([QUESTION], {"rounds": 2}, protocol="advisors")
@@ -77,13 +76,13 @@ def test_an_estimate_is_the_plan_of_the_cli(server: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_the_question_chooses_the_protocol_as_on_the_command_line(server: Site) -> None:
+def test_the_question_chooses_the_protocol_as_on_the_command_line(server: WebServer) -> None:
     response = server.post("/api/estimate", {"question": "adversarial council: Rust versus Go?"})
     assert (response["protocol"], response["question"]) == ("adversarial", "Rust versus Go?")
 
 
 @pytest.mark.behaviour("50-web-estimate")
-def test_empty_form_fields_are_ignored(server: Site) -> None:
+def test_empty_form_fields_are_ignored(server: WebServer) -> None:
     blank: Json = {"quick": False, "preset": None, "perspectives": [], "search": "", "roster": None}
     assert server.post("/api/estimate", {"question": QUESTION, "options": blank})["protocol"] == "collaborative"
 
@@ -106,7 +105,7 @@ def test_empty_form_fields_are_ignored(server: Site) -> None:
     ("judges", {"profile": "fats"}, "fats"),
 ])  # fmt: skip
 def test_options_are_checked_by_the_protocols_own_models(
-    server: Site, protocol: str | None, options: Json, line: str
+    server: WebServer, protocol: str | None, options: Json, line: str
 ) -> None:
     body = {"question": QUESTION, "protocol": protocol, "options": options}
     assert line in server.refused("/api/estimate", body)
@@ -116,7 +115,7 @@ def test_options_are_checked_by_the_protocols_own_models(
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize("name", ["allow_unpriced", "config"])
 @pytest.mark.parametrize("value", [True, "/etc/passwd", None])
-def test_owner_options_are_refused(server: Site, name: str, value: Any) -> None:
+def test_owner_options_are_refused(server: WebServer, name: str, value: Any) -> None:
     assert name in server.refused("/api/runs", {"question": QUESTION, "options": {name: value}})
     assert name in server.refused("/api/runs", {"question": QUESTION, name: value}, status=422)
 
@@ -126,7 +125,9 @@ def test_owner_options_are_refused(server: Site, name: str, value: Any) -> None:
     "path", ["../outside/{}", "/{outside}/{}", "src/../../outside/{}", "~/{}", "a\0b", "away.toml"]
 )
 @pytest.mark.parametrize(("protocol", "name", "file"), [("advisors", "roster", "board.toml"), ("ranking", "roster", "board.toml"), ("general", "preset", "board.toml"), ("judges", "perspectives_file", "lenses.yaml")])  # fmt: skip
-def test_no_option_names_a_file_outside_the_roots(server: Site, path: str, protocol: str, name: str, file: str) -> None:
+def test_no_option_names_a_file_outside_the_roots(
+    server: WebServer, path: str, protocol: str, name: str, file: str
+) -> None:
     said = path.format(file, outside=server.folder.parent / "outside")
     options = {name: said, **({"no_search": True} if protocol == "general" else {})}
     line = server.refused("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
@@ -135,7 +136,7 @@ def test_no_option_names_a_file_outside_the_roots(server: Site, path: str, proto
 
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize("search", ["files:../outside/papers", "files:/etc", "FILES : ../outside", "files:~", "http://127.0.0.1:9/", "searxng:http://127.0.0.1:9", "files:\0"])  # fmt: skip
-def test_search_is_limited_to_the_roots_and_configured_addresses(server: Site, search: str) -> None:
+def test_search_is_limited_to_the_roots_and_configured_addresses(server: WebServer, search: str) -> None:
     body = {"question": QUESTION, "protocol": "general", "options": {"search": search}}
     assert server.refused("/api/estimate", body)
     assert server.refused("/api/runs", body)
@@ -148,7 +149,7 @@ def test_search_is_limited_to_the_roots_and_configured_addresses(server: Site, s
     ("general", {"search": "files:papers"}, None),
 ])  # fmt: skip
 def test_files_inside_a_root_can_be_named_in_options(
-    server: Site, protocol: str, options: Json, seats: list[str] | None
+    server: WebServer, protocol: str, options: Json, seats: list[str] | None
 ) -> None:
     response = server.post("/api/estimate", {"question": QUESTION, "protocol": protocol, "options": options})
     assert seats is None or [seat["name"] for seat in response["seats"]] == seats
@@ -158,14 +159,14 @@ def test_files_inside_a_root_can_be_named_in_options(
 @pytest.mark.parametrize(
     "member", ["scripted:/etc/passwd", "local:/etc/passwd", "scripted:other.toml", "unknown:at-all"]
 )
-def test_an_unconfigured_member_is_refused(server: Site, member: str) -> None:
+def test_an_unconfigured_member_is_refused(server: WebServer, member: str) -> None:
     assert server.refused("/api/runs", {"question": QUESTION, "seats": {"alpha": member}})
     explorer = {"question": "validate notes.md", "options": {"explorers": 1, "explorer_model": member}}
     assert server.refused("/api/runs", explorer)
 
 
 @pytest.mark.behaviour("50-web-options")
-def test_a_configured_member_can_be_seated(server: Site) -> None:
+def test_a_configured_member_can_be_seated(server: WebServer) -> None:
     response = server.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert response["seats"][1]["model"] == "scripted:"
     assert "no protocol has such a seat" in server.refused(
@@ -177,7 +178,7 @@ def test_a_configured_member_can_be_seated(server: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-cap")
-def test_a_caller_can_lower_the_cap_but_not_raise_it(server: Site) -> None:
+def test_a_caller_can_lower_the_cap_but_not_raise_it(server: WebServer) -> None:
     body = {"question": QUESTION}
     assert server.post("/api/estimate", body)["cap"] == 0.5
     assert server.post("/api/estimate", body | {"max_cost": 0.2})["cap"] == 0.2
@@ -189,9 +190,9 @@ def test_a_caller_can_lower_the_cap_but_not_raise_it(server: Site) -> None:
 
 @pytest.mark.behaviour("50-web-cap")
 def test_the_cap_of_the_settings_applies_to_callers(tmp_path: Path) -> None:
-    folder = make_project(tmp_path)
+    folder = write_project(tmp_path)
     (folder / "council.toml").write_text(SCRIPTED + "[budget]\nmax_cost = 0.25\n")
-    site = Site(folder, environment(tmp_path))
+    site = WebServer(folder, environment(tmp_path))
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["cap"] == 0.25
         assert "use 0.25 or less" in site.refused("/api/runs", {"question": QUESTION, "max_cost": 1})
@@ -201,10 +202,10 @@ def test_the_cap_of_the_settings_applies_to_callers(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("50-web-cap")
 def test_an_unpriced_member_is_refused_under_a_cap(tmp_path: Path) -> None:
-    folder = make_project(tmp_path)
+    folder = write_project(tmp_path)
     unknown = '[providers.sim]\nbase_url = "http://192.0.2.1:9/v1"\n[models]\ndefault = "sim:m1"\n'
     (folder / "council.toml").write_text(unknown + "".join(f'[seats.{seat}]\nmodel = "sim:m1"\n' for seat in SEATS))
-    site = Site(folder, environment(tmp_path), max_cost=1)
+    site = WebServer(folder, environment(tmp_path), max_cost=1)
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]
         assert "no price for" in site.refused("/api/runs", {"question": QUESTION})
@@ -216,7 +217,7 @@ def test_an_unpriced_member_is_refused_under_a_cap(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("50-web-start", "007-web-api")
-def test_a_start_is_queued_at_once_and_run_by_the_worker(server: Site) -> None:
+def test_a_start_is_queued_at_once_and_run_by_the_worker(server: WebServer) -> None:
     response = server.post(
         "/api/runs", {"question": QUESTION, "protocol": "triad", "targets": ["notes.md"], "max_cost": 0.3}, 201
     )
@@ -233,7 +234,7 @@ def test_a_start_is_queued_at_once_and_run_by_the_worker(server: Site) -> None:
     ({"question": ""}, "no question was given"), ({}, "no question was given"), ({"question": "   "}, "no question was given"), ({"question": QUESTION, "root": "other"}, "no root"),
     ({"question": QUESTION, "protocol": "general"}, "not enabled"), ({"question": "validate -"}, "standard input"),
 ])  # fmt: skip
-def test_an_invalid_start_is_refused_and_leaves_no_run(server: Site, body: Json, line: str) -> None:
+def test_an_invalid_start_is_refused_and_leaves_no_run(server: WebServer, body: Json, line: str) -> None:
     before = len(server.get("/api/runs")["runs"])
     assert line in server.refused("/api/runs", body)
     assert len(server.get("/api/runs")["runs"]) == before

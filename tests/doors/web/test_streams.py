@@ -20,9 +20,9 @@ from council.events import Entry
 from council.members.base import OnDelta
 from council.runs.service import Convener
 from council.types import Answer
-from tests.acceptance.helpers import until
-from tests.doors.web.server import QUESTION, Json, Site, events
-from tests.scripted_run import Double
+from tests.acceptance.helpers import wait_until
+from tests.doors.web.server import QUESTION, Json, WebServer, events
+from tests.run_session import FunctionMember
 
 CLIENTS = 50
 
@@ -35,12 +35,12 @@ def stored_events(received: list[Json]) -> list[Json]:
 
 
 @pytest.fixture(scope="module")
-def run(shared_site: Site) -> str:
+def run(shared_site: WebServer) -> str:
     return shared_site.run_council()
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_finished_run_is_streamed_from_its_first_event_to_its_end(shared_site: Site, run: str) -> None:
+def test_a_finished_run_is_streamed_from_its_first_event_to_its_end(shared_site: WebServer, run: str) -> None:
     received = shared_site.read_stream(f"/api/runs/{run}/events")
     assert stored_events(received) == shared_site.ledger(run)
     assert all(
@@ -50,7 +50,7 @@ def test_a_finished_run_is_streamed_from_its_first_event_to_its_end(shared_site:
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_listener_continues_from_its_position(shared_site: Site, run: str) -> None:
+def test_a_listener_continues_from_its_position(shared_site: WebServer, run: str) -> None:
     ledger = shared_site.ledger(run)
     assert stored_events(shared_site.read_stream(f"/api/runs/{run}/events?since=5")) == ledger[5:]
     assert (
@@ -61,7 +61,7 @@ def test_a_listener_continues_from_its_position(shared_site: Site, run: str) -> 
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_one_stream_can_carry_several_runs(shared_site: Site, run: str) -> None:
+def test_one_stream_can_carry_several_runs(shared_site: WebServer, run: str) -> None:
     other = shared_site.run_council("Which of the two?")
     received = shared_site.read_stream(f"/api/stream?run={run}&run={other}&since={run}:4")
     for name, since in ((run, 4), (other, 0)):
@@ -88,11 +88,11 @@ def test_one_stream_can_carry_several_runs(shared_site: Site, run: str) -> None:
         ("/api/runs/%00/events", 404), ("/api/runs/%F0%9F%92%A9/events", 404), ("/api/runs/{run}/events?since=99999999999999999999", 422),
     ],
 )  # fmt: skip
-def test_an_invalid_position_is_refused(shared_site: Site, run: str, path: str, status: int) -> None:
+def test_an_invalid_position_is_refused(shared_site: WebServer, run: str, path: str, status: int) -> None:
     assert shared_site.refused(path.format(run=run), status=status)
 
 
-def test_a_last_event_id_that_is_not_a_number_is_refused(shared_site: Site, run: str) -> None:
+def test_a_last_event_id_that_is_not_a_number_is_refused(shared_site: WebServer, run: str) -> None:
     response = shared_site.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
     assert (response.status, response.headers["content-type"]) == (400, "application/json")
 
@@ -100,7 +100,7 @@ def test_a_last_event_id_that_is_not_a_number_is_refused(shared_site: Site, run:
 # New events
 
 
-class StreamingMember(Double):
+class StreamingMember(FunctionMember):
     """Member that streams a piece when the test allows it."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class StreamingMember(Double):
 
 
 @pytest.fixture
-def streaming_run(site: Site) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
+def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
     """Run a council in another thread; yield the member and a function that waits for the run id."""
     member, named = StreamingMember(), threading.Event()
     names: list[str] = []
@@ -148,7 +148,7 @@ def streaming_run(site: Site) -> Iterator[tuple[StreamingMember, Callable[[], st
 
 @pytest.mark.behaviour("50-web-deltas")
 def test_text_is_streamed_and_sent_again_after_a_reconnect(
-    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
     member, name = streaming_run
     path = f"/api/runs/{name()}/events"
@@ -174,24 +174,24 @@ def test_text_is_streamed_and_sent_again_after_a_reconnect(
 
 @pytest.mark.behaviour("50-web-one-follower")
 def test_a_run_is_followed_once_for_all_listeners(
-    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
     member, name = streaming_run
     run = name()
     with ThreadPoolExecutor(20) as pool:
         listening = [pool.submit(site.read_stream, f"/api/runs/{run}/events") for _ in range(20)]
         feeds = site.app_state.feeds._feeds
-        until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all listeners are connected")
+        wait_until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all listeners are connected")
         assert len(feeds) == 1
         member.go.set()
         received = [stored_events(one.result(30)) for one in listening]
     assert all(one == site.ledger(run) for one in received)
-    until(lambda: not feeds, "a run without listeners is not followed")
+    wait_until(lambda: not feeds, "a run without listeners is not followed")
 
 
 @pytest.mark.behaviour("007-eight-tabs")
 def test_requests_are_answered_with_eight_streams_open(
-    site: Site, streaming_run: tuple[StreamingMember, Callable[[], str]]
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
     member, name = streaming_run
     run = name()
@@ -213,7 +213,7 @@ def test_requests_are_answered_with_eight_streams_open(
     assert asyncio.run(tabs()) == [len(site.ledger(run))] * 8
 
 
-def authorised_session(site: Site) -> aiohttp.ClientSession:
+def authorised_session(site: WebServer) -> aiohttp.ClientSession:
     headers = {"Authorization": f"Bearer {site.token}"}
     unlimited = aiohttp.TCPConnector(limit=0)
     return aiohttp.ClientSession(f"http://{site.host}", headers=headers, connector=unlimited)
@@ -265,7 +265,7 @@ async def parse_stream(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
 
 
 @pytest.mark.behaviour("40-fifty-clients", "50-web-other-process")
-def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: Site) -> None:
+def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: WebServer) -> None:
     run = site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
     listeners = [Listener(number) for number in range(CLIENTS)]
 
@@ -286,7 +286,7 @@ def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: Site)
 
 
 @pytest.mark.behaviour("50-web-slow")
-def test_a_listener_that_does_not_read_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_does_not_read_is_disconnected(site: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.2)
     run = site.run_council()
     many = 400
@@ -301,13 +301,13 @@ def test_a_listener_that_does_not_read_is_disconnected(site: Site, monkeypatch: 
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
         stalled.sendall(head.encode())
-        until(lambda: site.app_state.feeds._feeds, "the listener is connected")
+        wait_until(lambda: site.app_state.feeds._feeds, "the listener is connected")
         with site.open_request("GET", f"/api/runs/{run}/events") as response:
             coming = events(response)
             assert [next(coming)["id"] for _ in range(many)] == [str(n) for n in range(1, many + 1)]
             (feed,) = site.app_state.feeds._feeds.values()
-            until(lambda: len(feed.listeners) == 1, "the stalled listener is disconnected")
-    until(lambda: not site.app_state.feeds._feeds, "the other listener is gone")
+            wait_until(lambda: len(feed.listeners) == 1, "the stalled listener is disconnected")
+    wait_until(lambda: not site.app_state.feeds._feeds, "the other listener is gone")
 
 
 # Streamed text
@@ -342,7 +342,7 @@ async def test_pieces_between_two_reads_are_one_event_per_seat() -> None:
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_killed_run_is_streamed_to_its_last_event_and_ends_as_stopped(site: Site) -> None:
+def test_a_killed_run_is_streamed_to_its_last_event_and_ends_as_stopped(site: WebServer) -> None:
     run = site.run_council()
     with site.database() as db:
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", (run,))
@@ -354,7 +354,7 @@ def test_a_killed_run_is_streamed_to_its_last_event_and_ends_as_stopped(site: Si
 
 
 @pytest.mark.behaviour("50-web-start")
-def test_listening_starts_a_worker_for_an_orphaned_run(site: Site) -> None:
+def test_listening_starts_a_worker_for_an_orphaned_run(site: WebServer) -> None:
     async def queued() -> str:
         convener = Convener(site.folder, site.env)
         run = await convener.enqueue(await convener.plan([QUESTION], protocol="triad"))
@@ -365,7 +365,7 @@ def test_listening_starts_a_worker_for_an_orphaned_run(site: Site) -> None:
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_an_idle_stream_sends_keep_alive_comments(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_stream_sends_keep_alive_comments(site: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:

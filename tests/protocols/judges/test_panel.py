@@ -9,7 +9,7 @@ import pytest
 
 from council.errors import UsageError
 from council.planning.plan import Plan, preview_packet
-from council.protocols.judges.perspectives import list_presets, load_preset
+from council.protocols.common.perspectives import list_presets, load_preset
 from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio

@@ -31,8 +31,8 @@ PRESET = ("attacker", "defender", "compliance")
         ({"explorers": 3}, 2, 8),
         ({"deep": True, "explorers": 3}, 3, 12),
         ({"mixed": True, "explorers": 1}, 6, 12),
-        ({"usual": 3}, 3, 3),
-        ({"usual": 2, "deep": True}, 3, 3),
+        ({"default_count": 3}, 3, 3),
+        ({"default_count": 2, "deep": True}, 3, 3),
     ],
 )
 def test_flags_set_the_number_of_judges_and_agents(flags: dict[str, Any], judges: int, agents: int) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.protocols.judges.perspectives import (
+from council.protocols.common.perspectives import (
     Perspective,
     list_presets,
     load_preset,
@@ -228,7 +228,7 @@ def test_pipes_folders_and_missing_files_are_refused_without_blocking(tmp_path: 
 
 
 def test_yaml_is_imported_only_for_a_yaml_file() -> None:
-    code = "import sys; from council.protocols.judges.perspectives import preset; preset('ops'); print('yaml' in sys.modules)"
+    code = "import sys; from council.protocols.common.perspectives import load_preset; load_preset('ops'); print('yaml' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"

@@ -178,7 +178,7 @@ def test_an_unknown_judge_cannot_be_challenged() -> None:
 def test_an_explorer_asks_for_files_names_and_patterns() -> None:
     files = [{"path": "src/a.py", "first": 3, "last": 9}, {"path": "src/b.py", "first": 0, "last": 0}]
     wants = said(Lookups, {"exploration": None, "files": files, "names": ["*auth*"], "patterns": ["def verify"]})
-    assert not wants.done
+    assert not wants.is_done
     assert wants.prose().splitlines() == [
         "- read src/a.py:3-9",
         "- read src/b.py",
@@ -191,7 +191,7 @@ def test_an_explorer_asks_for_files_names_and_patterns() -> None:
 def test_an_explorer_is_done_when_it_writes_up_findings_evidence_and_assessment() -> None:
     written = {"findings": ["It is checked."], "evidence": [], "assessment": "Fine."}
     done = said(Lookups, {"exploration": written})
-    assert done.done
+    assert done.is_done
     assert done.prose() == "## Findings\n- It is checked.\n\n## Evidence\n- none\n\n## Assessment\nFine."
 
 

@@ -11,7 +11,7 @@ import click
 from council import protocols
 from council.doors.cli.ask import ask_command
 from council.doors.cli.grammar import COMMAND_HELP, VERBS
-from council.protocols.judges.perspectives import list_presets
+from council.protocols.common.perspectives import list_presets
 
 SHELLS = ("bash", "zsh", "fish")
 SCRIPTS = Path(__file__).parents[2] / "data" / "completion"

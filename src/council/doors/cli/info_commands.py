@@ -15,7 +15,7 @@ from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import print_json
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.errors import UsageError
-from council.protocols.judges.perspectives import Preset, list_presets, load_preset
+from council.protocols.common.perspectives import Preset, list_presets, load_preset
 from council.settings import load_settings
 from council.settings.config_files import config_folder
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names

@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 
 from council import protocols
 from council.errors import UsageError
-from council.protocols.options import OPTIONS, build_flag_table, parse_options
+from council.protocols import SHIPPED_PROTOCOLS
+from council.protocols.options import build_flag_table, parse_options
 from council.types import Json
 
 MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
@@ -45,7 +46,8 @@ COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: m
 def _format_options_help() -> str:
     """Summarise the options from the table of the CLI flags."""
     own = {
-        name: ", ".join(_format_option(row) for row in build_flag_table() if name in row["owners"]) for name in OPTIONS
+        name: ", ".join(_format_option(row) for row in build_flag_table() if name in row["owners"])
+        for name in SHIPPED_PROTOCOLS
     }
     return ". ".join([f"Any: {COMMON_OPTIONS_HELP}", *(f"{name}: {text}" for name, text in own.items() if text)])
 

@@ -23,7 +23,6 @@ from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, Sess
 from council.errors import CouncilError
 from council.planning.plan import Material, Plan
 from council.protocols import Protocol
-from council.protocols.options import OPTIONS, NoOptions
 from council.runs.doctor import list_members, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.types import Json
@@ -132,7 +131,7 @@ async def get_protocols(app_state: AppStateDep) -> ApiResponse:
 
 
 async def _describe_protocol(protocol: Protocol, convener: Convener) -> Json:
-    options = (protocol.options or OPTIONS.get(protocol.name, NoOptions)).model_json_schema()
+    options = protocol.load_options().model_json_schema()
     row: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
     plan, note = await _plan_sample(protocol, convener)
     if plan is None:

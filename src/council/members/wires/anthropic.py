@@ -33,7 +33,7 @@ class MessagesParser(StreamParser):
         elif kind == "message_delta":
             self._parse_end(event.get("delta") or {}, event.get("usage"))
         elif kind == "message_stop":
-            self.done = True
+            self.is_done = True
         elif kind == "error":
             self.error = event.get("error") or event
         return ""
@@ -46,7 +46,7 @@ class MessagesParser(StreamParser):
         return "".join(self._parse_block(block) for block in body["content"])
 
     def is_complete(self, framed: bool) -> bool:
-        return self.done
+        return self.is_done
 
     def _parse_delta(self, delta: Json) -> str:
         if "text" in delta:

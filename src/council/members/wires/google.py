@@ -45,7 +45,7 @@ class GenerateContentParser(StreamParser):
         for candidate in event.get("candidates") or ():
             piece += self._parse_parts((candidate.get("content") or {}).get("parts") or [])
             if finish := candidate.get("finishReason"):
-                self.finish, self.done = str(finish), True
+                self.finish, self.is_done = str(finish), True
         if usage := event.get("usageMetadata"):
             self.update_counts(usage)
         if feedback := event.get("promptFeedback"):
@@ -72,7 +72,7 @@ class GenerateContentParser(StreamParser):
     def _parse_block_reason(self, feedback: Json) -> None:
         if reason := feedback.get("blockReason"):
             self.refusal.append(str(feedback.get("blockReasonMessage") or f"the prompt was blocked: {reason}"))
-            self.done = True
+            self.is_done = True
 
     def usage(self) -> Usage:
         """Return the usage. Thinking is counted separately; tokens that appear only in the total are output."""

@@ -80,11 +80,9 @@ class OpenAIMember(WireMember):
     parser = ChatCompletionParser
     path = "/chat/completions"
 
-    def __init__(
-        self, name: str, *, token_field: str = "max_tokens", takes_temperature: bool = True, **common: Any
-    ) -> None:
+    def __init__(self, name: str, *, takes_temperature: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
-        self.token_field, self.takes_temperature = token_field, takes_temperature
+        self.takes_temperature = takes_temperature
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"Authorization": f"Bearer {key}"} if key else {}

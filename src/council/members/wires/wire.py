@@ -46,12 +46,13 @@ class WireMember:
         idle: float = 90.0,
         max_connections: int = 16,
         backoff: float = 0.5,
+        token_field: str = "max_tokens",
     ) -> None:
         key = (api_key or "").strip()
         headers = self.headers(key)
         self.endpoint = Endpoint(base_url, headers=headers, secret=key, connect=connect, limit=max_connections)
         self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
-        self.structured, self.thinks, self.efforts = structured, thinks, tuple(efforts)
+        self.structured, self.thinks, self.efforts, self.token_field = structured, thinks, tuple(efforts), token_field
         self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
 
     # Implemented by each wire

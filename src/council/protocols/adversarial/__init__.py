@@ -1,1 +1,16 @@
 """Draft, triage, attack, verdict."""
+
+from council.protocols.protocol import Protocol
+from council.types import Seat
+
+SEATS = (
+    Seat("alpha", "Drafter & Red Teamer"),
+    Seat("beta", "Fact-Checker & Validator"),
+    Seat("gamma", "Optimizer & Devil's Advocate"),
+)
+PROTOCOL = Protocol(
+    "adversarial",
+    "council.protocols.adversarial.flow:adversarial",
+    SEATS,
+    summary="draft independently, attack the leading draft, rule",
+)

@@ -1,1 +1,12 @@
 """Advisors in rounds, and a referee."""
+
+from council.protocols.protocol import Protocol
+
+PROTOCOL = Protocol(
+    "advisors",
+    "council.protocols.advisors.flow:advisors",
+    summary="three advisors and a referee, in rounds",
+    options="council.protocols.advisors.options:AdvisorsOptions",
+    spread=False,
+    panel="council.protocols.advisors.panel:advisors_panel",
+)

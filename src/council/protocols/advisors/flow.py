@@ -6,6 +6,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.errors import ChairAbsent
+from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
     Stance,
@@ -17,7 +18,6 @@ from council.protocols.advisors.rules import (
     stance_changes,
     word_limits,
 )
-from council.protocols.options import AdvisorsOptions
 from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 

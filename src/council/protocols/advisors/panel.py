@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
-from council.protocols.options import AdvisorsOptions
 from council.protocols.panel import Panel, PanelContext
 from council.settings import SeatSetting
 from council.settings.member_lookup import tier_member

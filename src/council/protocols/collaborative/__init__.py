@@ -1,1 +1,16 @@
 """Draft, improve, synthesise."""
+
+from council.protocols.protocol import Protocol
+from council.types import Seat
+
+SEATS = (
+    Seat("alpha", "Deep Explorer", "depth and exploration"),
+    Seat("beta", "Practical Builder", "practical grounding"),
+    Seat("gamma", "Elegant Minimalist", "elegance and alternative angles"),
+)
+PROTOCOL = Protocol(
+    "collaborative",
+    "council.protocols.collaborative.flow:collaborative",
+    SEATS,
+    summary="draft independently, improve on each other, synthesise",
+)

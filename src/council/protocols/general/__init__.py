@@ -1,1 +1,11 @@
 """Research, answer, reconcile disputes, synthesise."""
+
+from council.protocols.protocol import Protocol
+
+PROTOCOL = Protocol(
+    "general",
+    "council.protocols.general.flow:general",
+    summary="research, answer independently, reconcile, synthesise",
+    options="council.protocols.general.options:GeneralOptions",
+    panel="council.protocols.general.panel:general_panel",
+)

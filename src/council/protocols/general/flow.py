@@ -8,11 +8,11 @@ from council.engine.council import Council
 from council.errors import ChairAbsent, UsageError
 from council.protocols.general.claims import Dispute, SeatAnswer, align_topics
 from council.protocols.general.disputes import MAX_DISPUTES, disputing_seats, find_all_disputes, overflow_disputes
+from council.protocols.general.options import GeneralOptions
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
 from council.protocols.general.report import Deliberation, build_verdict, build_verdict_without_chair
 from council.protocols.general.research import run_research
 from council.protocols.general.synthesis import number_disputes
-from council.protocols.options import GeneralOptions
 from council.types import Round, Statement, Verdict
 
 NO_SPEC_ERROR = "--spec-review needs a specification to review, and none was found: give --spec FILE, or name the file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from council.errors import SearchNotEnabled
 from council.protocols.common.rosters import load_roster
-from council.protocols.options import GeneralOptions
+from council.protocols.general.options import GeneralOptions
 from council.protocols.panel import Panel, PanelContext
 from council.search import NOT_ENABLED, resolve_search
 from council.types import Json

@@ -10,6 +10,7 @@ from council.engine.council import Council
 from council.engine.reply import Reply
 from council.errors import QuorumLost
 from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
     OUTPUT_SCHEMA,
     Consolidation,
@@ -22,7 +23,6 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
-from council.protocols.options import JudgesOptions
 from council.types import Absence, Json, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
@@ -101,7 +101,7 @@ async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestio
     async with council.phase("look-1"):
         statement = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
     for hop in range(1, MAX_LOOKUPS + 1):
-        if statement.reply.done:
+        if statement.reply.is_done:
             break
         async with council.phase(f"look-{hop + 1}"):
             results = await council.look(explorer, _build_lookup_request(statement.reply))

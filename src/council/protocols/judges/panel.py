@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from council.errors import UsageError
-from council.protocols.judges.perspectives import (
+from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
     perspectives_from_file,
     perspectives_from_names,
 )
-from council.protocols.options import JudgesOptions
+from council.protocols.judges.options import JudgesOptions
 from council.protocols.panel import Panel, PanelContext
 from council.settings import PROFILES, SeatSetting
 from council.settings.config_files import config_folder
@@ -61,7 +61,7 @@ def count_judges(
     explorers: int = 0,
     default_count: int = DEFAULT_JUDGES,
 ) -> JudgeCounts:
-    """Compute the number of judges. `usual` applies when no flag sets a size."""
+    """Compute the number of judges. `default_count` applies when no flag sets a size."""
     if quick:
         return JudgeCounts(1, requested=1)
     families = 2 if mixed else 1

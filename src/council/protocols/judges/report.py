@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
@@ -27,6 +28,7 @@ from council.render.report import build_report
 from council.text_cleanup import clean, clean_json, single_line
 from council.types import Json
 
+FOLDER = Path(__file__).parent
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
 TWO_ROUNDS = "2 (independent assessment + adversarial debate)"
 FIDELITY = {
@@ -123,7 +125,7 @@ def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
         "ruling": format_ruling(said.reply),
         "facts": _analysis_facts(minutes, said),
     }
-    return render_layout("analysis", context)
+    return render_layout("analysis", context, FOLDER)
 
 
 def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
@@ -154,7 +156,7 @@ def render_judges_report(minutes: Minutes) -> str:
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
         "nothing": summary.is_empty_run(minutes), "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
     }  # fmt: skip
-    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes))
+    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes), FOLDER)
 
 
 def _format_recommendation(minutes: Minutes) -> str:

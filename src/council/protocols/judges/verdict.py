@@ -10,9 +10,9 @@ from council.engine.council import Council
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
 from council.protocols.judges.findings import Finding, FindingGroup
+from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import Consensus, Vote
-from council.protocols.options import JudgesOptions
 from council.types import STATEMENT_CUT_PREFIX, Json, Round, Statement, Verdict
 
 

@@ -1,1 +1,12 @@
 """Answer, rank each other blind, synthesise."""
+
+from council.protocols.protocol import Protocol
+
+PROTOCOL = Protocol(
+    "ranking",
+    "council.protocols.ranking.flow:ranking",
+    summary="answer independently, rank each other blind, synthesise",
+    options="council.protocols.ranking.options:RankingOptions",
+    panel="council.protocols.ranking.panel:ranking_panel",
+    quorum=2,  # a single answer cannot be compared
+)

@@ -10,6 +10,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.errors import ChairAbsent
+from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
 from council.protocols.ranking.rules import RankingTable, filter_ballots
@@ -165,13 +166,10 @@ def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
     ]
 
 
-QUORUM = 2  # answers: a single one cannot be compared
-
-
 async def ranking(council: Council, roster: str | None = None) -> Verdict:
     """Collect answers, have each seat rank the others blind, and synthesise."""
     async with council.phase("answer"):
-        answers = await council.poll(council.members, "ranking/answer", quorum=QUORUM)
+        answers = await council.poll(council.members, "ranking/answer", quorum=PROTOCOL.quorum)
     async with council.phase("rank"):
         review = Review(answers, await collect_ballots(council, answers))
     council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})

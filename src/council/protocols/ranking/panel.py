@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from council.protocols.common.rosters import load_roster
-from council.protocols.options import RankingOptions
 from council.protocols.panel import Panel, PanelContext
+from council.protocols.ranking.options import RankingOptions
 from council.settings import SeatSetting
 from council.settings.member_lookup import DEFAULT_SEATS
 from council.types import Json, Seat

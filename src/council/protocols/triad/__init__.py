@@ -1,1 +1,6 @@
-"""Draft, merge."""
+"""Draft, merge. The seats and the drafts are those of the adversarial protocol."""
+
+from council.protocols.adversarial import SEATS
+from council.protocols.protocol import Protocol
+
+PROTOCOL = Protocol("triad", "council.protocols.triad.flow:triad", SEATS, summary="draft independently, merge once")

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 
-class PageView:
+class Browser:
     """One page in a separate browser context."""
 
     def __init__(self, context: Any) -> None:
@@ -19,7 +19,7 @@ class PageView:
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("dialog", lambda dialog: (self.errors.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
 
-    def at(self, url: str, where: str = "") -> PageView:
+    def at(self, url: str, where: str = "") -> Browser:
         """Sign in with the printed URL, then go to a route."""
         self.page.goto(url)
         self.page.wait_for_selector("main > *")
@@ -31,7 +31,7 @@ class PageView:
         self.page.evaluate("where => { location.hash = where }", where)
         self.page.wait_for_selector(".run" if "/run/" in where else ".start")
 
-    def run(self, url: str, run: str) -> PageView:
+    def run(self, url: str, run: str) -> Browser:
         """Open a finished run and wait for its answer."""
         self.at(url, f"/run/{run}")
         self.page.wait_for_selector(".answer:not([hidden])")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.doors.web.conftest import make_project
-from tests.doors.web.page.browser import PageView
-from tests.doors.web.server import Site, environment
+from tests.doors.web.conftest import write_project
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.server import WebServer, environment
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -35,12 +35,12 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def look(chromium: Any) -> Iterator[Callable[..., PageView]]:
+def look(chromium: Any) -> Iterator[Callable[..., Browser]]:
     """Open pages in separate contexts, and record their requests and errors."""
-    opened: list[PageView] = []
+    opened: list[Browser] = []
 
-    def open_(**options: Any) -> PageView:
-        opened.append(PageView(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})))
+    def open_(**options: Any) -> Browser:
+        opened.append(Browser(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})))
         return opened[-1]
 
     yield open_
@@ -49,18 +49,18 @@ def look(chromium: Any) -> Iterator[Callable[..., PageView]]:
 
 
 @pytest.fixture
-def server(chromium: Any, tmp_path: Path) -> Iterator[Site]:
+def server(chromium: Any, tmp_path: Path) -> Iterator[WebServer]:
     """Server of one test, closed in another thread because the browser driver has a loop in this one."""
-    served = Site(make_project(tmp_path), environment(tmp_path))
+    served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
     run_in_thread(served.close)
 
 
 @pytest.fixture(scope="module")
-def shared_server(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def shared_server(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
     """Server for tests that only read."""
     place = tmp_path_factory.mktemp("shared_server")
-    served = Site(make_project(place), environment(place))
+    served = WebServer(write_project(place), environment(place))
     yield served
     run_in_thread(served.close)
 

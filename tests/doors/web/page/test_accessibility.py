@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.doors.web.page.browser import PageView
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_page import run_judges
-from tests.doors.web.server import QUESTION, Site
+from tests.doors.web.server import QUESTION, WebServer
 
-Look = Callable[..., PageView]
+Look = Callable[..., Browser]
 PHONE = {"width": 390, "height": 844}
 
 
@@ -37,7 +37,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         return file.read().decode()
 
 
-def serious_violations(seen: PageView, axe: str) -> list[str]:
+def serious_violations(seen: Browser, axe: str) -> list[str]:
     seen.page.evaluate(axe)
     seen.page.evaluate("() => Promise.all(document.getAnimations().map(one => one.finished.catch(() => 0)))")
     found: list[dict[str, Any]] = seen.page.evaluate(
@@ -55,7 +55,7 @@ def serious_violations(seen: PageView, axe: str) -> list[str]:
 @pytest.mark.parametrize(
     ("scheme", "size"), [("light", None), ("dark", None), ("light", PHONE)], ids=["light", "dark", "phone"]
 )
-def test_axe_finds_nothing_serious_in_a_run(server: Site, look: Look, axe: str, scheme: str, size: Any) -> None:
+def test_axe_finds_nothing_serious_in_a_run(server: WebServer, look: Look, axe: str, scheme: str, size: Any) -> None:
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
     seen = look(**how).run(server.url, run_judges(server))
     seen.page.keyboard.press("j")
@@ -72,7 +72,7 @@ def test_axe_finds_nothing_serious_in_a_run(server: Site, look: Look, axe: str, 
 @pytest.mark.behaviour("issue-7-axe")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
-    server: Site, look: Look, axe: str, scheme: str
+    server: WebServer, look: Look, axe: str, scheme: str
 ) -> None:
     seen = look(color_scheme=scheme, reduced_motion="reduce").at(server.url)
     seen.page.click("#protocol-judges", force=True)
@@ -89,7 +89,7 @@ def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
 
 
 @pytest.mark.behaviour("50-page-live-region")
-def test_the_live_region_announces_phases_and_the_end_but_not_text(server: Site, look: Look) -> None:
+def test_the_live_region_announces_phases_and_the_end_but_not_text(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector(".go .run:not([disabled])")
@@ -110,7 +110,7 @@ def test_the_live_region_announces_phases_and_the_end_but_not_text(server: Site,
 
 
 @pytest.mark.behaviour("50-page-themes")
-def test_theme_and_motion_follow_the_system_and_the_toggle(server: Site, look: Look) -> None:
+def test_theme_and_motion_follow_the_system_and_the_toggle(server: WebServer, look: Look) -> None:
     seen = look(color_scheme="dark", reduced_motion="reduce").run(server.url, run_in_thread(server.run_council))
     ground = "() => getComputedStyle(document.body).backgroundColor"
     dark = seen.page.evaluate(ground)
@@ -129,7 +129,7 @@ def test_theme_and_motion_follow_the_system_and_the_toggle(server: Site, look: L
 
 
 @pytest.mark.behaviour("50-page-phone")
-def test_at_phone_width_nothing_is_wider_than_the_screen(server: Site, look: Look) -> None:
+def test_at_phone_width_nothing_is_wider_than_the_screen(server: WebServer, look: Look) -> None:
     seen = look(viewport=PHONE, has_touch=True).run(server.url, run_judges(server))
     assert seen.page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]
     assert not seen.page.locator(".rail").is_visible()

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import council
-from tests.doors.web.page.browser import PageView
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.test_page import run_judges
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 
-Look = Callable[..., PageView]
+Look = Callable[..., Browser]
 PAGE = Path(council.__file__).parent / "doors" / "web" / "page"
 PAYLOADS = [
     "<script>window.pwned=1</script>", "<img src=http://evil.test/a onerror=window.pwned=1>", "<svg onload=window.pwned=1>",
@@ -64,7 +64,7 @@ def sources(payload: Iterator[str]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def poison_run(site: Site, run: str, turn: int) -> None:
+def poison_run(site: WebServer, run: str, turn: int) -> None:
     """Put the payloads into the stored events of a run."""
     payload = cycle([*PAYLOADS[turn:], *PAYLOADS[:turn]])
     with site.database() as db:
@@ -83,7 +83,7 @@ def poison_run(site: Site, run: str, turn: int) -> None:
             db.execute("UPDATE events SET body = ? WHERE run = ? AND seq = ?", [json.dumps(event), run, seq])
 
 
-def open_everything(seen: PageView) -> None:
+def open_everything(seen: Browser) -> None:
     """Open every tab, row and detail."""
     page = seen.page
     for tab in ("packet", "money", "attempts", "events", "report"):
@@ -100,7 +100,7 @@ def open_everything(seen: PageView) -> None:
     seen.wait("() => document.querySelector('#panel-report .prose')")
 
 
-def strange_parts(seen: PageView) -> list[str]:
+def strange_parts(seen: Browser) -> list[str]:
     """Return elements outside the allow-list, event attributes, and unsafe links."""
     found: list[str] = seen.page.evaluate(
         """allowed => {
@@ -125,7 +125,7 @@ def strange_parts(seen: PageView) -> list[str]:
 @pytest.mark.behaviour("40-page-model-text", "issue-7-xss")
 @pytest.mark.parametrize("turn", [0, 13, 27])
 def test_forty_payloads_stay_text_in_the_page_and_in_its_file(
-    server: Site, look: Look, tmp_path: Path, turn: int
+    server: WebServer, look: Look, tmp_path: Path, turn: int
 ) -> None:
     assert len(set(PAYLOADS)) == 40
     run = run_judges(server)
@@ -170,7 +170,7 @@ def test_the_page_has_no_inline_script_or_style_and_no_external_url() -> None:
         assert set(urls) <= {"http://www.w3.org"}, path.name
 
 
-def test_strange_parts_finds_unsafe_nodes(server: Site, look: Look) -> None:
+def test_strange_parts_finds_unsafe_nodes(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.evaluate(
         """() => {

@@ -9,14 +9,14 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.events import Entry, parse_event
-from tests.acceptance.helpers import Table
-from tests.doors.web.page.browser import PageView
+from tests.acceptance.helpers import Workspace
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_page import run_judges
-from tests.doors.web.server import Site
+from tests.doors.web.server import WebServer
 from tests.fake_provider import FakeProvider, Reply
 
-Look = Callable[..., PageView]
+Look = Callable[..., Browser]
 SHAPE = """async text => {
     const { markdown } = await import('/page/markdown.js');
     const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${node.href ? ' ' + node.getAttribute('href') : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
@@ -51,10 +51,12 @@ def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_the_page_folds_events_to_the_same_minutes_as_python(server: Site, provider: FakeProvider, look: Look) -> None:
-    table = Table(server.folder, provider)
+def test_the_page_folds_events_to_the_same_minutes_as_python(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
     table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
-    table.cast.instead["gamma"] = Reply(status=500)
+    table.answers.instead["gamma"] = Reply(status=500)
     events = run_in_thread(server.ledger, run_in_thread(server.run_council, protocol="adversarial"))
     seen = look().at(server.url)
     assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
@@ -62,7 +64,7 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(server: Site, provi
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_partial_folds_match_python(server: Site, look: Look) -> None:
+def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
     run = run_judges(server)
     events = run_in_thread(server.ledger, run)
     seen = look().at(server.url)
@@ -93,7 +95,7 @@ def test_partial_folds_match_python(server: Site, look: Look) -> None:
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
-def test_markdown_becomes_nodes(chromium: Any, shared_server: Site, text: str, shape: str) -> None:
+def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     assert page.evaluate(SHAPE, text) == shape
@@ -106,7 +108,7 @@ def test_markdown_becomes_nodes(chromium: Any, shared_server: Site, text: str, s
     ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
     ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
 )  # fmt: skip
-def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: Site, text: str) -> None:
+def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: WebServer, text: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     page.set_default_timeout(5000)
@@ -121,7 +123,7 @@ def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server:
     ("before", "after"),
     [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
 )  # fmt: skip
-def test_a_diff_contains_both_texts(chromium: Any, shared_server: Site, before: str, after: str) -> None:
+def test_a_diff_contains_both_texts(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     parts = page.evaluate(
@@ -134,7 +136,7 @@ def test_a_diff_contains_both_texts(chromium: Any, shared_server: Site, before: 
 
 
 @pytest.mark.behaviour("50-page-columns")
-def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: Site) -> None:
+def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: WebServer) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     text = page.evaluate(
@@ -150,7 +152,7 @@ def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: Sit
 
 
 @pytest.mark.behaviour("50-page-unknown-run")
-def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: Site, look: Look) -> None:
+def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: WebServer, look: Look) -> None:
     run = run_in_thread(server.run_council)
     seen = look().at(server.url)
     seen.go("/run/nosuchrun")

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.helpers import Table, mark
-from tests.doors.web.page.browser import PageView
+from tests.acceptance.helpers import Workspace, mark
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.server import QUESTION, Site
+from tests.doors.web.server import QUESTION, WebServer
 from tests.fake_provider import FakeProvider, Reply
 
-Look = Callable[..., PageView]
+Look = Callable[..., Browser]
 PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
 
 
-def submit_question(seen: PageView, question: str = QUESTION) -> str:
+def submit_question(seen: Browser, question: str = QUESTION) -> str:
     """Submit the form and return the label of its button."""
     seen.page.fill("#question", question)
     seen.page.wait_for_selector(".go .run:not([disabled])")
@@ -29,17 +29,17 @@ def submit_question(seen: PageView, question: str = QUESTION) -> str:
     return label
 
 
-def assert_no_errors(seen: PageView, site: Site) -> None:
+def assert_no_errors(seen: Browser, site: WebServer) -> None:
     """Check that the page made no external request and had no error."""
     assert seen.external_requests(site.host) == []
     assert seen.errors == []
 
 
 @pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "issue-7-page-run")
-def test_a_run_is_started_watched_stopped_and_resumed(server: Site, provider: FakeProvider, look: Look) -> None:
-    table = Table(server.folder, provider)
+def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    table = Workspace(server.folder, provider)
     table.configure(more=PRICED)
-    table.cast.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
+    table.answers.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
     seen = look().at(server.url)
 
     assert submit_question(seen).startswith("Run · at most $")
@@ -51,7 +51,7 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: Site, provider: Fa
     seen.wait_for_status("incomplete: stopped by you")
     assert "cancelled before the last step" in seen.text(".degraded")
 
-    del table.cast.instead["beta"]
+    del table.answers.instead["beta"]
     seen.page.click(".actions button:has-text('Resume')")
     seen.wait_for_status("complete")
     seen.page.wait_for_selector(".answer .prose")
@@ -61,7 +61,7 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: Site, provider: Fa
 
 
 @pytest.mark.behaviour("50-page-replay")
-def test_the_timeline_replays_a_run_by_dragging_and_playing(server: Site, look: Look) -> None:
+def test_the_timeline_replays_a_run_by_dragging_and_playing(server: WebServer, look: Look) -> None:
     run = run_in_thread(server.run_council)
     seen = look().run(server.url, run)
     plot = seen.page.locator(".plot input")
@@ -83,7 +83,7 @@ def test_the_timeline_replays_a_run_by_dragging_and_playing(server: Site, look: 
     assert_no_errors(seen, server)
 
 
-def run_judges(server: Site) -> str:
+def run_judges(server: WebServer) -> str:
     """Run two judges who agree on one finding and dispute another."""
     shared = {"severity": "critical", "category": "security", "description": "The core returns one and checks nothing.", "location": "src/core.py:2", "recommendation": "Check it.", "fix": "Check it first.", "why": "It was forgotten.", "ref": "src/core.py:1"}  # fmt: skip
     lone = shared | {
@@ -127,7 +127,7 @@ def toml(value: Any) -> str:
 
 
 @pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts")
-def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: Site, look: Look) -> None:
+def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
     assert seen.texts(".map .status") == ["agreed", "disputed", "disputed"]
@@ -147,7 +147,7 @@ def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: Site, l
 
 
 @pytest.mark.behaviour("50-page-keyboard")
-def test_keyboard_shortcuts(server: Site, look: Look) -> None:
+def test_keyboard_shortcuts(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_in_thread(server.run_council))
     keys = seen.page.keyboard
     keys.press("2")
@@ -165,7 +165,7 @@ def test_keyboard_shortcuts(server: Site, look: Look) -> None:
 
 
 @pytest.mark.behaviour("50-page-diff")
-def test_rounds_are_compared_word_by_word(server: Site, look: Look) -> None:
+def test_rounds_are_compared_word_by_word(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
     seen.page.click("[data-seat=judge-2] [data-key^=r2] button:has-text('compare')")
     assert "WARN" in " ".join(seen.texts("[data-seat=judge-2] del"))
@@ -173,7 +173,7 @@ def test_rounds_are_compared_word_by_word(server: Site, look: Look) -> None:
 
 
 @pytest.mark.behaviour("50-page-behind")
-def test_every_tab_shows_its_details(server: Site, look: Look) -> None:
+def test_every_tab_shows_its_details(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
     page = seen.page
     page.click("#tab-packet")
@@ -196,7 +196,7 @@ def test_every_tab_shows_its_details(server: Site, look: Look) -> None:
 
 
 @pytest.mark.behaviour("50-page-history")
-def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: Site, look: Look) -> None:
+def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebServer, look: Look) -> None:
     run_in_thread(server.run_council, "Should the kitchen close on Mondays?")
     unfinished = run_in_thread(server.run_council, "Should the cellar flood?")
     with server.database() as db:
@@ -226,7 +226,7 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: Site, 
 
 
 @pytest.mark.behaviour("50-page-files")
-def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: Site, look: Look) -> None:
+def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
@@ -241,7 +241,7 @@ def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: Site, l
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_answers_in_the_page(server: Site, look: Look) -> None:
+def test_a_person_answers_in_the_page(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector("#member-beta")
@@ -260,7 +260,7 @@ def test_a_person_answers_in_the_page(server: Site, look: Look) -> None:
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_who_judges_fills_in_a_form_without_defaults(server: Site, look: Look) -> None:
+def test_a_person_who_judges_fills_in_a_form_without_defaults(server: WebServer, look: Look) -> None:
     seats = '[seats.judge-1]\nmodel = "human"\n[seats.judge-2]\nmodel = "scripted:"\n'
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
     seen = look().at(server.url)
@@ -284,7 +284,7 @@ def test_a_person_who_judges_fills_in_a_form_without_defaults(server: Site, look
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_an_exported_file_works_offline(server: Site, look: Look, tmp_path: Path) -> None:
+def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path: Path) -> None:
     run = run_judges(server)
     seen = look().run(server.url, run)
     with seen.page.expect_download() as waiting:
@@ -308,8 +308,10 @@ def test_an_exported_file_works_offline(server: Site, look: Look, tmp_path: Path
 
 
 @pytest.mark.behaviour("50-page-one-stream")
-def test_eight_tabs_share_one_stream_and_each_is_answered(server: Site, provider: FakeProvider, look: Look) -> None:
-    table = Table(server.folder, provider)
+def test_eight_tabs_share_one_stream_and_each_is_answered(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
     gate = table.hold("synthesise")
     seen = look().at(server.url)
     submit_question(seen)
@@ -334,7 +336,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(server: Site, provider
 
 
 @pytest.mark.behaviour("issue-7-page-embedded")
-def test_a_run_of_the_embedded_model(server: Site, look: Look) -> None:
+def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
     (server.folder / "council.toml").unlink()
     seen = look().at(server.url)

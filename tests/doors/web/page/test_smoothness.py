@@ -16,10 +16,10 @@ import pytest
 from council.members.scripted import example_value
 from council.runs.service import Convener
 from council.types import Answer, Ask, Usage
-from tests.doors.web.conftest import make_project
-from tests.doors.web.page.browser import PageView
+from tests.doors.web.conftest import write_project
+from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.server import Site, environment
+from tests.doors.web.server import WebServer, environment
 
 SEATS = [f"seat-{n}" for n in range(1, 11)]
 TOKENS = 50_000
@@ -72,7 +72,7 @@ def roster() -> str:
     return f'{providers}[models]\ndefault = "flood:{SEATS[0]}"\n[chair]\nmodel = "flood:{SEATS[0]}"\n[rosters.ten]\nseats = [{seats}]\n'
 
 
-def run_council(site: Site, on_run: Callable[[str], None]) -> None:
+def run_council(site: WebServer, on_run: Callable[[str], None]) -> None:
     """Run a council in this process; `on_run` gets the run id."""
 
     async def work() -> None:
@@ -100,9 +100,9 @@ def longest_task(trace: Path) -> float:
     return max(tasks)
 
 
-def trace_run(look: Callable[..., PageView], place: Path) -> float:
-    (make_project(place) / "council.toml").write_text(roster(), encoding="utf-8")
-    site = Site(place / "project", environment(place))
+def trace_run(look: Callable[..., Browser], place: Path) -> float:
+    (write_project(place) / "council.toml").write_text(roster(), encoding="utf-8")
+    site = WebServer(place / "project", environment(place))
     seen, named = look(), threading.Event()
     run: list[str] = []
     held = threading.Thread(target=run_council, args=(site, lambda name: (run.append(name), named.set())))
@@ -127,7 +127,7 @@ def trace_run(look: Callable[..., PageView], place: Path) -> float:
 @pytest.mark.sweep
 @pytest.mark.behaviour("50-page-smooth")
 def test_ten_seats_of_fifty_thousand_tokens_make_no_task_over_200_ms(
-    look: Callable[..., PageView], tmp_path: Path
+    look: Callable[..., Browser], tmp_path: Path
 ) -> None:
     times = []
     for n in range(3):

@@ -31,7 +31,7 @@ ALPHA, BETA, GAMMA = seated("alpha", "beta", "gamma")
 ROSTER = Roster((ALPHA, BETA, GAMMA), CHAIR)
 
 
-class Double(Scripted):
+class FunctionMember(Scripted):
     """Scripted member that answers by a function of the step's key."""
 
     def __init__(self, name: str, answer: Callable[[str], Any]) -> None:
@@ -49,7 +49,7 @@ class Double(Scripted):
         return answer if isinstance(answer, Answer) else Answer(answer)
 
 
-class Sitting:
+class RunSession:
     """One process working on one run."""
 
     def __init__(
@@ -70,18 +70,20 @@ class Sitting:
     def events(self) -> list[ev.Event]:
         return [entry.event for entry in self.heard if not isinstance(entry.event, ev.TRANSIENT_EVENTS)]
 
-    def told(self, kind: type[Any]) -> list[Any]:
+    def of_type(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def again(self, members: Mapping[str, Member] | None = None, **how: Any) -> Sitting:
+    async def resume(self, members: Mapping[str, Member] | None = None, **how: Any) -> RunSession:
         """Return the same run, resumed from the store."""
-        return Sitting(self.store, await self.store.load(self.record.run), self.folder, members or self.members, **how)
+        return RunSession(
+            self.store, await self.store.load(self.record.run), self.folder, members or self.members, **how
+        )
 
 
-async def sit(
+async def open_session(
     store: SqliteStore, folder: Path, members: Mapping[str, Member] | Member | None = None, *, run: str = "r2345",
     seed: str = "seed", prompts: Mapping[str, str] | None = None, **how: Any,
-) -> Sitting:  # fmt: skip
+) -> RunSession:  # fmt: skip
     """Open a run. The prompt `t/say` always exists."""
     for name, text in {"t/say": SAY, **(prompts or {})}.items():
         path = folder / f"{name}.md"
@@ -90,11 +92,11 @@ async def sit(
     if not isinstance(members, Mapping):
         members = {"scripted:": members or Scripted()}
     record = Record(run, "a run", str(folder), 1.0, seed, {})
-    sitting = Sitting(store, record, folder, members, **how)
+    session = RunSession(store, record, folder, members, **how)
     row = ("run", (record.name, record.folder, record.created, record.seed, "{}"))
-    await sitting.ledger.emit_durably(ev.Convened(run, record.name, {}, record.folder), row)
-    return sitting
+    await session.ledger.emit_durably(ev.Convened(run, record.name, {}, record.folder), row)
+    return session
 
 
-def an_ask(key: str = "draft/alpha", **more: Any) -> Ask:
+def make_ask(key: str = "draft/alpha", **more: Any) -> Ask:
     return Ask(key, ({"role": "user", "content": "Tabs or spaces?"},), **more)

@@ -1,0 +1,92 @@
+"""Options of the judges protocol."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from council.errors import UsageError
+from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options, flag_name
+from council.text_cleanup import slugify
+
+Technique = Annotated[Literal["scamper", "six-hats", "reverse"], CaseInsensitive]
+Profile = Annotated[Literal["thorough", "balanced", "fast"], CaseInsensitive]
+Rule = Annotated[Literal["consensus", "corroborated"], CaseInsensitive]
+
+
+class JudgesOptions(Options):
+    quick: bool = Field(default=False, description="One judge, one call: a fast check with a lower confidence ceiling.")
+    deep: bool = Field(default=False, description="3 judges instead of 2.")
+    mixed: bool = Field(default=False, description="3 judges of each of two vendor families.")
+    debate: bool = Field(
+        default=False, description="Second round in which the judges answer each other (validate only)."
+    )
+    preset: str | None = Field(default=None, description=PRESET_HELP)
+    perspectives: tuple[str, ...] = Field(default=(), description="Names of custom perspectives, separated by commas.")
+    perspectives_file: str | None = Field(
+        default=None, description="YAML or TOML file with perspectives, each with a focus."
+    )
+    count: int | None = Field(default=None, ge=1, description="Judges per vendor family; overrides all other sizes.")
+    explorers: int = Field(
+        default=0, ge=0, le=5, description="Explorers per judge, 0 to 5; at most 12 agents in total."
+    )
+    explorer_model: str | None = Field(default=None, description="Model of the explorers.")
+    technique: Technique | None = Field(default=None, description="Structured brainstorming technique.")
+    profile: Profile | None = Field(
+        default=None, description="Quality profile: model tier, number of judges and timeout."
+    )
+    rule: Rule = Field(
+        default="consensus", description="Rule that combines the verdicts; corroborated requires evidence for a FAIL."
+    )
+    early_stop: bool = Field(default=False, description=EARLY_STOP_HELP)
+
+    @field_validator("perspectives", mode="before")
+    @classmethod
+    def _split_perspectives(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            value = value.split(",")
+        if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+            return value
+        names = [name.strip() for name in value]
+        plain = [slugify(name) for name in names]
+        if not all(any(sign.isalpha() for sign in name) for name in plain):
+            raise ValueError("--perspectives contains a name without a letter: write names as a,b,c")
+        if len(set(plain)) < len(plain):
+            raise ValueError("--perspectives contains the same name twice: drop one")
+        return names
+
+    @model_validator(mode="after")
+    def _check_quick(self) -> Self:
+        if self.quick and self.debate:
+            raise ValueError("Error: --quick and --debate are incompatible.")
+        sizes = ("deep", "mixed", "count", "explorers", "preset", "perspectives", "perspectives_file")
+        if self.quick and (other := next((name for name in sizes if getattr(self, name)), None)):
+            raise ValueError(
+                f"--quick seats one judge and cannot be combined with {flag_name(other)}: drop one of the two"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_perspective_sources(self) -> Self:
+        if self.perspectives and self.perspectives_file:
+            raise ValueError("--perspectives and --perspectives-file cannot be combined: drop one of the two")
+        return self
+
+    @model_validator(mode="after")
+    def _check_debate_size(self) -> Self:
+        if self.debate and self.count == 1 and not self.mixed:
+            raise ValueError("--debate needs at least 2 judges, but --count=1 seats one: raise --count")
+        return self
+
+    @model_validator(mode="after")
+    def _check_early_stop(self) -> Self:
+        if self.early_stop and not self.debate:
+            raise ValueError("--early-stop needs --debate: add it, or drop --early-stop")
+        return self
+
+    def check_task(self, task: str) -> None:
+        if self.debate and task != "validate":
+            raise UsageError("Error: --debate is only supported with validate mode.")
+        if self.technique and task != "brainstorm":
+            raise UsageError("Error: --technique is only applicable to brainstorm mode.")

@@ -1,0 +1,68 @@
+"""Definition of a protocol: what the engine, the planner, the reports and the doors need to know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from council.types import Seat, Verdict
+
+ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+CHAIR = Seat("chair", "Orchestrator")
+NO_OPTIONS = "council.protocols.options:NoOptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol. A reference is an object or its "module:attr", which is imported when it is needed.
+
+    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and `layouts/*.md`.
+    """
+
+    name: str
+    function: ProtocolFunction | str
+    seats: tuple[Seat, ...] = ()
+    chair: Seat | None = CHAIR
+    summary: str = ""
+    prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
+    options: type[Any] | str | None = None  # pydantic model; None: no options
+    spread: bool = True  # spread the seats over vendor families
+    panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
+    quorum: int = 1  # seats that must answer
+
+    def load(self) -> ProtocolFunction:
+        function: ProtocolFunction = load_reference(self.function)
+        return function
+
+    def load_options(self) -> type[Any]:
+        """Return the pydantic model of the options."""
+        model: type[Any] = load_reference(self.options or NO_OPTIONS)
+        return model
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the module that defines the function; None if it has no file."""
+        module = self.function.partition(":")[0] if isinstance(self.function, str) else self.function.__module__
+        try:
+            spec = find_spec(module)
+        except (ImportError, ValueError):  # for example, __main__ of an interactive session
+            return None
+        return Path(spec.origin).parent if spec and spec.origin else None
+
+    @property
+    def prompt_folders(self) -> tuple[Path, ...]:
+        if self.prompts:
+            return (self.prompts,)
+        return (self.folder / "prompts",) if self.folder else ()
+
+
+def load_reference(reference: Any) -> Any:
+    """Return the object of a "module:attr"; any other object is returned as it is."""
+    if not isinstance(reference, str):
+        return reference
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)
