@@ -45,7 +45,7 @@ def test_another_origin_is_refused_even_with_the_token(shared_site: WebServer, o
 
 @pytest.mark.behaviour("40-web-origin")
 def test_the_servers_own_page_is_allowed(shared_site: WebServer) -> None:
-    own = {"Origin": f"http://{shared_site.host}", "Sec-Fetch-WebServer": "same-origin"}
+    own = {"Origin": f"http://{shared_site.host}", "Sec-Fetch-Site": "same-origin"}
     assert shared_site.ask("POST", "/api/estimate", {"question": "Tabs or spaces?"}, headers=own).status == 200
 
 
@@ -54,7 +54,7 @@ def test_the_servers_own_page_is_allowed(shared_site: WebServer) -> None:
 def test_another_site_is_refused_and_a_missing_header_is_allowed(
     shared_site: WebServer, site: str | None, status: int
 ) -> None:
-    assert shared_site.ask("GET", "/api/roots", headers={"Sec-Fetch-WebServer": site}).status == status
+    assert shared_site.ask("GET", "/api/roots", headers={"Sec-Fetch-Site": site}).status == status
 
 
 @pytest.mark.behaviour("40-web-token")
