@@ -33,6 +33,7 @@ from council.errors import UsageError
 from council.members.scripted import Scripted
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
+from council.protocols.protocol import CHAIR
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
 from council.runs.service import Convener
@@ -291,7 +292,7 @@ async def _scripted_run(name: str, script: Json, options: Json) -> tuple[Plan, M
     """Run a protocol with scripted members in a temporary folder and store."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
-        seats = {seat.name: "scripted:" for seat in (*protocols.get_protocol(name).seats, protocols.CHAIR)}
+        seats = {seat.name: "scripted:" for seat in (*protocols.get_protocol(name).seats, CHAIR)}
         (Path(folder) / "council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
         convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
         try:
@@ -319,8 +320,8 @@ def _phase_table(plan: Plan) -> str:
 # File tree
 
 FOLDERS = {
-    "src/council/data/prompts": "Prompts: one folder per protocol, one file per phase (and per seat where they differ).",
-    "src/council/data/layouts": "Layouts of the full report, one file per protocol.",
+    "src/council/engine/prompts": "Parts of every request.",
+    "src/council/engine/layouts": "Layouts of reports that all protocols share.",
     "src/council/data/schemas": "JSON Schemas of the plan, the report and the error.",
     "src/council/data/models.toml": "Model names.",
     "src/council/data/triggers.toml": "Words that select a protocol, task or domain.",

@@ -5,14 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
 
+from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Number of workers of `-n auto`: most tests wait for processes and sockets, but each worker needs a browser."""
+    return max(2, min(4, os.cpu_count() or 2))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let idle workers take tests of busy ones, unless --dist chooses otherwise."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +46,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> Any:
+    """The event loop whose clock a test can advance with `fake_clock.skip`."""
+    return CLOCKED
 
 
 @pytest.fixture

@@ -17,55 +17,38 @@ import council
 PACKAGE = Path(council.__file__).parent
 MAX_LINES = 500  # lines
 
-BASE = {"types", "errors", "settings", "foreign", "proxies", "money"}
-LEAVES = BASE | {"events", "record"}
-# Each package, and the packages it may import besides itself.
+BASE = {"types", "errors", "extensions", "events", "money", "text_cleanup", "similarity"}
+# Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
+    "similarity": set(),
+    "text_cleanup": {"types"},
     "money": {"types"},
-    "foreign": {"types"},
-    "proxies": set(),
-    "settings": {"errors", "types"},
-    "replies": BASE,
-    "events": BASE,
-    "record": BASE | {"events"},
-    "rules": LEAVES | {"replies"},
-    "ledger": LEAVES,
-    "minutes": LEAVES,
-    "prompting": LEAVES,
-    "filing": LEAVES,
-    "intent": BASE | {"rules"},
-    "council": LEAVES | {"replies", "rules", "ledger", "minutes", "prompting"},
-    "protocols": LEAVES | {"replies", "rules", "council"},
-    "members": LEAVES,
-    "calling": LEAVES | {"members"},
-    "store": LEAVES,
-    "search": LEAVES | {"rules"},
-    "packet": LEAVES | {"filing", "rules"},
-    "render": {"events", "minutes", "types", "money"},
-    "audit": LEAVES | {"minutes"},
-    "panel": BASE | {"rules", "protocols", "search"},
-    "estimate": LEAVES | {"calling", "members"},
-    "planning": LEAVES | {
-        "estimate", "replies", "rules", "ledger", "prompting", "council", "protocols", "intent", "members", "packet", "panel",
+    "events": {"types"},
+    "extensions": {"errors"},
+    "settings": BASE,
+    "store": BASE | {"settings"},
+    "packet": BASE | {"settings"},
+    "search": BASE | {"settings"},
+    "members": BASE | {"settings"},
+    "engine": BASE | {"settings", "store"},
+    "calling": BASE | {"settings", "store", "members"},
+    "protocols": BASE | {"settings", "engine", "search"},
+    "render": BASE | {"engine", "protocols"},
+    "planning": BASE | {"settings", "store", "packet", "members", "calling", "engine", "protocols"},
+    "runs": BASE | {
+        "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "render", "planning",
     },
-    "convene": LEAVES | {
-        "replies", "rules", "ledger", "minutes", "prompting", "filing", "intent", "council", "protocols", "members",
-        "calling", "store", "render", "audit", "planning", "packet", "panel", "search",
-    },
-    "doctor": BASE | {"rules", "convene", "members"},
-    "doors": LEAVES | {"rules", "minutes", "intent", "planning", "convene", "doctor", "render", "protocols"},
+    "doors": BASE | {"settings", "store", "packet", "engine", "protocols", "render", "planning", "runs"},
+    "__main__": {"doors"},
 }  # fmt: skip
-SAME_PACKAGE = {
-    "waiting": "council",
-    "endings": "convene",
-    "settings_files": "settings",
-    "settings_keys": "settings",
-    "settings_keyring": "settings",
-    "catalogue": "settings",
-    "__main__": "doors",
-}
+# The only modules of `store` and `members` that packages besides `runs` may import.
+INTERFACES = {"store": {"council.store.interface"}, "members": {"council.members.base", "council.members.scripted"}}
+# Parts of `protocols` that every protocol uses; all other folders in it are protocols.
+SHARED_BY_PROTOCOLS = ("common", "options", "panel", "protocol", "report_view")
+# Commands of the CLI that start another door.
+MAY_START_DOORS = {"council.doors.cli.service_commands"}
 
 
 @cache
@@ -94,8 +77,7 @@ def imported(node: ast.AST) -> Iterator[str]:
 
 
 def package(name: str) -> str:
-    first = name.split(".")[1]
-    return SAME_PACKAGE.get(first, first)
+    return name.split(".")[1]
 
 
 @pytest.mark.behaviour("house-ladder")
@@ -124,21 +106,39 @@ def test_modules_have_no_import_cycle() -> None:
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_calling_imports_only_the_member_interface() -> None:
-    known = {
-        found
-        for name in modules()
-        if package(name) == "calling"
-        for found in imports(name)
-        if package(found) == "members"
-    }
-    assert known <= {"council.members", "council.members.base"}
+@pytest.mark.parametrize("name", modules())
+def test_only_runs_imports_more_than_the_interface_of_store_and_members(name: str) -> None:
+    for owner, allowed in INTERFACES.items():
+        if package(name) not in {owner, "runs"}:
+            assert {found for found in imports(name) if package(found) == owner} <= {f"council.{owner}", *allowed}
+
+
+def protocol_of(name: str) -> str:
+    """Return the protocol whose folder a module is in; empty for any other module."""
+    parts = name.split(".")
+    inside = parts[1] == "protocols" and len(parts) > 2 and parts[2] not in SHARED_BY_PROTOCOLS
+    return parts[2] if inside else ""
 
 
 @pytest.mark.behaviour("house-ladder")
-def test_planning_imports_no_member_but_the_scripted_one() -> None:
-    known = {found for found in imports("council.planning") if package(found) == "members"}
-    assert known <= {"council.members", "council.members.base", "council.members.scripted"}
+@pytest.mark.parametrize("name", modules())
+def test_generic_code_imports_no_protocol(name: str) -> None:
+    if not protocol_of(name):
+        assert not {found for found in imports(name) if protocol_of(found)}
+
+
+def door_of(name: str) -> str:
+    """Return the door whose package a module is in; empty for a module that all doors share."""
+    parts = name.split(".")
+    inside = parts[1] == "doors" and len(parts) > 2 and (PACKAGE / "doors" / parts[2]).is_dir()
+    return parts[2] if inside else ""
+
+
+@pytest.mark.behaviour("house-ladder")
+@pytest.mark.parametrize("name", sorted(set(modules()) - MAY_START_DOORS))
+def test_a_door_imports_no_other_door(name: str) -> None:
+    if package(name) == "doors":
+        assert {door_of(found) for found in imports(name)} <= {"", door_of(name)}
 
 
 def test_member_kinds_do_not_import_each_other() -> None:

@@ -94,9 +94,7 @@ class SeatAbsent(QuorumLost):
 
 
 class ChairAbsent(CouncilError):
-    """The chair did not answer; `so_far` may hold the partial verdict that rules computed."""
-
-    partial_verdict: Any = None
+    pass
 
 
 class Fault(CouncilError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, get_args
 
-from council.types import Json, Message
+from council.types import FinalState, Json, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Stated:
     key: str
     phase: str
     seat: str
-    state: str
+    state: FinalState
     said: str
     reply: Json | None
     served_by: str
@@ -135,7 +135,7 @@ class WasAbsent:
     key: str
     phase: str
     seat: str
-    state: str
+    state: FinalState
     reason: str
     attempts: int = 0
     usage: Json = field(default_factory=dict)  # tokens of its rejected answers

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 T = TypeVar("T")
 Json = dict[str, Any]
 Message = dict[str, str]
+VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
+OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
+VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 
 
 def repair_surrogates(text: str) -> str:
@@ -39,8 +42,17 @@ def replace_labels(text: str, names: Mapping[str, str]) -> str:
 
 
 STATEMENT_CUT_PREFIX = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
-OK_STATES = ("ok", "ok_repaired")
-STATES_OUT_FOR_RUN = (
+FinalState = Literal[  # how a step of a seat ended
+    "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
+    "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
+    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(cli:start)",
+    "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
+]  # fmt: skip
+SeatState = (
+    FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
+)  # the state of a seat in a view
+OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
+STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
     "timed_out",
     "failed(auth)",
     "failed(quota)",
@@ -266,13 +278,14 @@ class Step:
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
+    reply: type[Any] | None = None  # type of the reply; None for free text
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of a step: an accepted answer, or an absence with its reason."""
 
-    state: str
+    state: FinalState
     text: str = ""
     reason: str = ""
     served_by: str = ""
@@ -332,7 +345,7 @@ class Absence:
     """Seat that did not answer, and why."""
 
     seat: Seat
-    state: str
+    state: FinalState
     reason: str
 
 

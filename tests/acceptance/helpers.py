@@ -197,7 +197,7 @@ class Terminal:
 
 
 def wait_for_exit(process: subprocess.Popen[str]) -> Result:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     return Result(process.returncode, out, err)
 
 
@@ -207,7 +207,7 @@ def kill(process: subprocess.Popen[str]) -> None:
     assert wait_for_exit(process).code == -signal.SIGKILL
 
 
-def wait_until(true: Callable[[], object], what: str, within: float = 20.0) -> None:
+def wait_until(true: Callable[[], object], what: str, within: float = 60.0) -> None:
     """Poll a condition until it holds."""
     pause, end = threading.Event(), time.monotonic() + within
     while not true():

@@ -45,7 +45,7 @@ class PseudoTerminal:
             if not piece:
                 return
 
-    def wait_for(self, text: str, within: float = 30.0) -> str:
+    def wait_for(self, text: str, within: float = 60.0) -> str:
         """Wait until the text appears after the previous match. Return the text before it."""
         end = time.monotonic() + within
         with self._changed:
@@ -63,7 +63,7 @@ class PseudoTerminal:
         os.write(self.master, key.encode())
 
     def wait_for_exit(self) -> Result:
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=120)
         self._reading.join(10)
         os.close(self.master)
         return Result(self.process.returncode, out, self.screen)

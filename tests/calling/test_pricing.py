@@ -206,6 +206,6 @@ def test_a_price_survives_json() -> None:
 
 @pytest.mark.behaviour("issue-2-lazy-import")
 def test_the_price_list_is_imported_only_when_needed() -> None:
-    code = "import sys, council.convene, council.doors.cli.ask; print('genai_prices' in sys.modules)"
+    code = "import sys, council.runs.service, council.doors.cli.ask; print('genai_prices' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -77,7 +77,7 @@ async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
 @pytest.mark.behaviour("40-chair-has-two-retries")
 @pytest.mark.parametrize("kind", ["cut", "empty", "loop", "stub", "length", "schema", "parameter"])
 async def test_faults_with_one_retry_have_two_for_the_chair(ledger: Ledger, kind: str) -> None:
-    outcome = await call(ledger, replace(step(), chair=True), answering("one", fault(kind)))
+    outcome = await call(ledger, replace(step(), is_chair=True), answering("one", fault(kind)))
     assert (outcome.state, outcome.attempts) == (FAULT_TABLE[kind].state, 3)
 
 
@@ -97,6 +97,6 @@ async def test_the_chair_gets_twice_the_output_on_each_retry(ledger: Ledger) -> 
 
     ask = make_ask(KEY, schema={"type": "object"}, max_tokens=600)
     await call(
-        ledger, replace(step(ask=ask), chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
+        ledger, replace(step(ask=ask), is_chair=True), Noting("one", lambda key: Answer("{", "length", Usage(1, 600)))
     )
     assert seen == [600, 1200, 2400]

@@ -17,7 +17,7 @@ from council.engine.reply import Reply
 from council.errors import ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
 from council.members.scripted import Scripted
 from council.store.sqlite import SqliteStore
-from council.types import Json, Roster, Seat
+from council.types import Json, Roster, Seat, Statement, Verdict
 from tests.run_session import ALPHA, BETA, CHAIR, GAMMA, ROSTER, FunctionMember, RunSession, open_session
 
 pytestmark = pytest.mark.anyio
@@ -269,18 +269,18 @@ async def test_relay_continues_after_an_absent_seat(store: SqliteStore, folder: 
 # gather
 
 
-async def two_steps(council: Council, seat: Seat) -> str:
+async def two_steps(council: Council, seat: Seat) -> Statement[None]:
     async with council.phase("look"):
         await council.ask(seat, "t/say")
     async with council.phase("judge"):
-        return (await council.ask(seat, "t/say")).key
+        return await council.ask(seat, "t/say")
 
 
 async def test_gather_keys_include_the_seat(store: SqliteStore, folder: Path) -> None:
     session = await open_session(store, folder)
     async with session.council.phase("r1"):
-        keys = await session.council.gather(ALL, two_steps)
-    assert keys == ["r1/alpha/judge/alpha", "r1/beta/judge/beta", "r1/gamma/judge/gamma"]
+        said = await session.council.gather(ALL, two_steps)
+    assert [one.key for one in said.values()] == ["r1/alpha/judge/alpha", "r1/beta/judge/beta", "r1/gamma/judge/gamma"]
     assert sorted(asked(session)) == sorted(f"r1/{s.name}/{p}/{s.name}" for s in ALL for p in ("look", "judge"))
 
 
@@ -302,16 +302,48 @@ async def test_gather_seats_do_not_wait_for_each_other(store: SqliteStore, folde
 
 
 async def test_a_seat_out_in_a_gather_is_out_for_the_whole_council(store: SqliteStore, folder: Path) -> None:
-    async def act(council: Council, seat: Seat) -> None:
-        with suppress(QuorumLost):
-            await council.ask(seat, "t/say")
+    async def act(council: Council, seat: Seat) -> Statement[None]:
+        return await council.ask(seat, "t/say")
 
     session = await open_session(store, folder, Scripted(script={"r1/beta/beta": {"fail": "quota"}}))
     async with session.council.phase("r1"):
-        await session.council.gather(ALL, act)
+        said = await session.council.gather(ALL, act)
+    assert (list(said), list(said.absent)) == (["alpha", "gamma"], ["beta"])
     async with session.council.phase("r2"):
         assert list(await session.council.poll(ALL, "t/say")) == ["alpha", "gamma"]
     assert "r2/beta" not in asked(session)
+
+
+async def test_gather_raises_when_no_seat_answered(store: SqliteStore, folder: Path) -> None:
+    script = {f"r1/{seat.name}/look/{seat.name}": {"fail": "refused"} for seat in ALL}
+    session = await open_session(store, folder, Scripted(script=script))
+    with pytest.raises(QuorumLost, match="0 of 3 seats answered in r1"):
+        async with session.council.phase("r1"):
+            await session.council.gather(ALL, two_steps)
+    async with session.council.phase("r2"):
+        assert not await session.council.gather((), two_steps)
+
+
+async def test_gather_refuses_the_statement_of_another_seat(store: SqliteStore, folder: Path) -> None:
+    async def act(council: Council, seat: Seat) -> Statement[None]:
+        return await council.ask(ALPHA, "t/say")
+
+    session = await open_session(store, folder)
+    with pytest.raises(EngineError, match='returned a statement of "alpha" for "beta"'):
+        async with session.council.phase("r1"):
+            await session.council.gather((BETA,), act)
+
+
+async def test_a_partial_verdict_recorded_in_a_gather_belongs_to_the_run(store: SqliteStore, folder: Path) -> None:
+    async def act(council: Council, seat: Seat) -> Statement[None]:
+        council.so_far(Verdict(f"{seat.name} is being asked"))
+        return await council.ask(seat, "t/say")
+
+    session = await open_session(store, folder)
+    assert session.council.partial_verdict == Verdict("")
+    async with session.council.phase("r1"):
+        await session.council.gather((BETA,), act)
+    assert session.council.partial_verdict.answer == "beta is being asked"
 
 
 # look and search
@@ -537,6 +569,7 @@ def test_the_public_verbs_are_pinned() -> None:
         "look",
         "search",
         "note",
+        "so_far",
         "shuffled",
         Council.assign_labels.__name__,
     }

@@ -270,7 +270,7 @@ async def test_empty_folder_is_reported(root: Path) -> None:
 
 
 @pytest.mark.behaviour("30-search-files-limits")
-@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 2), ("MAX_TOTAL_BYTES", 10), ("READ_TIMEOUT_S", -1.0)])
 async def test_reached_limit_is_reported(root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
     monkeypatch.setattr(files_room, limit, value)
     assert any("of 3 files were read (limits: " in why and "use a smaller folder" in why for why in await told(root))
@@ -347,11 +347,13 @@ WITHOUT = """
 import asyncio, sys
 sys.modules["pypdf"] = None
 from pathlib import Path
-from council.packet.admitting import admitting
-from council.search.files import Files
-from council.search import research
-place = Path("docs").resolve()
-print(asyncio.run(research(Files(place, Path().resolve(), admitting(place)), ["turbine"], most=1)))
+from council.packet.lookups import make_document_reader
+from council.search import make_provider
+from council.search.results import research
+from council.settings import load_settings
+here, place = Path().resolve(), Path("docs").resolve()
+made = make_provider("files:docs", load_settings(here, {}), {}, here, make_document_reader(place))
+print(asyncio.run(research(made, ["turbine"], max_results=1)))
 """
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import SearchNotEnabled, UsageError
-from council.search import NOT_ENABLED, resolve_search
+from council.search import not_enabled_message, resolve_search
 from council.settings import load_settings
 
 TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"}
@@ -64,9 +64,9 @@ def test_incomplete_search_setting_names_what_to_set(said: str | None, table: st
 
 @pytest.mark.behaviour("30-search-enabled")
 def test_not_enabled_error_lists_every_option() -> None:
-    assert NOT_ENABLED.startswith("General Council is not enabled. ") and "\n" not in NOT_ENABLED
+    assert not_enabled_message().startswith("General Council is not enabled. ") and "\n" not in not_enabled_message()
     for way in ("TAVILY_API_KEY", "BRAVE_SEARCH_API_KEY", "--search files:FOLDER", "--no-search", "SearXNG"):
-        assert way in NOT_ENABLED
+        assert way in not_enabled_message()
 
 
 @pytest.mark.parametrize(

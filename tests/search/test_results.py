@@ -142,7 +142,7 @@ class Broken:
     name = "broken"
     remarks = ("one file was\nnot read",)
 
-    async def find(self, query: str, most: int, freshness: str) -> list[Hit]:
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         raise KeyError("tvly-secret")
 
     async def close(self) -> None:

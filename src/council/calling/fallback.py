@@ -9,7 +9,7 @@ from council.calling.fault_table import FAULT_TABLE
 from council.errors import Fault
 from council.members.base import Member
 from council.store.interface import Record
-from council.types import STATES_OUT_FOR_RUN
+from council.types import STATES_OUT_FOR_RUN, FinalState
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class FallbackPolicy:
     requested_vendors: Mapping[str, str] = field(default_factory=dict)  # seat → vendor of the requested member
     serving_vendors: dict[str, str] = field(default_factory=dict)  # seat → vendor that currently serves it
     down_vendors: set[str] = field(default_factory=set)  # vendors that failed and have not answered since
-    excluded: dict[tuple[str, str], str] = field(default_factory=dict)  # (seat, member) → state that excludes it
+    excluded: dict[tuple[str, str], FinalState] = field(default_factory=dict)  # (seat, member) → state that excludes it
     last_member: dict[str, str] = field(default_factory=dict)  # seat → member that answered last
 
     def __post_init__(self) -> None:
@@ -68,6 +68,6 @@ class FallbackPolicy:
         if row.state in STATES_OUT_FOR_RUN:
             self.excluded[seat, member.name] = row.state
 
-    def exclusion_state(self, seat: str, member: str) -> str:
-        """Return the state that excludes a member from this seat, or an empty string."""
-        return self.excluded.get((seat, member), "")
+    def exclusion_state(self, seat: str, member: str) -> FinalState | None:
+        """Return the state that excludes a member from this seat, or None."""
+        return self.excluded.get((seat, member))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member
-from council.types import Ask, Json, Step
+from council.types import Ask, FinalState, Json, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class FaultPolicy:
     """Policy for one kind of fault."""
 
     retries: int
-    state: str  # seat state when the retries are used up
+    state: FinalState  # seat state when the retries are used up
     backs_off: bool = True  # whether to back off before the next attempt
     change: str = ""  # how the next request differs: a name in calling/changes.py
     is_vendor_wide: bool = False  # it concerns the vendor, not the request
@@ -51,10 +51,11 @@ FAULT_TABLE = {
     "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
     "script": FaultPolicy(0, "failed(script)"),
     # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.
-    **{
-        f"cli:{why}": FaultPolicy(1, f"failed(cli:{why})", backs_off=False)
-        for why in ("start", "exit", "error", "output", "flood")
-    },
+    "cli:start": FaultPolicy(1, "failed(cli:start)", backs_off=False),
+    "cli:exit": FaultPolicy(1, "failed(cli:exit)", backs_off=False),
+    "cli:error": FaultPolicy(1, "failed(cli:error)", backs_off=False),
+    "cli:output": FaultPolicy(1, "failed(cli:output)", backs_off=False),
+    "cli:flood": FaultPolicy(1, "failed(cli:flood)", backs_off=False),
     "cli:silent": FaultPolicy(0, "failed(cli:silent)"),
 }
 CHAIR_RETRIES = 2  # the chair cannot be replaced, so it gets at least two retries

@@ -19,7 +19,7 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
-from council.types import Answer, Ask, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+from council.types import Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 
 class Journal(Protocol):
@@ -256,7 +256,7 @@ class RetryLoop:
         written = answer.usage.output if isinstance(answer, Answer) else 0
         return FailedAttempt(self.step, deadline.member, request.ask, fault, written)
 
-    def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: str, text: str) -> Outcome:
+    def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
         return Outcome(state, text, served_by=deadline.member.name, cut=request.cut, dropped=request.dropped)
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
+from council.extensions import MEMBERS, SEARCH
 from council.packet.files import format_path, has_secret_name, is_private, relative_to_root
 from council.settings import Settings, load_settings
 from council.settings.catalogue import split_member
@@ -128,10 +129,11 @@ def check_files(options: Json, folder: Path, roots: Sequence[Path]) -> None:
 def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], settings: Settings) -> None:
     """Raise UsageError unless the search uses a folder inside the roots or an address configured by the owner."""
     kind, _, value = str(search or "").partition(":")
-    if kind == "files" and not is_within(resolve_path(folder / value), roots):
-        raise _outside_error("search", f"files:{value}", roots)
+    takes = getattr(SEARCH.load(kind), "argument", "") if kind in SEARCH else ""
+    if takes == "FOLDER" and not is_within(resolve_path(folder / value), roots):
+        raise _outside_error("search", f"{kind}:{value}", roots)
     own = str(settings.search.get("base_url") or "").rstrip("/").removesuffix("/search").rstrip("/")
-    if kind == "searxng" and asked is not None and value != own:
+    if takes == "ADDRESS" and asked is not None and value != own:
         raise UsageError(
             f"search address {quote_value(value)} is not configured on this server: the owner can set it as base_url in [search]"
         )
@@ -155,7 +157,9 @@ def check_members(members: Iterable[str], settings: Settings) -> None:
     named = set(_configured_members(settings))
     for member in members:
         kind, name = split_member(member)
-        plain = kind in (*UNRESTRICTED_KINDS, *settings.providers) or (kind == "local" and "/" not in name)
+        plain = kind in (*UNRESTRICTED_KINDS, *settings.providers, *MEMBERS.added) or (
+            kind == "local" and "/" not in name
+        )
         if not plain and member not in named:
             raise UsageError(
                 f"member {quote_value(member)} is not configured on this server: the owner can add it to [models] or [seats]"

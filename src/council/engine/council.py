@@ -7,9 +7,9 @@ import hmac
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from string import ascii_uppercase
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from council import events as ev
 from council.engine.gather import Grace, gather_or_cancel
@@ -33,9 +33,11 @@ from council.types import (  # fmt: skip
     SeatWatch,
     Statement,
     Step,
+    Verdict,
 )
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Reply)
 BUDGET_SKIPPED = "skipped(budget)"  # ends the run; the step is asked again on resume
 Effect = Callable[[Json], Awaitable[list[Json]]]  # a look-up or a search: request → results
 
@@ -49,6 +51,16 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
+
+
+@dataclass(slots=True)
+class RunState:
+    """What the councils of one run share: the run's own and those of `gather`."""
+
+    positions: dict[str, Statement[Any]] = field(default_factory=dict)  # each seat's latest statement, for the digest
+    stances: dict[str, str] = field(default_factory=dict)  # the verdict in each seat's latest reply, where it has one
+    out_seats: dict[str, Absence] = field(default_factory=dict)
+    partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))
 
 
 class Council:
@@ -71,9 +83,7 @@ class Council:
         self.context = dict(context or {})
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
-        self.positions: dict[str, Statement[Any]] = {}  # each seat's latest statement, for the digest
-        self.stances: dict[str, str] = {}  # the verdict in each seat's latest reply, where it has one
-        self._out_seats: dict[str, Absence] = {}
+        self._state = RunState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
         self._absences: Json = {}
@@ -81,6 +91,19 @@ class Council:
     @property
     def members(self) -> tuple[Seat, ...]:
         return self.roster.seats
+
+    @property
+    def positions(self) -> dict[str, Statement[Any]]:
+        return self._state.positions
+
+    @property
+    def stances(self) -> dict[str, str]:
+        return self._state.stances
+
+    @property
+    def partial_verdict(self) -> Verdict:
+        """Return the verdict of the last `so_far`, or an empty one."""
+        return self._state.partial_verdict
 
     @property
     def packet(self) -> Packet:
@@ -110,6 +133,21 @@ class Council:
         finally:
             self._key_path, self._phases, self._absences = path, phases, absences
 
+    @overload
+    async def ask(
+        self, seat: Seat, prompt: str, *, reply: None = None, choices: Choices | None = None,
+        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+    ) -> Statement[None]: ...  # fmt: skip
+    @overload
+    async def ask(
+        self, seat: Seat, prompt: str, *, reply: type[R], choices: Choices | None = None,
+        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+    ) -> Statement[R]: ...  # fmt: skip
+    @overload
+    async def ask(
+        self, seat: Seat, prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
+        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+    ) -> Statement[R | None]: ...  # fmt: skip
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
@@ -123,6 +161,21 @@ class Council:
         detail = f"{seat.name} did not answer in {self._current_phase}: {heard.state}: {heard.reason}"
         raise ChairAbsent(detail) if seat == self.roster.chair else SeatAbsent(detail, heard)
 
+    @overload
+    async def poll(
+        self, seats: Sequence[Seat], prompt: str, *, reply: None = None, choices: Choices | None = None,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
+    ) -> Round[None]: ...  # fmt: skip
+    @overload
+    async def poll(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[R], choices: Choices | None = None,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
+    ) -> Round[R]: ...  # fmt: skip
+    @overload
+    async def poll(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
+        after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
+    ) -> Round[R | None]: ...  # fmt: skip
     async def poll(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         after: Round[Any] | None = None, timeout: float | None = None, quorum: int | None = None, **variables: Any,
@@ -139,6 +192,21 @@ class Council:
         grace = None if self.grace is None else Grace(self.grace, watches, enough)
         return self._make_round(await gather_or_cancel(asked, grace), quorum)
 
+    @overload
+    async def relay(
+        self, seats: Sequence[Seat], prompt: str, *, reply: None = None, choices: Choices | None = None,
+        timeout: float | None = None, **variables: Any,
+    ) -> Round[None]: ...  # fmt: skip
+    @overload
+    async def relay(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[R], choices: Choices | None = None,
+        timeout: float | None = None, **variables: Any,
+    ) -> Round[R]: ...  # fmt: skip
+    @overload
+    async def relay(
+        self, seats: Sequence[Seat], prompt: str, *, reply: type[R] | None, choices: Choices | None = None,
+        timeout: float | None = None, **variables: Any,
+    ) -> Round[R | None]: ...  # fmt: skip
     async def relay(
         self, seats: Sequence[Seat], prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         timeout: float | None = None, **variables: Any,
@@ -154,23 +222,30 @@ class Council:
         return self._make_round(heard)
 
     async def gather(
-        self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
-    ) -> list[T | Absence]:
+        self, seats: Sequence[Seat], act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]],
+        *, quorum: int | None = None,
+    ) -> Round[T]:  # fmt: skip
         """Run `act` for all seats in parallel, each with a separate Council whose keys include the seat.
 
-        Return the results in seating order; a seat that failed to answer in its `act` is an Absence.
+        `act` returns the seat's last statement. A seat that did not answer in its `act` is absent while the quorum holds;
+        otherwise raise QuorumLost.
         """
         came = await gather_or_cancel([self._run_act(self._council_for_seat(seat), seat, act) for seat in seats])
         for one in came:
             if isinstance(one, BudgetSpent):  # raised last: the other seats' answers are paid for and stored
                 raise one
-        return [one for one in came if not isinstance(one, BudgetSpent)]
+        return self._make_round([one for one in came if not isinstance(one, BudgetSpent)], quorum)
 
     async def _run_act(
-        self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, T]]
-    ) -> T | Absence | BudgetSpent:
+        self, council: Council, seat: Seat, act: Callable[[Council, Seat], Coroutine[Any, Any, Statement[T]]]
+    ) -> Statement[T] | Absence | BudgetSpent:
         try:
-            return await act(council, seat)
+            said = await act(council, seat)
+            if said.seat.name != seat.name:
+                raise EngineError(
+                    f'the act of gather returned a statement of "{said.seat.name}" for "{seat.name}": return its own'
+                )
+            return said
         except BudgetSpent as spent:
             return spent
         except SeatAbsent as lost:
@@ -190,6 +265,10 @@ class Council:
     def note(self, what: str, why: str) -> None:
         """Record a decision of the protocol and its reason."""
         self.ledger.emit_once(ev.Noted(what, why))
+
+    def so_far(self, verdict: Verdict) -> None:
+        """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
+        self._state.partial_verdict = verdict
 
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
@@ -221,7 +300,7 @@ class Council:
             return known
         if past := self.ledger.source and self.ledger.source.find_absence(self._current_phase, key):
             return self._record_absence(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
-        if gone := self._out_seats.get(seat.name):
+        if gone := self._state.out_seats.get(seat.name):
             return self._record_absence(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
         step = replace(self._make_step(key, seat, request, after), watch=watch)
         print_ = compute_fingerprint(step.ask, seat.member)
@@ -253,7 +332,9 @@ class Council:
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
 
         chain = (seat.member, *seat.fallbacks)
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair)
+        return Step(
+            ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair, reply=reply
+        )
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Outcome:
         asked = ev.Asked(
@@ -304,10 +385,10 @@ class Council:
     def _mark_out(self, key: str, absence: Absence) -> Absence:
         if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
             why = f"was {absence.state} in {self._current_phase}"
-            self._out_seats.setdefault(absence.seat.name, replace(absence, reason=why))
+            self._state.out_seats.setdefault(absence.seat.name, replace(absence, reason=why))
         return absence
 
-    def _make_round(self, heard: Sequence[Statement[Any] | Absence], quorum: int | None = None) -> Round[Any]:
+    def _make_round(self, heard: Sequence[Statement[T] | Absence], quorum: int | None = None) -> Round[T]:
         round_ = Round(
             [said for said in heard if isinstance(said, Statement)],
             [gone for gone in heard if isinstance(gone, Absence)],
@@ -327,7 +408,7 @@ class Council:
             context=self.context, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
             effort=self.effort,
         )  # fmt: skip
-        council.positions, council.stances, council._out_seats = self.positions, self.stances, self._out_seats
+        council._state = self._state
         council._key_path, council._phases, council._absences = (
             (*self._key_path, seat.name),
             self._phases,

@@ -307,7 +307,7 @@ def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
 
 def count_asked_seats(minutes: Minutes) -> int:
     """Return the number of seats in the plan; 0 if there was nothing to ask."""
-    if minutes.status == "complete" and not minutes.phases:
+    if minutes.is_empty_run:
         return 0
     return len(minutes.plan.get("seats", []))
 

@@ -1,4 +1,4 @@
-"""Display names of seats: the seat name, or for advisors a label with the round."""
+"""Parts of a report as text: layouts, labels, states, absences, findings, costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
-from council.types import OK_STATES, Json, replace_labels
+from council.types import OK_STATES, Json, SeatState, replace_labels
 
 
 def format_label(name: str) -> str:
@@ -23,21 +23,6 @@ def format_label(name: str) -> str:
 def unblind(text: str, labels: Mapping[str, str]) -> str:
     """Replace the labels in the text of a blind reader with the seat names."""
     return replace_labels(text, {letters: format_label(seat) for letters, seat in labels.items()})
-
-
-def speaker_label(minutes: Minutes, phase: str, seat: str) -> str:
-    """Return the speaker label of a seat: `council-r2-skeptic`, without the round for the referee or a single round."""
-    if minutes.plan.get("protocol") != "advisors":
-        return format_label(seat)
-    several = (minutes.plan.get("options") or {}).get("rounds", 1) > 1
-    presides = minutes.chair is not None and seat == minutes.chair.name
-    return f"council-{phase}-{clean(seat)}" if several and not presides else f"council-{clean(seat)}"
-
-
-def last_speaker_label(minutes: Minutes, seat: str) -> str:
-    """Return the speaker label of the last phase in which the seat was asked, or of the first round if there is none."""
-    asked = [phase.name for phase in minutes.phases.values() if seat in phase.asked]
-    return speaker_label(minutes, asked[-1] if asked else "r1", seat)
 
 
 STATE_DESCRIPTIONS = {
@@ -63,12 +48,12 @@ STATE_DESCRIPTIONS = {
     "skipped(budget)": "the budget did not cover it",
     "skipped(cancel)": "the run was stopped before its turn",
 }
-UNFINISHED_STATES = {
+UNFINISHED_STATES: dict[SeatState, SeatState] = {
     "waiting": "not_asked",
     "asked": "no_answer",
     "writing": "no_answer",
 }  # the run ended before a final state
-SKIPPED_STATES = {
+SKIPPED_STATES: dict[str, SeatState] = {
     "interrupted": "skipped(cancel)",
     "cancelled": "skipped(cancel)",
     "budget": "skipped(budget)",
@@ -93,7 +78,7 @@ def describe_absence(missed: AbsenceMinutes) -> str:
     return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
 
 
-def final_state(state: str, stopped: str = "") -> str:
+def final_state(state: SeatState, stopped: str = "") -> SeatState:
     """Return the state of a seat after its run has ended."""
     return (
         SKIPPED_STATES[stopped]

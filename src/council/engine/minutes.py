@@ -8,7 +8,7 @@ from typing import Any
 
 from council import events as ev
 from council.events import Entry
-from council.types import OK_STATES, Json, Usage
+from council.types import OK_STATES, FinalState, Json, SeatState, Usage
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class StatementMinutes:
     key: str
     phase: str
     seat: str
-    state: str
+    state: FinalState
     said: str
     reply: Json | None
     served_by: str
@@ -36,7 +36,7 @@ class AbsenceMinutes:
     key: str
     phase: str
     seat: str
-    state: str
+    state: FinalState
     reason: str
     attempts: int
 
@@ -61,7 +61,7 @@ class SeatMinutes:
     perspective: str = ""
     model: str = ""
     vendor: str = ""
-    state: str = "waiting"  # waiting | asked | writing | a final seat state
+    state: SeatState = "waiting"
     phase: str = ""
     since: float = 0.0  # when it was last asked
     words: int = 0  # words streamed since it was last asked
@@ -156,6 +156,11 @@ class Minutes:
     def is_private_phase(self, phase: str) -> bool:
         """Return whether a phase is private to a seat and its helpers: `judge/judge-1/questions`."""
         return not self.seats.keys().isdisjoint(phase.split("/")[1:])
+
+    @property
+    def is_empty_run(self) -> bool:
+        """Whether the run is complete although no seat was asked, because there was nothing to judge."""
+        return self.status == "complete" and not self.phases
 
     @property
     def rounds(self) -> list[PhaseMinutes]:

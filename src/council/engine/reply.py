@@ -40,6 +40,11 @@ class Reply(BaseModel):
         return self.model_copy(update={"confidence": low})
 
     @classmethod
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the protocol."""
+        return plain if agree else cls.vary(plain, n)
+
+    @classmethod
     def vary(cls, plain: Json, n: int) -> Json:
         """Return the rehearsal answer of the n-th seat (from 0) for a run in which seats disagree."""
         return plain

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +14,6 @@ from council import protocols
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import Prompts, build_dossier
-from council.engine.reply import Reply
 from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
 from council.events import Entry
 from council.members.base import Member
@@ -26,7 +24,6 @@ from council.planning.estimate import PriceLookup, RehearsedCall, build_call, es
 from council.planning.intent import Intent, focus_line
 from council.planning.seating import SeatAssignment, seat_council
 from council.protocols import Protocol
-from council.protocols.judges.replies import OUTPUT_SCHEMA, SubQuestions
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.protocol import load_reference
@@ -36,7 +33,6 @@ from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question,
 
 EMPTY_PACKET = Packet()
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
-HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +148,7 @@ async def make_plan(
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     options = parse_options(protocol.name, intent.task, intent.options, protocol.load_options()).model_dump(mode="json")
-    panel = _load_panel(protocol, question.task, options, where)
+    panel = _load_panel(protocol, question, options, where)
     options |= panel.options
     roster, notices, advice = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(roster, where.settings)
@@ -165,7 +161,7 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *_warn_quick(protocol, question, options), *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
     )  # fmt: skip
 
 
@@ -182,10 +178,10 @@ def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 
 
-def _load_panel(protocol: Protocol, task: str, options: Json, where: PanelContext) -> Panel:
+def _load_panel(protocol: Protocol, question: Question, options: Json, where: PanelContext) -> Panel:
     if not protocol.panel:
         return Panel(protocol.seats, protocol.chair)
-    panel: Panel = load_reference(protocol.panel)(task, options, where)
+    panel: Panel = load_reference(protocol.panel)(question.task, options, replace(where, question=question))
     return panel
 
 
@@ -197,12 +193,6 @@ def _build_packet(question: Question, roster: Roster, folder: Path, material: Ma
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
     )  # fmt: skip
-
-
-def _warn_quick(protocol: Protocol, question: Question, options: Json) -> list[str]:
-    quick = protocol.name == "quick" or options.get("quick")
-    said = HIGH_STAKES_WORDS.search(f"{question.text} {question.target or ''}") if quick else None
-    return [f'"{said[0]}" needs more than one judge: drop --quick'] if said else []
 
 
 def _packet_warnings(packet: Packet) -> list[str]:
@@ -264,7 +254,7 @@ async def _rehearse_both_ways(
 
 def preview_packet(plan: Plan) -> Json:
     """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
-    schema = OUTPUT_SCHEMA if plan.question.task == "validate" else None
+    schema = plan.protocol.load_output_schema(plan.question.task)
     return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
 
 
@@ -278,7 +268,7 @@ async def rehearse(
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
-    answer = make_fake_caller(agree, options.get("explorers") or 1)
+    answer = make_fake_caller(agree, options)
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
@@ -314,7 +304,7 @@ async def _fake_search(wanted: Json) -> list[Json]:
     ]
 
 
-def make_fake_caller(agree: bool, explorers: int = 1) -> CarryOut:
+def make_fake_caller(agree: bool, options: Json) -> CarryOut:
     """Return a function that answers each step with a valid fake reply."""
     asked: Counter[str] = Counter()
 
@@ -323,24 +313,11 @@ def make_fake_caller(agree: bool, explorers: int = 1) -> CarryOut:
         n, asked[name] = asked[name], asked[name] + 1
         await asyncio.sleep(0)  # let parallel asks start before the first answer
         reply = example_value(schema, agree) if schema else None
-        if name == SubQuestions.__name__:
-            reply = {"questions": [f"… {n}" for n in range(1, explorers + 1)]}  # one per explorer
-        elif reply and not agree and (known := _find_reply_type(name)):
-            reply = known.vary(reply, n)
+        if reply and step.reply:
+            reply = step.reply.rehearse(reply, options, agree=agree, n=n)
         return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
 
     return carry_out
-
-
-def _find_reply_type(name: str) -> type[Reply] | None:
-    """Return the loaded reply type of this name."""
-    pending = [Reply]
-    while pending:
-        reply = pending.pop()
-        if reply.__name__ == name:
-            return reply
-        pending += reply.__subclasses__()
-    return None
 
 
 def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:

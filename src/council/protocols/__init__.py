@@ -10,7 +10,15 @@ from typing import Any
 from council.errors import UsageError
 from council.protocols.protocol import Protocol, load_reference
 
-__all__ = ["SHIPPED_PROTOCOLS", "Protocol", "fixed_seat_names", "get_protocol", "protocol_names", "register"]
+__all__ = [
+    "SHIPPED_PROTOCOLS",
+    "Protocol",
+    "find_protocol",
+    "fixed_seat_names",
+    "get_protocol",
+    "protocol_names",
+    "register",
+]
 
 ENTRY_POINT_GROUP = "council.protocols"
 SHIPPED_PROTOCOLS = {
@@ -58,6 +66,14 @@ def get_protocol(name: str) -> Protocol:
         if entry.name == name:
             return _load_entry_point(name, entry)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return the protocol of a stored run; one without its own files and rules if its package is not installed any more."""
+    try:
+        return get_protocol(name)
+    except UsageError:
+        return Protocol(name, "")
 
 
 def _load_entry_point(name: str, entry: Any) -> Protocol:

@@ -10,7 +10,7 @@ from council.errors import ConfigError
 from council.protocols.protocol import CHAIR
 from council.settings import SeatSetting, Settings
 from council.settings.member_lookup import resolve_member, vendor_of
-from council.types import Json, Seat
+from council.types import Json, Question, Seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class PanelContext:
     env: Mapping[str, str]
     folder: Path
     strict: bool = False
+    question: Question | None = None
 
     def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available."""

@@ -9,11 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from council.types import Seat, Verdict
+from council.types import Json, Seat, Verdict
 
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 CHAIR = Seat("chair", "Orchestrator")
 NO_OPTIONS = "council.protocols.options:NoOptions"
+DEFAULT_REPORT_VIEW = "council.protocols.report_view:ReportView"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Protocol:
     spread: bool = True  # spread the seats over vendor families
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
+    output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
+    report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
 
     def load(self) -> ProtocolFunction:
         function: ProtocolFunction = load_reference(self.function)
@@ -42,6 +45,15 @@ class Protocol:
         """Return the pydantic model of the options."""
         model: type[Any] = load_reference(self.options or NO_OPTIONS)
         return model
+
+    def load_output_schema(self, task: str) -> Json | None:
+        """Return the description of a reply that the packet of this task contains; None if it contains none."""
+        schema: Json | None = load_reference(self.output_schema)(task) if self.output_schema else None
+        return schema
+
+    def load_report_view(self) -> Any:
+        """Return the ReportView of this protocol."""
+        return load_reference(self.report_view or DEFAULT_REPORT_VIEW)()
 
     @property
     def folder(self) -> Path | None:

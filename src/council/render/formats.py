@@ -1,35 +1,29 @@
-"""Output formats of a run, for `--format` and `council report`."""
+"""Output formats of a run, for `--format` and `council report`. The table is `council.extensions.FORMATS`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from council.errors import UsageError
+from council.extensions import FORMATS
 
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes
     from council.events import Entry
 
 
-FORMATS = ("md", "json", "sarif", "junit", "github", "html")
-
-
 def render_as(minutes: Minutes, format_name: str, entries: Sequence[Entry] = ()) -> str:
     """Render a run in a format. HTML needs the events, all others need only the minutes."""
-    from council.render.markdown import render_document
-    from council.render.report import build_report, dump_report
+    from council.render.report import FinishedRun
 
-    if format_name == "md":
-        return render_document(minutes)
-    if format_name == "json":
-        return dump_report(build_report(minutes)).decode()
-    if format_name == "html":
-        from council.render.html import render_html
-
-        return render_html(minutes, entries)
-    return str(import_module(f"council.render.{format_name}").render(build_report(minutes)))
+    render = FORMATS.load(format_name)
+    try:
+        return str(render(FinishedRun(minutes, entries)))
+    except Exception as error:
+        if format_name in FORMATS.added:
+            raise FORMATS.added[format_name].error(FORMATS.what, error) from error
+        raise
 
 
 def choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from council.engine.layout import format_count, format_found_by, is_error, list_absent_seats, parse_location
+from council.render.report import FinishedRun
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -24,6 +25,10 @@ def render(report: Json, *, errors: bool = False) -> str:
     return "".join(
         f"{line}\n" for line in [*lines, *(_format_finding(finding, errors) for finding in report["findings"])]
     )
+
+
+def render_run(run: FinishedRun) -> str:
+    return render(run.report)
 
 
 def _format_verdict(report: Json) -> str:

@@ -15,7 +15,7 @@ from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document
-from council.render.report import build_report
+from council.render.report import FinishedRun, build_report
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
@@ -58,6 +58,10 @@ def render_html(minutes: Minutes, entries: Sequence[Entry]) -> str:
         run=_dump_json(_build_run_data(minutes, entries)),
         script=script,
     )
+
+
+def render_run(run: FinishedRun) -> str:
+    return render_html(run.minutes, run.entries)
 
 
 def _build_run_data(minutes: Minutes, entries: Sequence[Entry]) -> Json:

@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree as Xml
 
 from council.engine.layout import format_found_by, list_absent_seats
+from council.render.report import FinishedRun
 from council.text_cleanup import clean, single_line
 from council.types import Json
 
@@ -30,6 +31,10 @@ def render(report: Json) -> str:
     root.append(suite)
     Xml.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def render_run(run: FinishedRun) -> str:
+    return render(run.report)
 
 
 def _build_verdict_case(report: Json) -> Xml.Element:

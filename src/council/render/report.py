@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
-from council.engine.layout import final_state, last_speaker_label
+from council.engine.layout import final_state
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
-from council.events import Faulted
+from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
+from council.protocols import find_protocol
+from council.protocols.report_view import ReportView
 from council.text_cleanup import clean_json
 from council.types import Json
 
@@ -26,6 +29,8 @@ VERDICT_LISTS = (
 def build_report(minutes: Minutes) -> Json:
     """Build the report object that `--json` prints, for any status."""
     plan, verdict = minutes.plan, minutes.verdict
+    protocol = find_protocol(plan.get("protocol") or "")
+    view = protocol.load_report_view()
     value = {
         "schema": "council.report/1",
         "run": minutes.run,
@@ -34,12 +39,12 @@ def build_report(minutes: Minutes) -> Json:
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
         "answer": answer_text(minutes),
-        "seats": [_build_seat(minutes, seat) for seat in minutes.planned_seats],
-        "chair": _build_seat(minutes, minutes.chair) if minutes.chair else None,
+        "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
+        "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
-        **_build_ranking(minutes),
+        **view.report_fields(minutes),
         "degraded": build_degraded_rows(minutes),
-        "quorum": _build_quorum(minutes),
+        "quorum": {"needed": protocol.quorum, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)},
         "calls": dict(minutes.calls),
         "tokens": minutes.usage.as_json(),
         "cost": _build_cost(minutes),
@@ -49,6 +54,22 @@ def build_report(minutes: Minutes) -> Json:
     }
     cleaned: Json = clean_json(value)
     return cleaned
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What a format renders: the report, the minutes and, for `html`, the events."""
+
+    minutes: Minutes
+    entries: Sequence[Entry] = ()
+
+    @property
+    def report(self) -> Json:
+        return build_report(self.minutes)
+
+
+def render_run(run: FinishedRun) -> str:
+    return dump_report(run.report).decode()
 
 
 def dump_report(value: Json) -> bytes:
@@ -64,11 +85,11 @@ def answer_text(minutes: Minutes) -> str:
     return str(minutes.verdict.get("answer") or "")
 
 
-def _build_seat(minutes: Minutes, seat: SeatMinutes) -> Json:
+def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
     reply = _last_reply(minutes, seat.name)
     return {
         "name": seat.name,
-        "label": last_speaker_label(minutes, seat.name),
+        "label": view.last_speaker_label(minutes, seat.name),
         "role": seat.role or None,
         "perspective": seat.perspective or None,
         "model": seat.model,
@@ -103,19 +124,6 @@ def _analysis_path(minutes: Minutes, name: str) -> str | None:
 
 def _list_statements(minutes: Minutes, name: str) -> list[StatementMinutes]:
     return [said for said in minutes.statements if said.seat == name]
-
-
-def _build_ranking(minutes: Minutes) -> Json:
-    """Return table, agreement and ballots of a ranking, by seat; empty for other protocols."""
-    details = minutes.verdict.get("details") or {}
-    if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
-        return {}
-    return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
-
-
-def _build_quorum(minutes: Minutes) -> Json:
-    needed = 2 if minutes.plan.get("protocol") == "ranking" else 1
-    return {"needed": needed, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)}
 
 
 def _build_cost(minutes: Minutes) -> Json:

@@ -7,6 +7,7 @@ import re
 from urllib.parse import quote
 
 from council.engine.layout import format_found_by, is_error, list_absent_seats, parse_location
+from council.render.report import FinishedRun
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -26,6 +27,10 @@ def render(report: Json, *, errors: bool = False) -> str:
         "properties": {"verdict": report["verdict"], "confidence": report["confidence"], "run": report["run"]},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+
+
+def render_run(run: FinishedRun) -> str:
+    return render(run.report)
 
 
 def _rule_id(finding: Json) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from council.errors import UsageError
-from council.protocols.judges.rules import VERDICT_ORDER, VerdictWord
 from council.runs.outcome import EXIT_COMPLETE, EXIT_GATED, EXIT_PARTIAL, exit_code
-from council.types import OK_STATES, Json
+from council.types import OK_STATES, VERDICT_ORDER, Json, VerdictWord
 
 FAIL_ON = ("fail", "warn", "critical", "significant", "never")
 SEVERITIES = ("critical", "significant", "minor")  # worst first

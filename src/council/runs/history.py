@@ -17,7 +17,7 @@ from council.errors import UnknownRun, UsageError
 from council.events import Entry
 from council.money import nanos_to_usd
 from council.planning.plan import packet_from, question_from, roster_from
-from council.protocols.judges.replies import OUTPUT_SCHEMA
+from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import redact_value
 from council.settings.config_files import data_folder
@@ -71,7 +71,7 @@ def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Jso
 def describe_packet(record: Record) -> Json:
     """Return the receipt of the material sent, and the dossier of the first seat."""
     packet, question = packet_from(record.setup), question_from(record.setup)
-    schema = OUTPUT_SCHEMA if question.task == "validate" else None
+    schema = find_protocol(record.setup["protocol"]).load_output_schema(question.task)
     shown = build_dossier(packet, question, roster_from(record.setup).seats[0], schema)
     return {"receipt": packet.as_json(), "dossier": shown}
 

@@ -78,7 +78,6 @@ def exit_code(status: str, stopped: str, absences: Collection[str]) -> int:
 
 
 StopEvent = asyncio.Event
-EMPTY_VERDICT = Verdict("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
     except BudgetSpent as spent:
         return replace(_end_early(council, "Budget used up", "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:
-        return _end_early(council, "No chair", "chair", str(lost), lost.partial_verdict or EMPTY_VERDICT)
+        return _end_early(council, "No chair", "chair", str(lost))
     except QuorumLost as lost:
         return _end_early(council, "Quorum lost", "quorum", str(lost))
     return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
@@ -117,14 +116,15 @@ def end_cancelled(council: Council) -> Ending:
     )
 
 
-def _end_early(council: Council, cause: str, stopped: str, reason: str, so_far: Verdict = EMPTY_VERDICT) -> Ending:
+def _end_early(council: Council, cause: str, stopped: str, reason: str) -> Ending:
     """Return an ending with a digest of all positions, then the partial verdict. One seat's text is never the answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
+    partial = council.partial_verdict
     positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
     text = build_digest(cause, positions, list(stances.items()))
-    answer = "\n\n".join(filter(None, (text, so_far.answer)))
-    return Ending("incomplete", replace(so_far, answer=answer), stopped, reason)
+    answer = "\n\n".join(filter(None, (text, partial.answer)))
+    return Ending("incomplete", replace(partial, answer=answer), stopped, reason)
 
 
 def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from council.errors import StoreError
 from council.events import Entry
 from council.packet.secret_filter import redact_text
 from council.planning.plan import question_from
-from council.protocols.judges.report import render_analysis
+from council.protocols import find_protocol
 from council.render.markdown import render_document
 from council.render.report import build_report, dump_report
 from council.store.interface import Record, Store
@@ -147,25 +147,25 @@ async def close_failed_run(store: Store, record: Record, reason: str, stopped: s
 def write_report_files(record: Record, minutes: Minutes) -> None:
     """Write the report, and each judge's analysis beside it."""
     folder = Path(record.folder)
+    view = find_protocol(record.setup["protocol"]).load_report_view()
     by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
     for key, path in minutes.files.items():
-        write_atomically(folder / path, render_analysis(minutes, by_key[key]))
+        write_atomically(folder / path, view.analysis(minutes, by_key[key]))
     write_atomically(folder / minutes.report_path, render_document(minutes))
 
 
 def emit_votes(ledger: Ledger, report_dir: str) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
     record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
-    question = question_from(record.setup)
+    question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
     folder = open_report_folder(Path(record.folder), report_dir)
     for said in minutes.statements:
-        reply = said.reply or {}
-        if question.task != "validate" or "verdict" not in reply or f"{said.phase}/{said.seat}" in minutes.files:
+        name, reply = view.analysis_name(minutes, said), said.reply or {}
+        if not name or f"{said.phase}/{said.seat}" in minutes.files:
             continue
-        seat = f"{said.seat}-r2" if said.phase == "r2" else said.seat
-        path = reserve_report_path(folder, question.target or question.text, seat, record.created, record.run)
+        path = reserve_report_path(folder, question.target or question.text, name, record.created, record.run)
         shown = os.path.relpath(path, record.folder)
-        ledger.emit(ev.Voted(said.seat, said.phase, reply["verdict"], reply.get("confidence", ""), shown))
+        ledger.emit(ev.Voted(said.seat, said.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown))
 
 
 def choose_report_path(record: Record, report_dir: str) -> str:
@@ -174,9 +174,8 @@ def choose_report_path(record: Record, report_dir: str) -> str:
     if known := _last_report_path(record.entries):
         return known
     question = question_from(record.setup)
-    kind = record.setup["protocol"] if question.task == "ask" else question.task
-    if record.setup["options"].get("quick") or record.setup["protocol"] == "quick":
-        kind = "quick"
+    protocol = find_protocol(record.setup["protocol"])
+    kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
     path = reserve_report_path(folder, kind, question.target or question.text, record.created, record.run)
     return os.path.relpath(path, record.folder)
 

@@ -1,4 +1,7 @@
-"""Choose the search provider from --search, settings and API keys, as one word for the plan."""
+"""Choose the search provider from --search, settings and API keys, as one word for the plan.
+
+The table of providers is `council.extensions.SEARCH`; each provider declares its key and what it takes after its name.
+"""
 
 from __future__ import annotations
 
@@ -6,56 +9,91 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from council.errors import SearchNotEnabled, UsageError
-from council.search.brave import Brave
-from council.search.local_files import LocalFiles
-from council.search.provider import Hit, ReadFile, SearchError, SearchProvider
-from council.search.results import research
-from council.search.searxng import Searxng
-from council.search.tavily import Tavily
+from council.errors import ConfigError, SearchNotEnabled, UsageError
+from council.extensions import SEARCH
+from council.search.provider import ReadFile, SearchProvider, SearchSetup
 from council.settings import Settings
 from council.settings.schema import quote_value
 from council.text_cleanup import redact_line
 
-KEY_VARIABLES = {"tavily": "TAVILY_API_KEY", "brave": "BRAVE_SEARCH_API_KEY"}
-PROVIDERS = {"tavily": "", "brave": "", "searxng": "", "files": ""}
-NOT_ENABLED_PREFIX = "General Council is not enabled."
-ALTERNATIVES = "or search your own documents with --search files:FOLDER, or skip research with --no-search"
-NOT_ENABLED = (
-    f"{NOT_ENABLED_PREFIX} It needs a search provider, and none is configured: set {KEY_VARIABLES['tavily']} or {KEY_VARIABLES['brave']}, "
-    f"or use SearXNG with --search http://ADDRESS, {ALTERNATIVES}"
-)
+URL_PROVIDER = "searxng"  # the provider that --search http://… means
+NOT_ENABLED = "General Council is not enabled."
+WITHOUT_RESEARCH = "or skip research with --no-search"
+ALTERNATIVES = f"or search your own documents with --search files:FOLDER, {WITHOUT_RESEARCH}"
+
+
+def not_enabled_message() -> str:
+    keys = " or ".join(_key_variables().values())
+    return (
+        f"{NOT_ENABLED} It needs a search provider, and none is configured: set {keys}, "
+        f"or use SearXNG with --search http://ADDRESS, {ALTERNATIVES}"
+    )
 
 
 def resolve_search(choice: str | None, settings: Settings, env: Mapping[str, str], folder: Path = Path()) -> str | None:
-    """Return the search provider as one word: tavily, brave, searxng:ADDRESS or files:FOLDER; None if none is enabled.
+    """Return the search provider as one word: NAME, NAME:ADDRESS or NAME:FOLDER; None if none is enabled.
 
-    `said` is the value of --search. FOLDER is relative to `folder`, the run's folder.
+    `choice` is the value of --search. FOLDER is relative to `folder`, the run's folder.
     """
     meant = choice if choice is not None else settings.search.get("provider")
     if meant is None:
-        return next((name for name, key in KEY_VARIABLES.items() if env.get(key, "").strip()), None)
+        return next((name for name, key in _key_variables().items() if env.get(key, "").strip()), None)
     name, value = split_search(str(meant))
-    if name in KEY_VARIABLES:
-        return _resolve_keyed(name, value, env)
-    return _resolve_searxng(value, settings) if name == "searxng" else _resolve_files(value, settings, folder)
+    provider = SEARCH.load(name)
+    match getattr(provider, "argument", ""):
+        case "ADDRESS":
+            word = f"{name}:{_resolve_address(name, value, settings)}"
+        case "FOLDER":
+            word = f"{name}:{_resolve_files(name, value, settings, folder)}"
+        case _:
+            word = _refuse_value(name, value, _key_of(provider))
+    _require_key(name, provider, env)
+    return word
+
+
+def _key_of(provider: Any) -> str:
+    return str(getattr(provider, "key_env", ""))
+
+
+def _key_variables() -> dict[str, str]:
+    """Return the key variable of each provider that needs only a key. A broken package is left out."""
+    found = {}
+    for name in SEARCH.names:
+        try:
+            provider = SEARCH.load(name)
+        except ConfigError:
+            continue
+        if _key_of(provider) and not getattr(provider, "argument", ""):
+            found[name] = _key_of(provider)
+    return found
 
 
 def split_search(word: str) -> tuple[str, str]:
     """Split a --search value into provider name and argument."""
     word = word.strip()
     if word.lower().startswith(("http://", "https://")):
-        return "searxng", word
+        return URL_PROVIDER, word
     name, _, value = word.partition(":")
-    if name.strip().lower() in PROVIDERS:
+    if name.strip().lower() in SEARCH:
         return name.strip().lower(), value.strip()
-    near = get_close_matches(name.strip().lower(), PROVIDERS, n=1)
+    near = get_close_matches(name.strip().lower(), SEARCH.names, n=1)
     hint = f": did you mean {quote_value(near[0])}? Use" if near else ": use"
+    *most, last = (_format_form(name) for name in SEARCH.names)
     raise UsageError(
-        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} tavily, brave, searxng:ADDRESS or files:FOLDER"
+        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} {', '.join(most)} or {last}"
     )
+
+
+def _format_form(name: str) -> str:
+    """Return how --search names a provider, such as files:FOLDER."""
+    try:
+        argument = getattr(SEARCH.load(name), "argument", "")
+    except ConfigError:
+        return name
+    return f"{name}:{argument}" if argument else name
 
 
 def provider_url(name: str, settings: Settings) -> str:
@@ -72,23 +110,28 @@ def resolve_folder(value: str, folder: Path) -> Path:
         return folder.absolute() / value
 
 
-def _resolve_keyed(name: str, value: str, env: Mapping[str, str]) -> str:
+def _refuse_value(name: str, value: str, key: str) -> str:
     if value:
-        raise UsageError(f"--search {name} takes no value: set its key in {KEY_VARIABLES[name]}")
-    if not env.get(KEY_VARIABLES[name], "").strip():
-        raise SearchNotEnabled(
-            f"{NOT_ENABLED_PREFIX} The search provider {quote_value(name)} has no key: set {KEY_VARIABLES[name]}, {ALTERNATIVES}"
-        )
+        raise UsageError(f"--search {name} takes no value: {f'set its key in {key}' if key else f'write {name}'}")
     return name
 
 
-def _resolve_searxng(value: str, settings: Settings) -> str:
-    address = value or provider_url("searxng", settings)
+def _require_key(name: str, provider: Any, env: Mapping[str, str]) -> None:
+    key = _key_of(provider)
+    if key and not env.get(key, "").strip():
+        raise SearchNotEnabled(
+            f"{NOT_ENABLED} The search provider {quote_value(name)} has no key: set {key}, {ALTERNATIVES}"
+        )
+
+
+def _resolve_address(name: str, value: str, settings: Settings) -> str:
+    address = value or provider_url(name, settings)
     if not address:
         raise SearchNotEnabled(
-            f'{NOT_ENABLED_PREFIX} The search provider "searxng" has no address: use --search searxng:http://ADDRESS or set base_url in [search], {ALTERNATIVES}'
+            f"{NOT_ENABLED} The search provider {quote_value(name)} has no address: "
+            f"use --search {name}:http://ADDRESS or set base_url in [search], {ALTERNATIVES}"
         )
-    return f"searxng:{_check_url(address)}"
+    return _check_url(address)
 
 
 def _check_url(address: str) -> str:
@@ -106,20 +149,20 @@ def _check_url(address: str) -> str:
     return address.partition("?")[0].partition("#")[0].rstrip("/").removesuffix("/search").rstrip("/")
 
 
-def _resolve_files(value: str, settings: Settings, folder: Path) -> str:
+def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> str:
     said = value or str(settings.search.get("folder") or "")
     if not said:
         raise SearchNotEnabled(
-            f'{NOT_ENABLED_PREFIX} The search provider "files" has no folder: use --search files:FOLDER or set folder in [search], '
-            "or skip research with --no-search"
+            f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
+            f"use --search {name}:FOLDER or set folder in [search], {WITHOUT_RESEARCH}"
         )
     there = resolve_folder(said, folder)
     if trouble := _folder_problem(there):
         raise UsageError(
-            f"{'--search files' if value else '[search] folder'} is {quote_value(redact_line(said))}: {trouble}"
+            f"{f'--search {name}' if value else '[search] folder'} is {quote_value(redact_line(said))}: {trouble}"
         )
     inside = there.is_relative_to(folder.absolute())
-    return f"files:{there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()}"
+    return there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()
 
 
 def _folder_problem(there: Path) -> str:
@@ -134,35 +177,27 @@ def _folder_problem(there: Path) -> str:
     return "no such folder"
 
 
-__all__ = [
-    "NOT_ENABLED",
-    "Hit",
-    "ReadFile",
-    "SearchError",
-    "SearchProvider",
-    "make_provider",
-    "research",
-    "resolve_search",
-    "search_folder",
-]
-
-
 def make_provider(
     choice: str, settings: Settings, env: Mapping[str, str], folder: Path, read_file: ReadFile
 ) -> SearchProvider:
-    """Create the search provider for a value of `chosen`; raise its errors if the provider is not available."""
+    """Create the search provider for a value of `resolve_search`; raise its errors if it is not available."""
     meant = resolve_search(choice, settings, env, folder)
     assert meant is not None
     name, value = split_search(meant)
-    if name == "files":
-        return LocalFiles(resolve_folder(value, folder), folder, read_file)
-    if name == "searxng":
-        return Searxng(value)
-    key, address = env[KEY_VARIABLES[name]].strip(), provider_url(name, settings)
-    return Tavily(key, address) if name == "tavily" else Brave(key, address)
+    provider = SEARCH.load(name)
+    argument = str(resolve_folder(value, folder)) if getattr(provider, "argument", "") == "FOLDER" else value
+    key = env.get(_key_of(provider), "").strip()
+    setup = SearchSetup(argument, key, provider_url(name, settings), folder, read_file)
+    try:
+        made: SearchProvider = provider(setup)
+    except Exception as error:
+        if name in SEARCH.added:
+            raise SEARCH.added[name].error(SEARCH.what, error) from error
+        raise
+    return made
 
 
 def search_folder(choice: str, folder: Path) -> Path:
-    """Return the folder whose documents a search may read: the one of `files:`, else the run's folder."""
+    """Return the folder whose documents a search may read: the one of --search, else the run's folder."""
     name, value = split_search(choice)
-    return resolve_folder(value, folder) if name == "files" else folder
+    return resolve_folder(value, folder) if getattr(SEARCH.load(name), "argument", "") == "FOLDER" else folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.search.provider import Hit, SearchClient, SearchError, truncate_query
+from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup, truncate_query
 
 BASE_URL = "https://api.search.brave.com"
 MAX_QUERY_CHARS, MAX_QUERY_WORDS = 400, 50  # limits of the API for a query
@@ -10,16 +10,15 @@ AUTH_STATUSES = (401, 403, 422)  # an unknown key returns 422
 FRESHNESS_CODES = {"day": "pd", "week": "pw", "month": "pm", "year": "py"}
 
 
-class Brave:
+class Brave(SearchProvider):
     name = "brave"
-    remarks: tuple[str, ...] = ()
+    key_env = "BRAVE_SEARCH_API_KEY"
 
-    def __init__(self, key: str, base_url: str = "") -> None:
-        headers = {"X-Subscription-Token": key}
-        todo = "check BRAVE_SEARCH_API_KEY"
+    def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, base_url or BASE_URL, headers, auth_hint=todo, secret=key, auth_statuses=AUTH_STATUSES
-        )
+            self.name, setup.base_url or BASE_URL, {"X-Subscription-Token": setup.key},
+            auth_hint=f"check {self.key_env}", secret=setup.key, auth_statuses=AUTH_STATUSES,
+        )  # fmt: skip
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         asked = {

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, TypeVar
 
-from council.search.provider import Hit, ReadFile, SearchError
+from council.search.provider import Hit, SearchError, SearchProvider, SearchSetup
 from council.search.queries import STOP_WORDS
 from council.text_cleanup import redact_line
 
@@ -176,13 +176,14 @@ BINARY_SUFFIXES = set(
 )
 
 
-class LocalFiles:
+class LocalFiles(SearchProvider):
     """Documents below a folder, indexed on the first search."""
 
     name = "files"
+    argument = "FOLDER"
 
-    def __init__(self, root: Path, folder: Path, read_file: ReadFile) -> None:
-        self._root, self._folder, self._read_file = root, folder, read_file
+    def __init__(self, setup: SearchSetup) -> None:
+        self._root, self._folder, self._read_file = Path(setup.argument), setup.folder, setup.read_file
         self._index_task: asyncio.Task[PassageIndex] | None = None
         self._stop = threading.Event()
         self._remarks: dict[str, None] = {}

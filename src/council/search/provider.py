@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 from urllib.parse import unquote, urlsplit
 
 from council.search.queries import truncate_at_word
@@ -43,17 +43,35 @@ class SearchError(Exception):
         self.retry_after = retry_after
 
 
+@dataclass(frozen=True, slots=True)
+class SearchSetup:
+    """What a search provider is made from."""
+
+    argument: str  # the address or folder after the colon of --search, or from [search]
+    key: str  # value of the variable `key_env`
+    base_url: str  # [search] base_url, if it belongs to this provider
+    folder: Path  # the run's folder
+    read_file: ReadFile
+
+
 class SearchProvider(Protocol):
-    """Search provider. `remarks` lists limits of the last searches, such as skipped files."""
+    """Search provider: a class that is made from a SearchSetup. A subclass needs `name` and `search`."""
 
     name: str
+    key_env: ClassVar[str] = ""  # variable with the API key; empty if it needs none
+    argument: ClassVar[Literal["", "ADDRESS", "FOLDER"]] = ""  # what --search NAME:… takes
 
     @property
-    def remarks(self) -> Sequence[str]: ...
+    def remarks(self) -> Sequence[str]:
+        """Limits of the last searches, such as skipped files."""
+        return ()
 
-    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]: ...
+    async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
+        """Return the results. `freshness` is none, day, week, month or year. Raise SearchError if it fails."""
+        ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close connections."""
 
 
 MAX_BODY_BYTES = 2 * 1024 * 1024  # bytes of an answer

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from council.search.provider import Hit, SearchClient, SearchError
+from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup
 
 
-class Searxng:
+class Searxng(SearchProvider):
     name = "searxng"
-    remarks: tuple[str, ...] = ()
+    argument = "ADDRESS"
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, base_url, {}, auth_hint="allow the format json under search.formats in its settings"
+            self.name, setup.argument, {}, auth_hint="allow the format json under search.formats in its settings"
         )
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:

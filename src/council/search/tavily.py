@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.search.provider import Hit, SearchClient, SearchError, truncate_query
+from council.search.provider import Hit, SearchClient, SearchError, SearchProvider, SearchSetup, truncate_query
 
 BASE_URL = "https://api.tavily.com"
 MAX_QUERY_CHARS = 400  # characters of a query; limit of the API
 
 
-class Tavily:
+class Tavily(SearchProvider):
     name = "tavily"
-    remarks: tuple[str, ...] = ()
+    key_env = "TAVILY_API_KEY"
 
-    def __init__(self, key: str, base_url: str = "") -> None:
-        headers = {"Authorization": f"Bearer {key}"}
+    def __init__(self, setup: SearchSetup) -> None:
         self._client = SearchClient(
-            self.name, base_url or BASE_URL, headers, secret=key, auth_hint="check TAVILY_API_KEY"
-        )
+            self.name, setup.base_url or BASE_URL, {"Authorization": f"Bearer {setup.key}"},
+            auth_hint=f"check {self.key_env}", secret=setup.key,
+        )  # fmt: skip
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
         body: dict[str, Any] = {

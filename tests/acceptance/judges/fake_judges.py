@@ -182,7 +182,7 @@ class JudgesWorkspace(Workspace):
             [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
-        out, err = process.communicate(text, timeout=60)
+        out, err = process.communicate(text, timeout=120)
         return Result(process.returncode, out, err)
 
 

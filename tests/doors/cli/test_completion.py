@@ -16,8 +16,8 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import SHELLS, script
 from council.doors.cli.grammar import COMMAND_HELP, VERBS
 from council.doors.cli.management import management_group
+from council.extensions import FORMATS
 from council.protocols.common.perspectives import list_presets
-from council.render.formats import FORMATS
 from tests.doors.cli.terminal import TerminalProcess
 
 PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -64,7 +64,7 @@ OFFERED = [
     ("council validate recent --fail-on ", FAIL_ON),
     ("council validate recent --fail-on=", FAIL_ON),
     ("council gate --fail-on=wa", {"warn"}),
-    ("council --format ", set(FORMATS)),
+    ("council --format ", set(FORMATS.names)),
     ("council --preset sec", {"security-audit"}),
     ("council validate --fo", {"--format"}),
     ("council report --f", {"--format"}),

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from council.doors.cli import run as command
-from council.render.formats import FORMATS
+from council.extensions import FORMATS
 
 Council = Callable[..., tuple[int, str, str]]
 
@@ -31,7 +31,7 @@ def council(capsys: pytest.CaptureFixture[str]) -> Council:
 
 
 @pytest.mark.behaviour("50-format-on-a-run")
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", FORMATS.names)
 def test_a_run_prints_the_same_as_council_report(council: Council, form: str) -> None:
     code, out, _ = council("validate", "plan.md", "--format", form, "--fail-on", "never")
     assert code == 0

@@ -133,5 +133,5 @@ class LineClient:
 
     def close_pipe(self) -> tuple[int, list[str], str]:
         """Close the pipe and return the exit code, the remaining lines and the errors."""
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out.splitlines(), err

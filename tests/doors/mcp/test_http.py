@@ -40,7 +40,7 @@ class Served:
         """Send one request with exactly these headers."""
         sent = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"} | ACCEPT
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         line.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
         for name, value in {**sent, "Content-Length": str(len(body.encode()))}.items():
             if value:
@@ -71,7 +71,7 @@ def served() -> Iterator[Served]:
     running = serve(HOST="0.0.0.0", UVICORN_HOST="0.0.0.0", FORWARDED_ALLOW_IPS="*", WEB_CONCURRENCY="3")  # fmt: skip
     yield running
     running.process.send_signal(signal.SIGTERM)
-    running.process.communicate(timeout=20)
+    running.process.communicate(timeout=60)
 
 
 @pytest.mark.anyio
@@ -136,7 +136,7 @@ def test_each_start_prints_a_new_token_once(served: Served) -> None:
         assert another.post(Authorization=f"Bearer {served.token}")[0] == 401
     finally:
         another.process.send_signal(signal.SIGTERM)
-        out, err = another.process.communicate(timeout=20)
+        out, err = another.process.communicate(timeout=60)
     assert (out, err) == ("", "")
 
 

@@ -77,7 +77,7 @@ class WebServer:
 
     def close(self) -> None:
         self.server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the server did not stop"
         self.loop.close()
         asyncio.run(self._stop_runs())
@@ -112,7 +112,7 @@ class WebServer:
         sent = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         usual: dict[str, str | None] = {"Host": self.host, "Content-Type": None if sent is None else "application/json"}
         usual |= {"Authorization": f"Bearer {self.token}" if token else None, **(headers or {})}
-        connection = http.client.HTTPConnection(self.host, timeout=30)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in usual.items():

@@ -45,7 +45,9 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: 
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
     asked = len(table.provider.log)
     gate.release()
-    assert served.post(f"/api/runs/{run}/resume", {}, 202) == {"run": run, "status": "queued"}
+    resumed = served.post(f"/api/runs/{run}/resume", {}, 202)
+    assert resumed["run"] == run
+    assert resumed["status"] in ("queued", "running", "complete")  # the worker may be fast
     ended = served.wait_for_end(run)
     assert ended["status"] == "complete"
     assert table.asked(since=asked) == ["improve/gamma", "synthesise/chair"]

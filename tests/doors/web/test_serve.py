@@ -55,7 +55,7 @@ def commands() -> Iterator[list[Command]]:
 
 
 def asked(address: str, port: int, host: str, token: str) -> int:
-    connection = http.client.HTTPConnection(address, port, timeout=10)
+    connection = http.client.HTTPConnection(address, port, timeout=60)
     try:
         connection.request("GET", "/api/roots", headers={"Host": host, "Authorization": f"Bearer {token}"})
         return connection.getresponse().status
@@ -77,7 +77,7 @@ def test_it_prints_one_line_listens_on_loopback_and_stops_with_streams_open(
     with pytest.raises(ConnectionRefusedError):
         asked("127.0.0.2", port, url.netloc, token)
     assert asked("127.0.0.1", port, "0.0.0.0:1", token) == 400
-    stream = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    stream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with waiting(command.folder, tmp_path) as run:
         stream.request(
             "GET", f"/api/stream?run={run}", headers={"Host": url.netloc, "Authorization": f"Bearer {token}"}

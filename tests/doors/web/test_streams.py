@@ -136,7 +136,7 @@ def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[
         await convener.close()
 
     def name() -> str:
-        assert named.wait(20)
+        assert named.wait(60)
         return names[0]
 
     with ThreadPoolExecutor(1) as pool:

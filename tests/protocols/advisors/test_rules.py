@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from council.protocols.advisors.rules import (
-    Stance,
     cites_evidence,
     is_long,
-    is_unanimous,
     stage,
     stance_changes,
     word_limits,
 )
+from council.protocols.common.stances import Stance, is_unanimous
 
 NAMES = ("pragmatist", "visionary", "skeptic")
 Said = tuple[str, str, str]  # stance, choice, confidence

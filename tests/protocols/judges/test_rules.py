@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from council.protocols.judges.rules import (
     CONFIDENCE_ORDER,
-    VERDICT_ORDER,
     ConfidenceLevel,
     Consensus,
-    VerdictWord,
     Vote,
     cap_verdict,
     count_effective_votes,
@@ -24,6 +22,7 @@ from council.protocols.judges.rules import (
     has_converged,
     is_weak_flip,
 )
+from council.types import VERDICT_ORDER, VerdictWord
 
 WORDS: tuple[VerdictWord, ...] = ("PASS", "WARN", "FAIL")
 FAMILIES = ("anthropic", "openai")

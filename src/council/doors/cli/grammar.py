@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.render.formats import FORMATS
+from council.extensions import FORMATS
 
 COMMAND_HELP = {
     "runs": "List, show, search, export, remove or check runs.",
@@ -69,7 +69,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
-    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
+    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
     {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Print events as JSON lines."},
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},

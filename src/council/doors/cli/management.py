@@ -23,7 +23,8 @@ from council.doors.cli.run_commands import cancel_command, fork_command, resume_
 from council.doors.cli.runner import make_command, make_runner
 from council.doors.cli.service_commands import mcp_command, serve_command, skill_command
 from council.errors import UsageError
-from council.render.formats import FORMATS, render_as
+from council.extensions import FORMATS
+from council.render.formats import render_as
 
 PAST_RUN = click.Argument(["run"], required=False)
 
@@ -93,7 +94,7 @@ def _replay_command() -> click.Command:
 def _report_command() -> click.Command:
     form = click.Option(
         ["--format", "form"],
-        type=click.Choice(FORMATS),
+        type=click.Choice(FORMATS.names),
         default="md",
         show_default=True,
         help="Output format; html is one file with every view of the page.",

@@ -37,7 +37,7 @@ def detach(runner: Runner, request: RunRequest) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
         lines = terminal.format_plan(plan.as_json())
-        if not confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
+        if not await confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)

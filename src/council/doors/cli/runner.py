@@ -88,7 +88,7 @@ class Runner:
             self._require_terminal(plan.as_json())
             convener.open_store()
             self.print_status(terminal.format_plan(plan.as_json()))
-            if not confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=self.may_confirm):
+            if not await confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=self.may_confirm):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))

@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import termios
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -285,13 +284,22 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-def confirm_cost(plan: Json, budget: Mapping[str, Any], *, may_confirm: bool) -> bool:
+async def confirm_cost(plan: Json, budget: Mapping[str, Any], *, may_confirm: bool) -> bool:
     """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
     why = confirmation_reason(plan, budget.get("confirm_above"))
     if not (why and may_confirm and sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    with _allow_interrupt():
-        return click.confirm(f"{why} Continue?", default=False, err=True)
+    return await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+
+
+async def _confirm(prompt: str, reader: TerminalReader) -> bool:
+    """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
+    while True:
+        click.echo(prompt, err=True, nl=False)
+        answer = (await reader.read_line() or "no").strip().casefold()
+        if answer in ("y", "yes", "n", "no", ""):
+            return answer.startswith("y")
+        click.echo("Error: answer y or n", err=True)
 
 
 def confirmation_reason(plan: Json, limit: float | None) -> str:
@@ -304,13 +312,3 @@ def confirmation_reason(plan: Json, limit: float | None) -> str:
     if cost["expected"] <= limit:
         return ""
     return f"Estimated {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])})."
-
-
-@contextlib.contextmanager
-def _allow_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the prompt; the event loop's handler would wait for an answer."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -12,5 +12,6 @@ PROTOCOL = Protocol(
     "adversarial",
     "council.protocols.adversarial.flow:adversarial",
     SEATS,
+    report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
 )

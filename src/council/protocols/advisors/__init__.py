@@ -9,4 +9,5 @@ PROTOCOL = Protocol(
     options="council.protocols.advisors.options:AdvisorsOptions",
     spread=False,
     panel="council.protocols.advisors.panel:advisors_panel",
+    report_view="council.protocols.advisors.report:AdvisorsView",
 )

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from council.engine.council import Council
-from council.errors import ChairAbsent
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
-    Stance,
     cites_evidence,
     describe_stances,
     is_long,
-    is_unanimous,
     stage,
     stance_changes,
     word_limits,
 )
+from council.protocols.common.stances import Stance, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 
@@ -107,15 +105,12 @@ def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
 async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     heard = {seat.name: seat.role for seat in council.members if any(seat.name in said for said in transcript)}
     several = len(transcript) > 1
+    council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
     async with council.phase("referee"):
-        try:
-            ruling = await council.ask(
-                council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
-                transcript=transcript, several=several,
-            )  # fmt: skip
-        except ChairAbsent as gone:  # declared changes need no referee
-            gone.partial_verdict = Verdict("", shifts=tuple(_declared_changes(transcript)))
-            raise
+        ruling = await council.ask(
+            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
+            transcript=transcript, several=several,
+        )  # fmt: skip
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     return Verdict(

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.judges.replies import ConfidenceField, TextField
+from council.protocols.common.replies import LIST_MARKER, ConfidenceField, TextField
 from council.types import Json
 
 NO_ADVISORS: Mapping[str, str] = MappingProxyType({})
@@ -129,7 +129,6 @@ class RefereedRounds(Refereed):
 
 LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
 WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
-LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
 
 

@@ -10,9 +10,9 @@ from council.protocols.general.claims import Dispute, SeatAnswer, align_topics
 from council.protocols.general.disputes import MAX_DISPUTES, disputing_seats, find_all_disputes, overflow_disputes
 from council.protocols.general.options import GeneralOptions
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
-from council.protocols.general.report import Deliberation, build_verdict, build_verdict_without_chair
 from council.protocols.general.research import run_research
 from council.protocols.general.synthesis import number_disputes
+from council.protocols.general.verdict import Deliberation, build_verdict, build_verdict_without_chair
 from council.types import Round, Statement, Verdict
 
 NO_SPEC_ERROR = "--spec-review needs a specification to review, and none was found: give --spec FILE, or name the file"
@@ -90,19 +90,16 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
     """Ask the chair for the answer and check it; send problems back once, then report the rest as caveats."""
     reply = SpecSynthesis if chosen.spec_review else Synthesis
     choices = {"disagreement": list(table.persisting_by_name)} if table.persisting_by_name else {}
+    council.so_far(build_verdict_without_chair(table))
     async with council.phase("synthesise"):
-        try:
-            said: Statement[Synthesis] = await council.ask(
-                council.chair,
-                "general/synthesise",
-                reply=reply,
-                choices=choices,
-                table=table,
-                spec_review=chosen.spec_review,
-            )
-        except ChairAbsent as gone:
-            gone.partial_verdict = build_verdict_without_chair(table)
-            raise
+        said: Statement[Synthesis] = await council.ask(
+            council.chair,
+            "general/synthesise",
+            reply=reply,
+            choices=choices,
+            table=table,
+            spec_review=chosen.spec_review,
+        )
         problems = table.find_problems(said.reply)
         if problems:
             async with council.phase("again"):
@@ -115,7 +112,5 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                 else:
                     said, problems = again, table.find_problems(again.reply)
     if not said.reply.answer.strip():
-        silent = ChairAbsent("the chair wrote no answer, even when asked again")
-        silent.partial_verdict = build_verdict_without_chair(table)
-        raise silent
+        raise ChairAbsent("the chair wrote no answer, even when asked again")
     return build_verdict(table, said.reply, problems, asked=len(council.members), question=council.question)

@@ -6,7 +6,7 @@ from council.errors import SearchNotEnabled
 from council.protocols.common.rosters import load_roster
 from council.protocols.general.options import GeneralOptions
 from council.protocols.panel import Panel, PanelContext
-from council.search import NOT_ENABLED, resolve_search
+from council.search import not_enabled_message, resolve_search
 from council.types import Json
 
 DEFAULT_ROSTER = "generals"
@@ -34,4 +34,4 @@ def _choose_search(options: GeneralOptions, context: PanelContext) -> tuple[str 
         provider = resolve_search(options.search, context.settings, context.env, context.folder)
     except SearchNotEnabled as error:
         return options.search, str(error)
-    return provider, "" if provider else NOT_ENABLED
+    return provider, "" if provider else not_enabled_message()

@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.advisors.replies import LIST_MARKER
-from council.protocols.judges.replies import ReplyPart
+from council.protocols.common.replies import LIST_MARKER, ReplyPart
 from council.types import Json
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")

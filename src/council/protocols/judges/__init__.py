@@ -1,5 +1,7 @@
 """Independent judges: validate, brainstorm, research. `quick` is one judge and one call."""
 
+from dataclasses import replace
+
 from council.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
@@ -9,11 +11,14 @@ PROTOCOL = Protocol(
     options="council.protocols.judges.options:JudgesOptions",
     spread=False,
     panel="council.protocols.judges.panel:judges_panel",
+    output_schema="council.protocols.judges.replies:output_schema",
+    report_view="council.protocols.judges.report:JudgesView",
 )
-QUICK = Protocol(
-    "quick",
-    "council.protocols.judges.flow:quick",
+QUICK = replace(
+    PROTOCOL,
+    name="quick",
+    function="council.protocols.judges.flow:quick",
     summary="one judge, one call",
-    spread=False,
+    options=None,
     panel="council.protocols.judges.panel:quick_panel",
 )

@@ -8,8 +8,7 @@ from typing import Any
 
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.errors import QuorumLost
-from council.protocols.advisors.rules import Stance, is_unanimous
+from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
     OUTPUT_SCHEMA,
@@ -23,7 +22,7 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
-from council.types import Absence, Json, Round, Seat, Statement, Verdict
+from council.types import Json, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
 MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
@@ -53,21 +52,15 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         given["output_schema"] = OUTPUT_SCHEMA
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
     if not options.explorers:
-        return await council.poll(council.members, prompt, reply=reply, **given)
+        opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
+        return opinions
 
     async def act(apart: Council, judge: Seat) -> Statement[Any]:
         explored = await run_explorers(apart, judge, options.explorers, given)
-        return await apart.ask(judge, prompt, reply=reply, **{**given, "explored": explored})
+        opinion: Statement[Any] = await apart.ask(judge, prompt, reply=reply, **{**given, "explored": explored})
+        return opinion
 
-    return _build_round(await council.gather(council.members, act))
-
-
-def _build_round(results: list[Statement[Any] | Absence]) -> Round[Any]:
-    statements = [result for result in results if isinstance(result, Statement)]
-    absences = [result for result in results if isinstance(result, Absence)]
-    if not statements:
-        raise QuorumLost("; ".join(f"{absence.seat.name}: {absence.state}" for absence in absences))
-    return Round(statements, absences)
+    return await council.gather(council.members, act)
 
 
 # Explorers
@@ -86,8 +79,7 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
         return await run_explorer(apart, seat, judge, subjects[seat.name])
 
     async with council.phase("explore"):
-        results = await council.gather(seats, act)
-    return [result for result in results if isinstance(result, Statement)]
+        return list((await council.gather(seats, act, quorum=0)).values())
 
 
 async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
@@ -99,7 +91,7 @@ async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestio
         "timeout": council.timeouts.get("explorer"),
     }
     async with council.phase("look-1"):
-        statement = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
+        statement: Statement[Any] = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
     for hop in range(1, MAX_LOOKUPS + 1):
         if statement.reply.is_done:
             break

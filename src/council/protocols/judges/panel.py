@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -92,6 +93,7 @@ FAMILY_PREFIXES = {
     "anthropic": "claude",
     "openai": "codex",
 }  # seat name prefix by vendor in a mixed council; other vendors use their own name
+HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 LEAD_SEAT = Seat("chair", "Lead")
 
 
@@ -117,12 +119,18 @@ def judges_panel(task: str, options: Json, context: PanelContext) -> Panel:
         members={seat.name: _build_seat_setting(member, families, context) for seat, member in seats},
         default_member=first,
         helpers=(_build_explorer(chosen, first, context),) if bench.explorers else (),
-        warnings=tuple(_list_warnings(bench)),
+        warnings=(*_list_warnings(bench), *(_warn_single_judge(context) if chosen.quick else [])),
         notices=("--mixed found no second vendor family: all judges are of the first.",)
         if chosen.mixed and not second
         else (),
         agents=bench.agents,
     )
+
+
+def _warn_single_judge(context: PanelContext) -> list[str]:
+    question = context.question
+    said = HIGH_STAKES_WORDS.search(f"{question.text} {question.target or ''}") if question else None
+    return [f'"{said[0]}" needs more than one judge: drop --quick'] if said else []
 
 
 def _load_perspectives(options: JudgesOptions, context: PanelContext) -> tuple[Perspective, ...]:

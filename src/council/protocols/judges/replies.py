@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from council.engine.reply import Reply
+from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, uppercase
 from council.types import Json
 
 T = TypeVar("T")
@@ -35,16 +36,12 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 }
 
 
-def _uppercase(value: Any) -> Any:
-    return value.strip().upper() if isinstance(value, str) else value
+def output_schema(task: str) -> Json | None:
+    return OUTPUT_SCHEMA if task == "validate" else None
 
 
 def _lowercase(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
-
-
-def _none_to_empty(value: Any) -> Any:
-    return "" if value is None else value
 
 
 def _none_to_zero(value: Any) -> Any:
@@ -53,7 +50,7 @@ def _none_to_zero(value: Any) -> Any:
 
 def _parse_revised_from(value: Any) -> Any:
     """Map the values models use for "no earlier verdict" to None."""
-    verdict = _uppercase(value)
+    verdict = uppercase(value)
     return None if verdict in ("", "NULL", "NONE", "N/A") else verdict
 
 
@@ -63,20 +60,12 @@ def _require_items(value: list[T]) -> list[T]:
     return value
 
 
-VerdictField = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(_uppercase)]
-ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_uppercase)]
+VerdictField = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(uppercase)]
 SeverityField = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lowercase)]
-TextField = Annotated[str, BeforeValidator(_none_to_empty)]
 VersionField = Annotated[int, BeforeValidator(_none_to_zero)]
 # Checked here and not in the schema: some providers do not support minItems.
 NonEmptyList = Annotated[list[T], AfterValidator(_require_items)]
 RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValidator(_parse_revised_from)]
-
-
-class ReplyPart(BaseModel):
-    """Part of a reply; extra fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class ReportedFinding(ReplyPart):
@@ -277,6 +266,10 @@ class SubQuestions(Reply):
 
     def prose(self) -> str:
         return "\n".join(f"{n}. {question}" for n, question in enumerate(self.questions, 1))
+
+    @classmethod
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        return {"questions": [f"… {number}" for number in range(1, (options.get("explorers") or 1) + 1)]}
 
 
 class Exploration(Reply):

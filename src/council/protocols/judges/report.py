@@ -1,10 +1,11 @@
-"""Header and footer lines of a judges' report."""
+"""Reports of the judges: the report file of each task, the file of each analysis, and the text for standard output."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
@@ -22,9 +23,9 @@ from council.engine.layout import (
     format_text,
     render_layout,
 )
-from council.engine.minutes import Minutes, StatementMinutes
+from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
 from council.protocols.judges import summary
-from council.render.report import build_report
+from council.protocols.report_view import ReportView
 from council.text_cleanup import clean, clean_json, single_line
 from council.types import Json
 
@@ -100,9 +101,8 @@ def _format_effective_votes(minutes: Minutes, details: Json) -> str:
     return f"at most about {details['n_eff']:g} of {minutes.answered_count} (judges of one family tend to make the same errors)"
 
 
-def build_footer(minutes: Minutes) -> list[str]:
-    """Return the lines with duration, responses, cost and the next command."""
-    value = build_report(minutes)
+def build_footer(minutes: Minutes, value: Json) -> list[str]:
+    """Return the lines with duration, responses, cost and the next command; `value` is the report object."""
     verb = "completed in" if value["status"] == "complete" else "stopped after"
     seconds = f"{minutes.seconds:.0f}s" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}s"
     calls, tokens = value["calls"], value["tokens"]
@@ -145,16 +145,66 @@ def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
     return [f"**{name}:** {single_line(str(fact))}" for name, fact in facts.items() if fact]
 
 
+class JudgesView(ReportView):
+    def layout_variables(self, minutes: Minutes) -> Json:
+        return {
+            "asked_seats": partial(_sort_asked_seats, minutes),
+            "explorer_reports": partial(_explorer_reports, minutes),
+        }
+
+    def full_answer(self, minutes: Minutes) -> str:
+        """Return the consolidation of the chair for a brainstorm or research run."""
+        phase = minutes.phases.get("consolidate")
+        said = phase.said.get("chair") if phase and minutes.status == "complete" else None
+        return said.said if said else ""
+
+    def verdict_text(self, minutes: Minutes) -> str:
+        return summary.render_verdict(minutes) if summary.report_kind(minutes) in ("validate", "quick") else ""
+
+    def document(self, minutes: Minutes, report: Json) -> str:
+        return render_judges_report(minutes, report) if summary.report_kind(minutes) else ""
+
+    def file_kind(self, task: str, protocol: str, options: Json) -> str:
+        single = options.get("quick") or protocol == "quick"
+        return "quick" if single else super().file_kind(task, protocol, options)
+
+    def analysis_name(self, minutes: Minutes, said: StatementMinutes) -> str:
+        if minutes.plan.get("task") != "validate" or "verdict" not in (said.reply or {}):
+            return ""
+        return f"{said.seat}-r2" if said.phase == summary.SECOND_ROUND_PHASE else said.seat
+
+    def analysis(self, minutes: Minutes, said: StatementMinutes) -> str:
+        return render_analysis(minutes, said)
+
+
+def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
+    """Return the asked seats in seating order: judges are asked at once."""
+    place = {seat.name: n for n, seat in enumerate(minutes.all_seats)}
+    return sorted(phase.asked, key=lambda name: place[name])
+
+
+def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str, str]]:
+    """Return the reports of a judge's explorers, for its first round."""
+    first = summary.first_round(minutes)
+    if first is None or first.name != phase:
+        return []
+    last = {said.seat: said.said for said in minutes.statements}
+    return [
+        (seat.name, close_code_fence(clean(last.get(seat.name) or "_No report._")).strip())
+        for seat in minutes.helpers(name)
+    ]
+
+
 DISAGREE_TEXT = "The families disagree, and Council does not break ties: the decision is yours."
 
 
-def render_judges_report(minutes: Minutes) -> str:
-    """Render the report file of a judges run."""
+def render_judges_report(minutes: Minutes, value: Json) -> str:
+    """Render the report file of a judges run; `value` is its report object."""
     kind = summary.report_kind(minutes)
     context = {
-        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes), "footer": build_footer(minutes),
+        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes), "footer": build_footer(minutes, value),
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
-        "nothing": summary.is_empty_run(minutes), "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
+        "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
     }  # fmt: skip
     return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes), FOLDER)
 

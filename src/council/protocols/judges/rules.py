@@ -8,13 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from council.types import OK_STATES
+from council.types import OK_STATES, OverallVerdict, VerdictWord
 
-VerdictWord = Literal["PASS", "WARN", "FAIL"]
 ConfidenceLevel = Literal["HIGH", "MEDIUM", "LOW"]
-OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
-
-VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 CONFIDENCE_ORDER: tuple[ConfidenceLevel, ...] = ("LOW", "MEDIUM", "HIGH")
 FAMILY_CORRELATION = 0.6  # share of errors that two seats of one family have in common
 

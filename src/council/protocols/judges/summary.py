@@ -15,19 +15,12 @@ FIRST_ROUND_PHASES, SECOND_ROUND_PHASE = ("r1", "judge"), "r2"
 
 
 def report_kind(minutes: Minutes) -> str:
-    """Return the report kind of a judges run: its task or `quick`; empty for other protocols."""
+    """Return the report kind of a judges run: its task or `quick`; empty for an unknown task."""
     plan = minutes.plan
-    if plan.get("protocol") not in ("judges", "quick"):
-        return ""
     alone = plan["protocol"] == "quick" or (plan.get("options") or {}).get("quick")
     if alone and plan.get("task") not in ("brainstorm", "research"):
         return "quick"
     return plan["task"] if plan.get("task") in JUDGE_TASKS else ""
-
-
-def is_empty_run(minutes: Minutes) -> bool:
-    """Return whether there was nothing to judge, so that no seat was asked."""
-    return bool(report_kind(minutes)) and minutes.status == "complete" and not minutes.phases
 
 
 def verdict_details(minutes: Minutes) -> Json:

@@ -13,7 +13,7 @@ from council.protocols.judges.findings import Finding, FindingGroup
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import Consensus, Vote
-from council.types import STATEMENT_CUT_PREFIX, Json, Round, Statement, Verdict
+from council.types import STATEMENT_CUT_PREFIX, VERDICT_ORDER, Json, Round, Statement, Verdict
 
 
 def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
@@ -110,7 +110,7 @@ def _choose_recommendation(final: Mapping[str, Statement[Opinion]], groups: list
             lead = one.lead
             advice = lead.fix if lead.fix != finding_rules.NO_FIX else final[lead.seat].reply.recommendation
             return f"{advice} ({lead.location}, {', '.join(one.found_by)})"
-    strictest = max(final.values(), key=lambda said: consensus_rules.VERDICT_ORDER.index(said.reply.verdict))
+    strictest = max(final.values(), key=lambda said: VERDICT_ORDER.index(said.reply.verdict))
     return f"{strictest.reply.recommendation} ({strictest.seat.name})"
 
 

@@ -8,5 +8,6 @@ PROTOCOL = Protocol(
     summary="answer independently, rank each other blind, synthesise",
     options="council.protocols.ranking.options:RankingOptions",
     panel="council.protocols.ranking.panel:ranking_panel",
+    report_view="council.protocols.ranking.report:RankingView",
     quorum=2,  # a single answer cannot be compared
 )

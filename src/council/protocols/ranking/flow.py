@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from council.engine.council import Council
-from council.errors import ChairAbsent
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
@@ -176,25 +175,23 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}
-        try:
-            synthesis = await council.ask(
-                council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
-            )
-        except ChairAbsent as gone:  # the table needs no chair
-            gone.partial_verdict = replace(build_verdict(review, "", shown), confidence=None, caveats=())
-            raise
+        council.so_far(replace(build_verdict(review, "", shown), confidence=None, caveats=()))  # needs no chair
+        synthesis = await council.ask(
+            council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
+        )
     return build_verdict(review, synthesis.text, shown)
 
 
 async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:
     """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
+    labels: dict[str, dict[str, str]] = {}
 
-    async def rank_others(apart: Council, reader: Seat) -> ReaderBallot:
+    async def rank_others(apart: Council, reader: Seat) -> Statement[Ballot]:
         responses = apart.assign_labels(answers.others(reader), reader)
-        said = await apart.ask(
+        labels[reader.name] = seats_by_label(responses)
+        return await apart.ask(
             reader, "ranking/rank", reply=Ballot, choices={"label": list(responses)}, responses=responses
         )
-        return ReaderBallot(reader.name, seats_by_label(responses), said.reply)
 
-    heard = await council.gather(council.members, rank_others)
-    return {slip.reader: slip for slip in heard if isinstance(slip, ReaderBallot)}
+    heard = await council.gather(council.members, rank_others, quorum=0)
+    return {name: ReaderBallot(name, labels[name], said.reply) for name, said in heard.items()}

@@ -13,7 +13,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.judges.replies import ReplyPart, TextField
+from council.protocols.common.replies import ReplyPart, TextField
 from council.types import Json
 
 

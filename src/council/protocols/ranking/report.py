@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from council.engine.layout import describe_absence, format_cell, format_label
 from council.engine.minutes import Minutes
+from council.protocols.report_view import ReportView
 from council.types import Json
 
 MAX_PAIRS = 15  # show all pairs of readers up to this number, else only the most divided
 DIVIDED_PAIRS_SHOWN = 5
 
 
+class RankingView(ReportView):
+    def report_fields(self, minutes: Minutes) -> Json:
+        """Return table, agreement and ballots by seat; empty if no ranking was made."""
+        details = minutes.verdict.get("details") or {}
+        if "ballots" not in details:
+            return {}
+        return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
+
+    def layout_variables(self, minutes: Minutes) -> Json:
+        return {"ranking": build_ranking(minutes)}
+
+
 def build_ranking(minutes: Minutes) -> Json:
     """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
     details = minutes.verdict.get("details") or {}
-    if minutes.plan.get("protocol") != "ranking" or "ballots" not in details:
+    if "ballots" not in details:
         return {}
     compared = [pair for pair in details["agreement"] if pair["compared"]]
     return {

@@ -43,7 +43,7 @@ class Browser:
     def texts(self, selector: str) -> list[str]:
         return [str(text) for text in self.page.locator(selector).all_inner_texts()]
 
-    def wait(self, expression: str, argument: Any = None, within: float = 30.0) -> None:
+    def wait(self, expression: str, argument: Any = None, within: float = 60.0) -> None:
         """Wait until an expression is true."""
         self.page.wait_for_function(expression, arg=argument, timeout=within * 1000)
 

@@ -111,7 +111,7 @@ def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: s
 def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: WebServer, text: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
-    page.set_default_timeout(5000)
+    page.set_default_timeout(60_000)
     assert page.evaluate(
         "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
     )

@@ -330,7 +330,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
     gate.release()
     for tab in tabs:
         tab.wait_for_function(
-            "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=30_000
+            "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=60_000
         )
     assert seen.external_requests(server.host) == []
 

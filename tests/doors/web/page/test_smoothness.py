@@ -112,7 +112,7 @@ def trace_run(look: Callable[..., Browser], place: Path) -> float:
     )
     seen.at(site.url)
     held.start()
-    named.wait(30)
+    named.wait(60)
     seen.go(f"/run/{run[0]}")
     seen.wait("() => document.querySelectorAll('.statement[data-showing=live]').length === 10", within=60)
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)

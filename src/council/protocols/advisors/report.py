@@ -1,0 +1,15 @@
+"""Report of the advisors protocol: seats are labelled with their round."""
+
+from __future__ import annotations
+
+from council.engine.minutes import Minutes
+from council.protocols.report_view import ReportView
+from council.text_cleanup import clean
+
+
+class AdvisorsView(ReportView):
+    def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
+        """Return `council-r2-skeptic`; without the round for the referee or a single round."""
+        several = (minutes.plan.get("options") or {}).get("rounds", 1) > 1
+        presides = minutes.chair is not None and seat == minutes.chair.name
+        return f"council-{phase}-{clean(seat)}" if several and not presides else f"council-{clean(seat)}"
