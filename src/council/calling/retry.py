@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from council import events as ev
-from council.calling.answer_check import LoopDetector, check_answer, describe_loop, is_complete_reply
+from council.calling.answer_check import (
+    CHECK_INTERVAL_CHARS,
+    LoopDetector,
+    check_answer,
+    describe_loop,
+    is_complete_reply,
+)
 from council.calling.budget import CallBudget, NoBudget
 from council.calling.concurrency import ConcurrencyLimit, Slot, no_limit
 from council.calling.fallback import FallbackPolicy
@@ -326,16 +332,24 @@ class RetryLoop:
     async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
         share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()
         watch.has_output = False
+        unchecked, unchecked_chars = [], 0  # streamed text that the loop detector has not seen yet
 
         def on_delta(piece: str) -> None:
+            nonlocal unchecked, unchecked_chars
             deadline.on_output(clock)
             watch.has_output = True
             if not slot.has_output:
                 slot.on_output()
             if piece:
-                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(piece))
-                if repeated := detector.feed(piece):
-                    deadline.stop_on_loop(repeated, clock)
+                valid = piece if piece.isascii() else repair_surrogates(piece)
+                self.caller.journal.stream_delta(self.key, self.seat, valid)
+                unchecked.append(piece)
+                unchecked_chars += len(piece)
+                if unchecked_chars >= CHECK_INTERVAL_CHARS:
+                    repeated = detector.feed("".join(unchecked))
+                    unchecked, unchecked_chars = [], 0
+                    if repeated:
+                        deadline.stop_on_loop(repeated, clock)
 
         try:
             async with deadline.timeout() as clock:

@@ -132,7 +132,9 @@ class Minutes:
         """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""
         if self.chair and name == self.chair.name:
             return self.chair
-        return self.seats.setdefault(name, SeatMinutes(name))
+        if name not in self.seats:
+            self.seats[name] = SeatMinutes(name)
+        return self.seats[name]
 
     @property
     def planned_seats(self) -> list[SeatMinutes]:
@@ -210,7 +212,9 @@ class Minutes:
         return round(sum(amounts), 9)
 
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
-        return self.phases.setdefault(name, PhaseMinutes(name, at))
+        if name not in self.phases:
+            self.phases[name] = PhaseMinutes(name, at)
+        return self.phases[name]
 
 
 def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
