@@ -14,6 +14,8 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from tests.fork_server import MCP, client_command
+
 Json = dict[str, Any]
 SCRIPTED = """
 [models]
@@ -39,7 +41,8 @@ def environment(**more: str) -> dict[str, str]:
 
 def connected(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
     """Connect the SDK client to the real command. Discard the standard error of the server."""
-    command = StdioServerParameters(command=sys.executable, args=[*COMMAND, *flags], env=environment(), cwd=cwd)
+    program, *arguments = client_command(*MCP)
+    command = StdioServerParameters(command=program, args=[*arguments, "mcp", *flags], env=environment(), cwd=cwd)
     quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=naming(roots), **more)
 
