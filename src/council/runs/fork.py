@@ -21,7 +21,9 @@ from council.store.interface import Record
 from council.types import Json, Roster, Seat
 
 CHAIR_NAMES = ("chair", "referee")
-SHARED_VENDOR_0_1 = "{seats} share the family {vendor}: they are lenses on one model, not independent minds."  # in runs of 0.1
+SHARED_VENDOR_0_1 = (
+    "{seats} share the family {vendor}: they are lenses on one model, not independent minds."  # in runs of 0.1
+)
 FORK_EARLIER_HINT = ": fork from an earlier phase."  # marks warnings that a fork of the fork drops
 
 

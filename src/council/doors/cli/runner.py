@@ -245,7 +245,7 @@ class Runner:
             raise CouncilError(
                 f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
             ) from error
-        return run_exit_code(minutes, self.fail_on)
+        return run_exit_code(minutes, result, self.fail_on)
 
     def _format_result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
         if self.format:
@@ -267,10 +267,10 @@ def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
     return markdown.render_verbose(minutes, show) if verbose else markdown.render_answer(minutes)
 
 
-def run_exit_code(minutes: Minutes, fail_on: str | None = None) -> int:
+def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
-    return exit_code(status, minutes.stopped, states) or verdict_exit_code(build_report(minutes), fail_on)
+    return exit_code(status, minutes.stopped, states) or verdict_exit_code(report, fail_on)
 
 
 def _with_absolute_path(result: Json, folder: str) -> Json:
