@@ -29,7 +29,8 @@ from council.packet.changes import select_work_tree
 from council.packet.secret_filter import redact_value
 from council.packet.targets import has_changes
 from council.planning.intent import ChosenBy, Intent, parse_intent
-from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from, template_context
+from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from
+from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import build_report, dump_report

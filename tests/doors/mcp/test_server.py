@@ -297,10 +297,9 @@ def test_nobody_waits_longer_than_a_slice() -> None:
 async def test_without_the_sdk_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import council.doors.mcp as door
-    from council.doors.cli import run
+    from council.doors.cli import run, service_commands
 
-    monkeypatch.setattr(door, "find_spec", lambda name: None)
+    monkeypatch.setattr(service_commands, "find_spec", lambda name: None)
     assert run(["mcp"]) == 2
     assert "pip install 'council[mcp]'" in capsys.readouterr().err
 

@@ -324,7 +324,11 @@ async def replay_entries(entries: list[Entry], view: View, speed: float) -> None
 
 JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
 CONFIG_OPTION = click.Option(
-    ["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."
+    ["--config"],
+    type=click.Path(),
+    default=None,
+    metavar="FILE",
+    help="Use this file instead of the project's council.toml.",
 )
 
 
@@ -335,8 +339,5 @@ def make_command(name: str, callback: Any, *params: click.Parameter, help: str =
     )
 
 
-def make_runner(params: dict[str, Any]) -> Any:
-    """Create a Drive. The import is local so that light commands start fast."""
-    pass
-
+def make_runner(params: dict[str, Any]) -> Runner:
     return Runner.from_flags(params)

@@ -7,7 +7,7 @@ from council.protocols.common.rosters import NamedRoster, load_roster
 from council.protocols.panel import Panel, PanelContext
 from council.settings import SeatSetting
 from council.settings.member_lookup import tier_member
-from council.types import Json, Seat
+from council.types import Seat
 
 REFEREE = Seat("referee", "Referee")
 DEFAULT_ROSTER = "advisors"
@@ -17,8 +17,7 @@ SAME_MODEL_WARNING = (
 )
 
 
-def advisors_panel(task: str, options: Json, context: PanelContext) -> Panel:
-    chosen = AdvisorsOptions.model_validate(options)
+def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
     return Panel(
         seats=named.seats,
