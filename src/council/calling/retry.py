@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -140,6 +140,7 @@ class Caller:
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
     fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
     budget: CallBudget = field(default_factory=NoBudget)
+    no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
 
     async def __call__(self, step: Step) -> Outcome:
         return await RetryLoop(self, step).run()
@@ -168,7 +169,9 @@ class RetryLoop:
 
     @property
     def timeout_s(self) -> float:
-        return self.step.timeout or self.caller.timeout(self.step.chain[0])
+        member = self.step.chain[0]
+        by_phase = None if member in self.caller.no_phase_timeout else self.step.timeout
+        return by_phase or self.caller.timeout(member)
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
