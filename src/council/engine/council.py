@@ -371,7 +371,7 @@ class Council:
         return said
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
-        for phase in reversed(self._phases):
+        for phase in dict.fromkeys((self._current_phase, *self._phases)):
             if found := self.ledger.find_absence(phase, key):
                 return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
         return None
