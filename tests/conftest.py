@@ -10,6 +10,7 @@ from typing import Any
 import platformdirs
 import pytest
 
+from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
@@ -45,8 +46,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+def anyio_backend() -> Any:
+    """The event loop whose clock a test can advance with `fake_clock.skip`."""
+    return CLOCKED
 
 
 @pytest.fixture

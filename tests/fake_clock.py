@@ -20,7 +20,7 @@ class Clock(asyncio.SelectorEventLoop):
 
 def skip(seconds: float) -> None:
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, Clock), "override the fixture `anyio_backend` with CLOCKED"
+    assert isinstance(loop, Clock)
     loop.skip(seconds)
 
 

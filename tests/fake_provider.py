@@ -41,7 +41,7 @@ class Gate:
         self._arrived = threading.Condition()
         self._open = asyncio.Event()
 
-    def wait(self, timeout: float = 20.0, count: int = 1) -> list[Seen]:
+    def wait(self, timeout: float = 60.0, count: int = 1) -> list[Seen]:
         """Block until `count` matching requests are held open."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: len(self.held) >= count, timeout):
@@ -164,7 +164,7 @@ class FakeProvider:
     def __exit__(self, *exc: object) -> None:
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
     def on_loop(self, act: Callable[[], None]) -> None:

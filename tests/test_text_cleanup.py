@@ -67,9 +67,9 @@ def test_unclosed_title_does_not_remove_the_text_after_it() -> None:
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x9d", "\x1b[", "\x9b0", "\x1bP", "\x1b"])
 def test_a_megabyte_of_introducers_is_cleaned_within_a_second(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     clean(piece * (1_000_000 // len(piece)))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_one_line_is_one_line_and_shortened() -> None:

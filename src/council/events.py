@@ -252,6 +252,16 @@ class Entry:
         return {"seq": self.seq, "at": self.at, "type": self.event.type, **asdict(self.event)}
 
 
+def make_entry(seq: int, at: float, event: Event) -> tuple[Entry, Json]:
+    """Return the entry of an event, and the fields to store."""
+    return Entry(seq, at, event), dump_event(event)
+
+
+def make_delta(at: float, key: str, seat: str, text: str) -> Entry:
+    """Return the entry of a streamed piece, which has no number."""
+    return Entry(0, at, Delta(key, seat, text))
+
+
 def dump_event(event: Event) -> Json:
     """Return the fields of an event without copying them, unlike `asdict`."""
     return {name: getattr(event, name) for name in event.__slots__}

@@ -12,15 +12,10 @@ from council import events as ev
 from council.engine.minutes import Minutes
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, SEATS, Workspace
-from tests.fake_clock import CLOCKED, settle, skip
+from tests.fake_clock import settle, skip
 
 pytestmark = pytest.mark.anyio
 CLOCK = 100.0  # seat timeout in seconds, on a clock that the test advances
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return CLOCKED
 
 
 class RunningCouncil:

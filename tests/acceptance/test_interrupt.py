@@ -66,7 +66,7 @@ def test_a_closed_event_pipe_stops_the_run_and_leaves_it_resumable(workspace: Wo
     assert process.stdout
     process.stdout.close()
     gate.release()
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     resumed = council("resume", "--json")
     assert (resumed.code, resumed.json["status"]) == (0, "complete")
     assert workspace.asked().count("draft/alpha") == 1
@@ -80,4 +80,4 @@ def test_a_closed_progress_pipe_does_not_stop_the_run(workspace: Workspace) -> N
     process.stderr.close()
     gate.release()
     assert mark("chair", "synthesise") in str(process.stdout.read())
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0

@@ -309,7 +309,7 @@ def test_an_answer_given_just_before_a_crash_is_not_asked_for_again(
     gate.wait(count=2)
     one = asked("draft/beta")  # events: convened, phase, asked ×3, attempted ×3; the ninth is the statement
     assert answer(one["run"], one["key"], "Said once.")
-    process.join(30)
+    process.join(60)
     assert process.exitcode == -signal.SIGKILL
     assert workspace.rows("SELECT count(*) FROM results") == [(0,)]
     gate.release()
@@ -343,7 +343,7 @@ def configure_human_beta(workspace: Workspace) -> None:
 def test_the_member_timeout_does_not_apply_to_a_person(workspace: Workspace) -> None:
     """Gamma times out; the person, asked at the same time, is still waited for."""
     workspace.answers.instead["gamma"] = Reply(hang=True)
-    terminal = PseudoTerminal(workspace.folder, "--timeout", "0.3", *TRIAD, QUESTION)
+    terminal = PseudoTerminal(workspace.folder, "--timeout", "4", *TRIAD, QUESTION)
     terminal.wait_for("a single - to abstain.")
     wait_until(lambda: workspace.rows("SELECT 1 FROM events WHERE type = 'fault'"), "gamma is given up")
     terminal.type_lines("Still here.", ".")

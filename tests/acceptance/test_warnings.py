@@ -173,10 +173,10 @@ def test_no_resend_is_kept_when_the_run_is_resumed(workspace: Workspace, council
 @pytest.mark.behaviour("40-grace")
 def test_the_grace_flag_drops_a_silent_seat(workspace: Workspace, council: Terminal) -> None:
     workspace.answers.instead["gamma"] = Reply(hang=True)
-    done = council("--grace", "0.1", "--timeout", "60", "--json", QUESTION)
+    done = council("--grace", "3", "--timeout", "60", "--json", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     (row,) = rows(done.json, "timed_out")
-    assert row == ("gamma", "timed_out", "left behind after 0.1 s grace")
+    assert row == ("gamma", "timed_out", "left behind after 3 s grace")
 
 
 @pytest.mark.behaviour("40-grace")

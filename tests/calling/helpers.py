@@ -16,6 +16,7 @@ from council.errors import Fault
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
 from council.types import Ask, Cuts, Outcome, Step
+from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
 RUN, KEY = "r2345", "draft/alpha"
@@ -69,15 +70,17 @@ async def reload_ledger(store: SqliteStore) -> Ledger:
 
 
 class Hanging(FunctionMember):
-    """Member that gives these answers in turn. The next request hangs and sets `reached`."""
+    """Member that gives these answers in turn. The next request hangs, sets `reached` and advances the clock."""
 
-    def __init__(self, name: str, *answers: Any) -> None:
+    def __init__(self, name: str, *answers: Any, skips: float = 0.0) -> None:
+        self.skips = skips
         self.reached = asyncio.Event()
         left = list(answers)
         super().__init__(name, lambda key: left.pop(0) if left else self.hang())
 
     async def hang(self) -> None:
         self.reached.set()
+        skip(self.skips)
         await asyncio.Event().wait()
 
 

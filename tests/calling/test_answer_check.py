@@ -131,8 +131,8 @@ async def test_a_complete_reply_is_used_if_the_retry_fails(ledger: Ledger, secon
 
 @pytest.mark.behaviour("40-truncated-counts-if-whole")
 async def test_a_complete_reply_is_used_if_the_retry_hangs(ledger: Ledger, store: SqliteStore) -> None:
-    hanging = Hanging("one", Answer(WHOLE, "length"))
-    outcome = await call(ledger, typed(), hanging, timeout=lambda name: 0.2)
+    hanging = Hanging("one", Answer(WHOLE, "length"), skips=200)
+    outcome = await call(ledger, typed(), hanging, timeout=lambda name: 200.0)
     assert (outcome.state, outcome.text) == ("truncated", WHOLE)
     never = answering("one", "never")
     assert (await call(await reload_ledger(store), typed(), never)).text == WHOLE

@@ -24,6 +24,7 @@ from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.budget_process import OUTPUT, a_dime, spend
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.fake_clock import settle, skip
 from tests.fake_provider import FakeProvider, Reply
 from tests.paths import ROOT
 from tests.run_session import FunctionMember, make_ask
@@ -279,12 +280,16 @@ async def test_waiting_for_budget_does_not_count_against_the_timeout(ledger: Led
         return Answer("Tabs.", usage=Usage(1, 1))
 
     budget = make_budget(ledger, run=120.0)
-    first = asyncio.ensure_future(call(ledger, step("one", ask=ASK), FunctionMember("one", slow), budget=budget))
+    first = asyncio.ensure_future(
+        call(ledger, step("one", ask=ASK), FunctionMember("one", slow), budget=budget, timeout=lambda name: 10_000.0)
+    )
     await reached.wait()
     second = step("two", ask=make_ask("draft/beta", max_tokens=50))
     quick = answering("two", Answer("Tabs.", usage=Usage(1, 1)))
-    waiting = asyncio.ensure_future(call(ledger, second, quick, budget=budget, timeout=lambda member: 0.5))
-    await asyncio.wait([waiting], timeout=0.6)  # longer than its timeout
+    waiting = asyncio.ensure_future(call(ledger, second, quick, budget=budget, timeout=lambda member: 500.0))
+    await settle()
+    skip(600)  # longer than its timeout
+    await settle()
     assert not waiting.done()
     go.set()
     assert [(await first).state, (await waiting).state] == ["ok", "ok"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,9 @@ from council.calling.concurrency import SILENT_AFTER_S, START_SLOTS, Concurrency
 from council.calling.fault_table import FAULT_TABLE
 from council.engine.ledger import Ledger
 from tests.calling.helpers import Hanging, answering, call, fault, step
-from tests.fake_clock import CLOCKED, settle, skip
+from tests.fake_clock import settle, skip
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return CLOCKED
 
 
 Enter = Callable[[ConcurrencyLimit, int], Awaitable[list[Slot]]]

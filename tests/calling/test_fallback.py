@@ -15,6 +15,7 @@ from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
 from council.types import Outcome, Step
 from tests.calling.helpers import Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
@@ -117,9 +118,13 @@ async def test_an_excluded_member_is_not_asked_again_by_its_seat(ledger: Ledger,
 
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
 async def test_a_hung_member_is_not_asked_again_in_later_phases(ledger: Ledger) -> None:
-    one = FunctionMember("a:m", lambda key: asyncio.Event().wait())
+    async def hang(key: str) -> None:
+        skip(100)
+        await asyncio.Event().wait()
+
+    one = FunctionMember("a:m", hang)
     carry_out = caller(ledger, one, of("d", "D."))
-    carry_out.timeout = lambda name: 0.2
+    carry_out.timeout = lambda name: 200.0
     first = await carry_out(asked("alpha", "a", "d"))
     later = await carry_out(asked("alpha", "a", "d", phase="improve"))
     assert (first.served_by, later.served_by, len(one.calls)) == ("d:m", "d:m", 1)

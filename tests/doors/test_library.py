@@ -137,7 +137,7 @@ async def test_a_question_with_invalid_characters_is_repaired() -> None:
 @pytest.mark.behaviour("00-timeout-for-a-phase")
 async def test_the_timeout_applies_per_seat_and_phase() -> None:
     member = Scripted(script={"draft/beta": {"stall": True}})
-    report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=1.0)
+    report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=3.0)
     assert [seat["state"] for seat in report["seats"]] == ["ok", "timed_out", "ok"]
     assert report["degraded"]
 

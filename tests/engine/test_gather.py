@@ -10,14 +10,9 @@ import pytest
 
 from council.engine.gather import Grace, gather_or_cancel
 from council.types import Absence, Seat, SeatWatch, Statement
-from tests.fake_clock import CLOCKED, settle, skip
+from tests.fake_clock import settle, skip
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("40-grace")]
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return CLOCKED
 
 
 @dataclass

@@ -15,7 +15,7 @@ from council import events as ev
 from council import protocols
 from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, load_prompt, strip_invisible
 from council.errors import PromptError
-from council.planning.plan import rehearse
+from council.planning.rehearsal import rehearse
 from council.settings.catalogue import catalogue
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.paths import DATA
@@ -65,6 +65,11 @@ def test_a_custom_folder_is_searched_before_the_shipped_prompts(folder: Path) ->
 def test_a_missing_prompt_is_named_with_the_searched_folder(folder: Path) -> None:
     with pytest.raises(PromptError, match=rf'there is no prompt "t/say.md" in "{re.escape(str(folder))}": add it'):
         words_for(folder)
+
+
+def test_the_front_matter_ask_is_available_in_the_body(folder: Path) -> None:
+    write(folder, "t/say", '+++\nask = "Answer {{ question }} now."\n+++\nYour task, {{ seat.name }}: {{ ask }}')
+    assert words_for(folder).endswith("Your task, alpha: Answer Tabs or spaces? now.")
 
 
 # Required variables

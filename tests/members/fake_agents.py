@@ -13,7 +13,7 @@ from typing import Any
 from council.members.cli_agent import CliAgentMember
 
 SCRIPTS = Path(__file__).with_name("executables")
-WITHIN = 5.0  # seconds until no process of an agent may be left
+WITHIN = 30.0  # seconds until no process of an agent may be left
 OTHERS = {"OPENAI_API_KEY": "sk-other-0123456789", "TAVILY_API_KEY": "tvly-other-0123456789", "SECRET_PLAN": "attack"}
 KEY = "sk-ant-own-0123456789"
 

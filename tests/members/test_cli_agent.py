@@ -147,7 +147,7 @@ async def test_killed_council_leaves_no_process_and_no_workspace(tmp_path: Path)
     council = await asyncio.create_subprocess_exec(
         sys.executable, "-c", ASKING, env={**agents.env, "TMPDIR": str(rooms)}
     )
-    assert await eventually(lambda: any("prompt" in row for row in agents.log), within=20.0)
+    assert await eventually(lambda: any("prompt" in row for row in agents.log), within=60.0)
     assert agents.left()
     assert list(rooms.iterdir())
     council.kill()

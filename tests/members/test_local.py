@@ -80,7 +80,7 @@ async def test_closing_stops_generation_at_once(member: LocalMember) -> None:
     await member.close()
     with pytest.raises(Fault):
         await call
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 PROCESS = """
@@ -118,9 +118,9 @@ def test_stopped_council_leaves_no_process(weights_cache: Path, how: signal.Sign
     assert council.stdout
     model = os.pidfd_open(int(council.stdout.readline()))
     council.send_signal(how)
-    errors = council.communicate(timeout=5)[1]
+    errors = council.communicate(timeout=60)[1]
     assert (council.returncode, errors) == (code, "")
-    ended, _, _ = select.select([model], [], [], 5)
+    ended, _, _ = select.select([model], [], [], 60)
     assert ended, "the model's process outlived the council"
     os.close(model)
 

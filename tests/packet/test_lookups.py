@@ -59,7 +59,7 @@ def test_pattern_that_never_finishes_is_stopped(repo: Path, monkeypatch: pytest.
     started = time.monotonic()
     [row] = look(repo, {"patterns": ["(a+)+b$"]})
     assert "took longer" in row["why"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_invalid_regex_is_searched_literally(repo: Path) -> None:

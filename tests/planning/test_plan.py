@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +19,11 @@ import pytest
 from council import events as ev
 from council import protocols
 from council.engine.council import Council
+from council.engine.reply import Reply
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
-from council.planning.plan import Plan, question_from, rehearse, roster_from
+from council.planning.plan import Plan, question_from, roster_from
+from council.planning.rehearsal import rehearse
 from council.protocols import Protocol
 from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
@@ -157,6 +163,101 @@ async def test_a_broken_protocol_fails_before_anything_is_spent(
         protocols._registered.pop("mine")
     assert "\n" not in str(caught.value)
     assert member.calls == []
+
+
+# Rehearsal is bounded, and cached only by what a protocol reads
+
+
+class Said(Reply):
+    yes: bool
+
+    def prose(self) -> str:
+        return "Yes." if self.yes else "No."
+
+
+async def asks_until_yes(council: Council) -> Verdict:
+    """Loop until a seat says yes, which a stand-in never does in prose."""
+    for n in count(1):
+        async with council.phase(f"round-{n}"):
+            if "yes" in (await council.ask(council.members[0], "mine/say")).text:
+                return Verdict("yes")
+    return Verdict("")
+
+
+async def polls_until_yes(council: Council) -> Verdict:
+    for n in count(1):
+        async with council.phase(f"round-{n}"):
+            said = await council.poll(council.members, "mine/say", reply=Said)
+        if any(one.reply.yes for one in said.values()):
+            return Verdict("yes")
+    return Verdict("")
+
+
+async def ignores_errors(council: Council) -> Verdict:
+    for n in count(1):
+        with suppress(Exception):
+            async with council.phase(f"round-{n}"):
+                await council.ask(council.members[0], "mine/say")
+    return Verdict("")
+
+
+async def opens_phases(council: Council) -> Verdict:
+    for n in count(1):
+        async with council.phase(f"round-{n}"):
+            council.note(f"round {n}", why="no seat is asked")
+    return Verdict("")
+
+
+async def branches_on_the_question(council: Council) -> Verdict:
+    rounds = 3 if "hard" in council.question.text else 1
+    for n in range(1, rounds + 1):
+        async with council.phase(f"round-{n}"):
+            await council.poll(council.members, "mine/say")
+    return Verdict("done")
+
+
+@contextmanager
+def registered(function: Any, folder: Path) -> Iterator[None]:
+    (folder / "mine").mkdir(exist_ok=True)
+    (folder / "mine/say.md").write_text("Say it.")
+    protocols.register(Protocol("mine", function, (Seat("alpha"), Seat("beta")), prompts=folder))
+    try:
+        yield
+    finally:
+        protocols._registered.pop("mine")
+
+
+@pytest.mark.behaviour("rehearsal-bounded")
+@pytest.mark.parametrize("function", [asks_until_yes, polls_until_yes, ignores_errors, opens_phases])
+async def test_a_protocol_that_never_ends_is_refused_at_planning(
+    convener: Convener, tmp_path: Path, function: Any
+) -> None:
+    started = time.process_time()  # a busy machine does not count
+    with registered(function, tmp_path), pytest.raises(EngineError) as caught:
+        await make_plan(convener, protocol="mine")
+    assert time.process_time() - started < 2.0
+    assert re.fullmatch(
+        r'the protocol "mine" did not finish in rehearsal after 2000 steps, in the phase "round-\d+": '
+        r"end its loop after a fixed number of rounds; nothing was spent",
+        str(caught.value),
+    )
+
+
+@pytest.mark.behaviour("rehearsal-reads-question")
+async def test_a_protocol_that_branches_on_the_question_is_planned_for_each_question(
+    convener: Convener, tmp_path: Path
+) -> None:
+    with registered(branches_on_the_question, tmp_path):
+        calls = [
+            (await make_plan(convener, words, protocol="mine")).calls
+            for words in ("An easy question?", "A hard question?", "An easy question?")
+        ]
+    assert calls == [(2, 2), (6, 6), (2, 2)]
+
+
+def test_the_flows_of_shipped_protocols_do_not_read_the_question() -> None:
+    assert not any(protocols.get_protocol(name).reads_question for name in protocols.SHIPPED_PROTOCOLS)
+    assert Protocol("mine", branches_on_the_question).reads_question
 
 
 @pytest.mark.behaviour("30-general-calls")

@@ -140,7 +140,7 @@ async def test_close_waits_for_queued_rows(tmp_path: Path) -> None:
 
 # One owner
 
-HOLD = "import sys; from pathlib import Path; from council.store.sqlite import SqliteStore\nwith SqliteStore(Path(sys.argv[1])).own('r2345'): print('held', flush=True); sys.stdin.read()"
+HOLD = "import sys; from pathlib import Path; from council.store.sqlite import SqliteStore\nwith SqliteStore(Path(sys.argv[1])).lock_run('r2345'): print('held', flush=True); sys.stdin.read()"
 
 
 @pytest.mark.behaviour("40-one-owner")

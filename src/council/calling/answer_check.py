@@ -44,21 +44,14 @@ def find_loop_at_end(text: str) -> str:
 class LoopDetector:
     """Loop detector for a stream."""
 
-    __slots__ = ("_fresh", "_pieces", "_tail")
+    __slots__ = ("_tail",)
 
     def __init__(self) -> None:
         self._tail = ""
-        self._pieces: list[str] = []
-        self._fresh = 0
 
-    def feed(self, piece: str) -> str:
-        """Add text and return the repeated piece, or an empty string. Checks only every 500 characters."""
-        self._pieces.append(piece)
-        self._fresh += len(piece)
-        if self._fresh < CHECK_INTERVAL_CHARS:
-            return ""
-        self._tail = (self._tail + "".join(self._pieces))[-TAIL_CHARS:]
-        self._pieces, self._fresh = [], 0
+    def feed(self, text: str) -> str:
+        """Add text and return the repeated piece, or an empty string. Call it every CHECK_INTERVAL_CHARS characters."""
+        self._tail = (self._tail + text)[-TAIL_CHARS:]
         return find_loop_at_end(self._tail)
 
 
@@ -68,7 +61,8 @@ def find_loop(text: str) -> str:
         return ""
     stream = LoopDetector()
     found = (
-        stream.feed(text[start : start + CHECK_INTERVAL_CHARS]) for start in range(0, len(text), CHECK_INTERVAL_CHARS)
+        stream.feed(text[end - CHECK_INTERVAL_CHARS : end])
+        for end in range(CHECK_INTERVAL_CHARS, len(text) + 1, CHECK_INTERVAL_CHARS)
     )
     return next(filter(None, found), "") or find_loop_at_end(text[-TAIL_CHARS:])
 

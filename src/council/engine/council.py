@@ -84,6 +84,8 @@ class Council:
         self.context = dict(context or {})
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
+        self._seat_names = {seat.name for seat in roster.seats}
+        self._chair_name = roster.chair.name if roster.chair else ""
         self._state = RunState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
@@ -295,11 +297,11 @@ class Council:
     async def _ask_seat(
         self, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None = None
     ) -> Statement[Any] | Absence:
-        key = "/".join((*self._key_path, seat.name))
+        key, phase = "/".join((*self._key_path, seat.name)), self._current_phase
         self.ledger.claim_key(key)
         if known := self._find_absence(key, seat):
             return known
-        if past := self.ledger.source and self.ledger.source.find_absence(self._current_phase, key):
+        if past := self.ledger.source and self.ledger.source.find_absence(phase, key):
             since = ev.upgrade_fields("absence", past).get("since", "")
             return self._record_absence(
                 key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
@@ -310,10 +312,10 @@ class Council:
             )
         step = replace(self._make_step(key, seat, request, after), watch=watch)
         print_ = compute_fingerprint(step.ask, seat.member)
-        outcome = self.ledger.find_result(key, print_) or await self._execute_step(step, seat, print_)
-        if not outcome.ok:
-            return self._record_absence(key, Absence(seat, outcome.state, outcome.reason), outcome)
-        return self._record_statement(step, seat, outcome)
+        stored = self.ledger.find_result(key, print_)
+        if stored is not None:
+            return self._record_statement(step, seat, stored)
+        return await self._execute_step(step, seat, print_)
 
     def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
         reply, choices = request.reply, request.choices
@@ -338,25 +340,26 @@ class Council:
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
 
         chain = (seat.member, *seat.fallbacks)
-        return Step(
-            ask, seat.name, chain, read, repair, request.timeout, shrink, seat == self.roster.chair, reply=reply
-        )
+        is_chair = seat.name == self._chair_name
+        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply)
 
-    async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Outcome:
+    async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(
             step.ask.key, self._current_phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
         )
         self.ledger.begin_step(step.ask.key, print_, asked)
         outcome = self.ledger.find_inherited(step.ask.key, print_) or await self.carry_out(step)
-        if outcome.ok:
-            await self.ledger.accept_result(step.ask.key, outcome, self._stated_event(step, seat, outcome))
-        return outcome
-
-    def _stated_event(self, step: Step, seat: Seat, outcome: Outcome) -> ev.Stated:
+        if not outcome.ok:
+            return self._record_absence(step.ask.key, Absence(seat, outcome.state, outcome.reason), outcome)
         said = self._record_statement(step, seat, outcome)
+        await self.ledger.accept_result(step.ask.key, outcome, self._stated_event(said))
+        return said
+
+    def _stated_event(self, said: Statement[Any]) -> ev.Stated:
+        outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, seat.name, outcome.state, said.said, reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, said.said, reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material),
         )  # fmt: skip
@@ -367,14 +370,14 @@ class Council:
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
         said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
-        if seat in self.roster.seats and getattr(said.reply, "takes_a_position", True):
+        if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):
                 self.stances[seat.name] = str(stance)
         return said
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
-        for phase in (self._current_phase, *self._phases):
+        for phase in dict.fromkeys((self._current_phase, *self._phases)):
             if found := self.ledger.find_absence(phase, key):
                 return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
         return None

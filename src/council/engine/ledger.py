@@ -107,10 +107,10 @@ class Ledger:
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
         event = self.redact(event)
-        entry = Entry(self._seq, time.time(), event)
+        entry, body = ev.make_entry(self._seq, time.time(), event)
         self.record.entries.append(entry)
         self.on_event(entry)
-        return ("event", (entry.seq, entry.at, event.type, _dump_compact(ev.dump_event(event))))
+        return ("event", (entry.seq, entry.at, event.type, _dump_compact(body)))
 
     # Steps and their results.
 
@@ -225,7 +225,7 @@ class Ledger:
             self.store.post(self.run, [("live", (key, "".join(pieces), now))])
             last = now
         self._live[key] = (last, pieces)
-        self.on_event(Entry(0, now, ev.Delta(key, seat, piece)))
+        self.on_event(ev.make_delta(now, key, seat, piece))
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""

@@ -134,7 +134,9 @@ class Minutes:
         """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""
         if self.chair and name == self.chair.name:
             return self.chair
-        return self.seats.setdefault(name, SeatMinutes(name))
+        if name not in self.seats:
+            self.seats[name] = SeatMinutes(name)
+        return self.seats[name]
 
     @property
     def planned_seats(self) -> list[SeatMinutes]:
@@ -178,6 +180,13 @@ class Minutes:
     def statements(self) -> list[StatementMinutes]:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
+    def statements_of(self, seat: str) -> list[StatementMinutes]:
+        return [said for said in self.statements if said.seat == seat]
+
+    def new_statements_of(self, seat: str) -> list[StatementMinutes]:
+        """Return the seat's statements of this run, without those copied from the run that it is a fork of."""
+        return [said for said in self.statements_of(seat) if not self.is_from_fork(said)]
+
     def is_from_fork(self, said: StatementMinutes | None) -> bool:
         """Return whether a statement was copied from the run that this one is a fork of."""
         return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))
@@ -212,7 +221,9 @@ class Minutes:
         return round(sum(amounts), 9)
 
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
-        return self.phases.setdefault(name, PhaseMinutes(name, at))
+        if name not in self.phases:
+            self.phases[name] = PhaseMinutes(name, at)
+        return self.phases[name]
 
 
 def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:

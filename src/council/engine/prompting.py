@@ -38,6 +38,7 @@ from council.types import (
 )
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
+NO_PACKET = Packet()
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
 FRONT_MATTER_FENCE = "+++\n"
 FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
@@ -118,7 +119,7 @@ class Prompts:
         """Render the exact messages for a seat; `before` is the conversation to continue."""
         prompt = self.find(name, seat)
         if missing := sorted(
-            prompt.required_variables - variables.keys() - {"seat", "role", "packet"} - _jinja.globals.keys()
+            prompt.required_variables - variables.keys() - {"seat", "role", "ask", "packet"} - _jinja.globals.keys()
         ):
             raise PromptError(
                 f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not pass: '
@@ -132,9 +133,10 @@ class Prompts:
     def _render(
         self, prompt: Prompt, seat: Seat, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
-        variables = {"packet": Packet(), **variables}
+        variables = {"packet": NO_PACKET, **variables}
         variables["role"] = prompt.role.render(variables)
         variables["words"] = variables.get("words") or prompt.words
+        variables["ask"] = prompt.ask.render(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
         user = prompt.body.render(variables)
@@ -168,11 +170,9 @@ class Prompts:
         material = [(label, _truncate_words(text, room)) for label, text in pieces]
         variables = {
             **variables,
-            "packet": Packet() if conversation else variables["packet"],
+            "packet": NO_PACKET if conversation else variables["packet"],
         }  # the previous turn has it
-        user = _load_part("compact.md").render(
-            variables, ask=prompt.ask.render(variables), words=words, material=material
-        )
+        user = _load_part("compact.md").render(variables, words=words, material=material)
         system = {"role": "system", "content": variables["role"]}
         messages = (*(conversation or [system]), {"role": "user", "content": user.strip()})
         return RenderedPrompt(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words)

@@ -56,7 +56,7 @@ class Scripted:
         text = _answer_text(line, request)
         for word in text.split(" "):
             on_delta(word + " ")
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)  # let the other seats start
         words = sum(len(message["content"].split()) for message in request["messages"])
         return Answer(text, usage=Usage(words, len(text.split())), model=self.name)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +14,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from council.errors import UsageError
+from council.errors import ConfigError, UsageError
+from council.flags import flag_table
+from council.protocols import is_registered
 
 WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
 WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
@@ -158,6 +159,8 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
         raise UsageError(
             f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'
         )
+    if problem := flag_table().problems.get(name):
+        raise ConfigError(problem)
     if prefixed and prefixed.protocol != name:
         raise UsageError(
             f"--protocol chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
@@ -190,8 +193,10 @@ def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice) ->
 
 
 def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
-    """Return the protocols that own a flag. An unlisted flag may belong to an explicitly named third-party protocol."""
+    """Return the protocols that own a flag. Options of a registered protocol are checked by its model."""
     table = _load_flag_owners()
+    if explicit and is_registered(explicit.protocol):
+        return (explicit.protocol,)
     if name in table:
         return table[name]
     if explicit:
@@ -402,10 +407,8 @@ def _load_triggers() -> dict[str, Any]:
     return tomllib.loads(files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
 
 
-@cache
 def _load_flag_owners() -> dict[str, tuple[str, ...]]:
-    table = json.loads(files("council").joinpath("data/flags.json").read_text(encoding="utf-8"))
-    return {row["name"]: tuple(row["owners"]) for row in table}
+    return {row["name"]: tuple(row["owners"]) for row in flag_table().rows}
 
 
 def _format_flag(name: str) -> str:

@@ -1,37 +1,31 @@
-"""Plans: seat an intent and rehearse its protocol with fake answers, which yields exact call counts and checks every prompt."""
+"""Plans: the options, seats, packet, calls and cost of an intent, before it is run."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from council import events as ev
+from pydantic import BaseModel
+
 from council import protocols
-from council.engine.council import Council
-from council.engine.ledger import Ledger, NullStore
-from council.engine.prompting import Prompts, build_dossier
-from council.errors import CouncilError, EngineError, SearchNotEnabled, UsageError
-from council.events import Entry
+from council.engine.prompting import build_dossier
+from council.errors import SearchNotEnabled, UsageError
 from council.members.base import Member
-from council.members.scripted import example_value
 from council.packet import build
 from council.packet.changes import Selection
-from council.planning.estimate import PriceLookup, RehearsedCall, build_call, estimate_cost, with_effort
-from council.planning.intent import Intent, focus_line
-from council.planning.seating import SeatAssignment, seat_council
+from council.planning.estimate import PriceLookup, estimate_cost, with_effort
+from council.planning.intent import Intent
+from council.planning.rehearsal import rehearse_both_ways
+from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.protocol import load_reference
-from council.settings import Settings
-from council.store.interface import Record
-from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Skipped, Step, Verdict
+from council.settings import SEAT_FLAG, Settings
+from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
-EMPTY_PACKET = Packet()
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 
 
@@ -51,6 +45,7 @@ class Plan:
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown above the answer in the report
+    shared_vendors: tuple[str, ...] = ()  # notices that a fork with other members replaces
     refusal: str = ""  # why the plan can be shown but not run
     effort: str | None = None  # reasoning effort of members that support it
     cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
@@ -82,7 +77,7 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
             "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
-            "given": self.given,
+            "given": self.given, "shared_vendors": list(self.shared_vendors),
         }  # fmt: skip
 
 
@@ -117,14 +112,6 @@ def _load_seat(value: Json) -> Seat:
     return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
 
 
-def template_context(
-    question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
-) -> Json:
-    """Return the variables of every prompt besides the question and the seat."""
-    focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
-    return {"focus": focus, "packet": packet, "today": today}
-
-
 @dataclass(frozen=True, slots=True)
 class Material:
     """Material options: flags and standard input."""
@@ -147,28 +134,29 @@ async def make_plan(
 ) -> Plan:  # fmt: skip
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
-    options = parse_options(protocol.name, intent.task, intent.options, protocol.load_options()).model_dump(mode="json")
-    panel = _load_panel(protocol, question, options, where)
-    options |= panel.options
-    roster, notices, advice = _seat_roster(protocol, panel, where)
+    given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
+    panel = _load_panel(protocol, question, given, where)
+    options = given.model_copy(update=panel.options)
+    roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(roster, where.settings)
     roster = _mark_small_seats(roster, member)
     packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
-    phases, calls, *ways = await _rehearse_both_ways(protocol, roster, question, options, packet)
+    phases, calls, *ways = await rehearse_both_ways(protocol, roster, question, dict(options), packet)
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
     return Plan(
-        protocol, intent.why, question, options, roster, phases, calls,
+        protocol, intent.why, question, options.model_dump(mode="json"), roster, phases, calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        shared_vendors=seating.shared_vendors,
     )  # fmt: skip
 
 
 def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
     """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
     names = [seat.name for seat in roster.seats]
-    set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
+    set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
     for seat in set_here:
         if seat not in (*names, *protocols.fixed_seat_names()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
@@ -178,7 +166,7 @@ def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 
 
-def _load_panel(protocol: Protocol, question: Question, options: Json, where: PanelContext) -> Panel:
+def _load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:
     if not protocol.panel:
         return Panel(protocol.seats, protocol.chair)
     panel: Panel = load_reference(protocol.panel)(question.task, options, replace(where, question=question))
@@ -201,9 +189,7 @@ def _packet_warnings(packet: Packet) -> list[str]:
     return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
 
 
-def _seat_roster(
-    protocol: Protocol, panel: Panel, where: PanelContext
-) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
+def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple[Roster, Seating]:
     names = [seat.name for seat in panel.seats]
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
@@ -211,7 +197,7 @@ def _seat_roster(
     )  # fmt: skip
     taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
-    return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
+    return Roster(taken, chair, panel.helpers), seating
 
 
 def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
@@ -229,116 +215,7 @@ def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster
     )
 
 
-# The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
-Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
-_REHEARSALS: dict[tuple[object, ...], Rehearsal] = {}
-MAX_CACHED_REHEARSALS = 256
-
-
-async def _rehearse_both_ways(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
-) -> Rehearsal:
-    """Rehearse with agreeing and with disagreeing seats. The result does not depend on the question's text, so it is cached."""
-    key = (protocol, roster, json.dumps(options, sort_keys=True), question.task, question.domain, packet.note)
-    if packet.empty and key in _REHEARSALS:
-        return _REHEARSALS[key]
-    ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
-    contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
-    await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
-    shorter, longer = sorted(map(tuple, ways), key=len)
-    done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
-    if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
-        _REHEARSALS[key] = done
-    return done
-
-
 def preview_packet(plan: Plan) -> Json:
     """Return the packet exactly as the first seat gets it; for other seats only the perspective differs."""
     schema = plan.protocol.load_output_schema(plan.question.task)
     return build_dossier(plan.packet, plan.question, plan.roster.seats[0], schema)
-
-
-async def rehearse(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
-    calls: list[RehearsedCall] | None = None,
-) -> list[Entry]:  # fmt: skip
-    """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
-
-    Append each call to `calls`.
-    """
-    record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
-    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
-    answer = make_fake_caller(agree, options)
-
-    async def carry_out(step: Step) -> Outcome:
-        if calls is not None:
-            calls.append(build_call(step, prompts.fence_mark, question.text))
-        return await answer(step)
-
-    council = Council(
-        roster, question, ledger=Ledger(NullStore(), record), prompts=prompts,
-        carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
-    )  # fmt: skip
-    try:
-        verdict = await protocol.load()(council, **options)
-        if not isinstance(verdict, Verdict):
-            raise EngineError(
-                f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
-            )
-    except CouncilError:
-        raise
-    except Exception as error:
-        raise EngineError(
-            f'the protocol "{protocol.name}" failed in rehearsal, nothing was spent: {type(error).__name__}: {error}'
-        ) from error
-    return record.entries
-
-
-async def _fake_lookup(wanted: Json) -> list[Json]:
-    return []
-
-
-async def _fake_search(wanted: Json) -> list[Json]:
-    return [
-        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
-    ]
-
-
-def make_fake_caller(agree: bool, options: Json) -> CarryOut:
-    """Return a function that answers each step with a valid fake reply."""
-    asked: Counter[str] = Counter()
-
-    async def carry_out(step: Step) -> Outcome:
-        name, schema = step.ask.schema_name, step.ask.schema
-        n, asked[name] = asked[name], asked[name] + 1
-        await asyncio.sleep(0)  # let parallel asks start before the first answer
-        reply = example_value(schema, agree) if schema else None
-        if reply and step.reply:
-            reply = step.reply.rehearse(reply, options, agree=agree, n=n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
-
-    return carry_out
-
-
-def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
-    asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
-    seats = {event.seat for event in asked}
-    phases: dict[str, Json] = {}
-    waiting = 0
-    for event in (entry.event for entry in entries):
-        if isinstance(event, ev.Asked):
-            waiting += 1
-            name = _strip_seat_names(event.phase, seats)
-            phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
-            phase["calls"] += 1
-            phase["parallel"] |= waiting > 1
-        elif isinstance(event, ev.Stated):
-            waiting -= 1
-    return tuple(phases.values())
-
-
-def _strip_seat_names(phase: str, seats: set[str]) -> str:
-    """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
-    first, *rest = phase.split("/")
-    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])

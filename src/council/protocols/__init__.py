@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any
 
 from council.errors import UsageError
+from council.extensions import Added, installed
 from council.protocols.protocol import Protocol, load_reference
 
 __all__ = [
@@ -16,6 +15,8 @@ __all__ = [
     "find_protocol",
     "fixed_seat_names",
     "get_protocol",
+    "is_registered",
+    "package_of",
     "protocol_names",
     "register",
 ]
@@ -42,11 +43,13 @@ def register(protocol: Protocol) -> None:
     _registered[name] = protocol
 
 
+def is_registered(name: str) -> bool:
+    return name in _registered
+
+
 def protocol_names() -> tuple[str, ...]:
     """Return the names of all shipped, registered and installed protocols."""
-    return tuple(
-        dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *(entry.name for entry in _installed_entry_points())])
-    )
+    return tuple(dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *installed(ENTRY_POINT_GROUP)]))
 
 
 def fixed_seat_names() -> tuple[str, ...]:
@@ -58,14 +61,18 @@ def fixed_seat_names() -> tuple[str, ...]:
 def get_protocol(name: str) -> Protocol:
     """Return the protocol, or raise UsageError with the known names."""
     if name in SHIPPED_PROTOCOLS:
-        shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
-        return shipped
+        return _load_shipped(name)
     if name in _registered:
         return _registered[name]
-    for entry in _installed_entry_points():
-        if entry.name == name:
-            return _load_entry_point(name, entry)
+    if added := installed(ENTRY_POINT_GROUP).get(name):
+        return _load_entry_point(added)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
+
+
+@cache
+def _load_shipped(name: str) -> Protocol:
+    shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
+    return shipped
 
 
 def find_protocol(name: str) -> Protocol:
@@ -76,16 +83,17 @@ def find_protocol(name: str) -> Protocol:
         return Protocol(name, "")
 
 
-def _load_entry_point(name: str, entry: Any) -> Protocol:
+def package_of(name: str) -> str:
+    """Return the package that adds a protocol; "" for a shipped or registered one."""
+    added = None if name in SHIPPED_PROTOCOLS or name in _registered else installed(ENTRY_POINT_GROUP).get(name)
+    return added.package if added else ""
+
+
+def _load_entry_point(added: Added) -> Protocol:
+    loaded = added.load("protocol")
     try:
-        protocol: Protocol = replace(entry.load(), name=name)
+        protocol: Protocol = replace(loaded, name=added.name)
+        protocol.load_options()
     except Exception as error:
-        cause = f"{type(error).__name__}: {error}"
-        raise UsageError(f'cannot load the package of protocol "{name}" ({cause}): fix or uninstall it') from error
+        raise added.error("protocol", error) from error
     return protocol
-
-
-@cache
-def _installed_entry_points() -> Any:
-    """Return the entry points of the protocols. Cached: the lookup reads the metadata of every package."""
-    return entry_points(group=ENTRY_POINT_GROUP)

@@ -68,6 +68,8 @@ def _format_error(protocol: str, error: ErrorDetails, fields: Mapping[str, Field
             f"{flag_name(name)} is not an option of the protocol {protocol}: drop it, or choose a protocol that has it"
         )
     field = fields[name]
+    if error["type"] == "missing":
+        return f"the protocol {protocol} needs {flag_name(name)}: {field.description or 'give a value'}"
     if error["type"] == "literal_error":
         return format_unknown_choice(name, str(value), _literal_choices(field.annotation))
     if _value_kind(field.annotation) == "int":
@@ -109,14 +111,15 @@ def _build_flag_row(name: str, field: FieldInfo) -> Json:
         "owners": [],
         "kind": kind,
         "choices": choices,
-        "help": field.description,
+        "help": field.description or "",
     }
 
 
 def _value_kind(annotation: Any) -> str:
     if annotation is bool:
         return "bool"
-    return "int" if annotation is int or int in get_args(annotation) else "str"
+    kinds = {annotation, *get_args(annotation)}
+    return "float" if float in kinds else "int" if int in kinds else "str"
 
 
 def _literal_choices(annotation: Any) -> list[str]:

@@ -34,6 +34,7 @@ class Protocol:
     spread: bool = True  # spread the seats over vendor families
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
+    reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
 

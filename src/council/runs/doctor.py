@@ -7,15 +7,28 @@ import time
 from collections.abc import Iterable
 from importlib.util import find_spec
 
-from council.errors import ConfigError, CouncilError, Fault
+from council import protocols
+from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError
+from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
+from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
+from council.planning.plan import Material
 from council.planning.seating import seat_council
 from council.runs.service import Convener
+from council.search import resolve_search, search_needs
 from council.settings import Provider
 from council.settings.catalogue import catalogue, split_member
 from council.settings.config_files import find_command
 from council.settings.key_storage import load_key, stored_key_names
-from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, is_available, resolve_member
+from council.settings.member_lookup import (
+    LOCAL_CANDIDATE,
+    added_models,
+    added_vendor,
+    available_members,
+    is_available,
+    missing_added_key,
+    resolve_member,
+)
 from council.settings.network import find_key_leaks
 from council.types import Ask, Json, Usage
 
@@ -32,6 +45,8 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     agents = [_check_agent(convener, agent, wanted) for agent in catalogue().commands]
     rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
     rows += [await _check_bridge(convener, member) for member in wanted if member.startswith("pai:")]
+    added = [prefix for prefix in MEMBERS.added if prefix not in convener.settings.providers]
+    rows += [row for prefix in added for row in await _check_added(convener, prefix, wanted)]
     rows.append(await _check_local(convener, wanted))
     if deep:
         await asyncio.gather(*(_test_member(convener, row) for row in rows if row["member"] in wanted and row["key"]))
@@ -142,6 +157,28 @@ async def _check_bridge(convener: Convener, member: str) -> Json:
     return row | _build_state("installed", True, key=True, detail=said)
 
 
+async def _check_added(convener: Convener, prefix: str, wanted: list[str]) -> list[Json]:
+    """Check the members of an installed package: those that are wanted, else its first model."""
+    own = [member for member in wanted if split_member(member)[0] == prefix]
+    return [await _check_added_member(convener, prefix, member, bool(own)) for member in own or [f"{prefix}:"]]
+
+
+async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> Json:
+    row = _build_row(convener, member, prefix, f"package {MEMBERS.added[prefix].package}")
+    try:
+        row["vendor"] = added_vendor(prefix)
+        if key := missing_added_key(prefix, convener.env):
+            return row | _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
+        asked = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
+        said = await convener.members(asked).probe()
+    except ConfigError as error:  # a broken package
+        return row | _build_state("not installed", named, installed=False, detail=str(error))
+    except CouncilError as error:
+        return row | _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
+    seat = "" if named else f"seat it by name: --seat alpha={asked}"
+    return row | _build_state("installed", named, key=True, detail=said, next=seat)
+
+
 async def _check_local(convener: Convener, wanted: list[str]) -> Json:
     member = next((name for name in wanted if name.startswith("local:")), LOCAL_CANDIDATE.member)
     row = _build_row(convener, member, "local", "a separate process on this machine")
@@ -212,10 +249,89 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
         for name, vendor in agents.items()
         if name not in ready
     ]
+    rows += [row for row in _list_added_members(convener) if row["member"] not in ready]
     rows.append(_build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "council[local]"))
     for row in rows:
         row["context"] = convener.context_window(_qualify_member(row["member"]))
     return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
+
+
+def _list_added_members(convener: Convener) -> Iterable[Json]:
+    """Yield the models that installed packages list. A broken package has one row with the error."""
+    for prefix in MEMBERS.added:
+        try:
+            needs, vendor, models = missing_added_key(prefix, convener.env), added_vendor(prefix), added_models(prefix)
+        except ConfigError as error:
+            needs, vendor, models = str(error), prefix, ()
+        yield from (_build_member_row(f"{prefix}:{model}", vendor, needs) for model in models or ("",))
+
+
+def list_search_providers(convener: Convener) -> list[Json]:
+    """Return every search provider with what it needs before it can be used, and its package."""
+    return [_check_search_provider(name, convener) for name in SEARCH.names]
+
+
+def _check_search_provider(name: str, convener: Convener) -> Json:
+    package = SEARCH.added[name].package if name in SEARCH.added else ""
+    row: Json = {"provider": name, "package": package, "needs": "", "error": ""}
+    try:
+        resolve_search(name, convener.settings, convener.env, convener.folder)
+    except (SearchNotEnabled, UsageError) as error:
+        broken = isinstance(error, ConfigError)
+        return row | ({"error": str(error)} if broken else {"needs": search_needs(name)})
+    return row
+
+
+def list_extensions() -> list[Json]:
+    """Return every entry point of installed packages, and whether it works."""
+    points = {point.group: point.what for point in (MEMBERS, WIRES, SEARCH, FORMATS)} | {PROTOCOL_GROUP: "protocol"}
+    shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
+    shipped[PROTOCOL_GROUP] = protocols.SHIPPED_PROTOCOLS
+    return [
+        {
+            "kind": what,
+            "name": name,
+            "package": added.package,
+            "error": _find_error(added, what, name in shipped[group]),
+        }
+        for group, what in points.items()
+        for name, added in installed(group).items()
+    ]
+
+
+def _find_error(added: Added, what: str, taken: bool) -> str:
+    if taken:
+        return f'not used: Council ships a {what} "{added.name}"'
+    if problem := flag_table().problems.get(added.name) if added.group == PROTOCOL_GROUP else None:
+        return problem
+    try:
+        added.load(what)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
+
+
+async def list_protocols(convener: Convener, name: str | None = None) -> list[Json]:
+    """Return each protocol: summary, package, seats, options as JSON schema, phases, and why it cannot run."""
+    names = protocols.protocol_names() if name is None else [protocols.get_protocol(name).name]
+    return [await _describe_protocol(found, convener) for found in names]
+
+
+async def _describe_protocol(name: str, convener: Convener) -> Json:
+    row: Json = {"name": name, "package": protocols.package_of(name)}
+    unknown: Json = {"summary": "", "options": {}, "seats": [], "phases": [], "calls": None}
+    try:
+        protocol = protocols.get_protocol(name)
+        unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
+        unknown |= {"seats": [seat.name for seat in protocol.seats]}
+        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(match=False))
+    except CouncilError as error:
+        return row | unknown | {"note": str(error)}
+    seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)
+    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": plan.refusal}
 
 
 def _build_member_row(member: str, vendor: str, needs: str) -> Json:
@@ -257,4 +373,4 @@ def list_warnings(convener: Convener) -> list[str]:
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
         for name in shut
     ]
-    return [*find_key_leaks(convener.settings, convener.env), *lines]
+    return [*find_key_leaks(convener.settings), *lines]

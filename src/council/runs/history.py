@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -13,17 +14,18 @@ from pathlib import Path
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import UnknownRun, UsageError
+from council.errors import CouncilError, UnknownRun, UsageError
 from council.events import Entry
 from council.money import nanos_to_usd
+from council.packet.secret_filter import redact_value
 from council.planning.plan import packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
-from council.runs.report_files import redact_value
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import Attempt, Record
 from council.store.sqlite import SqliteStore
+from council.text_cleanup import single_line
 from council.types import Json, Usage
 
 NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
@@ -104,6 +106,24 @@ class FollowCursor:
         """Return whether a started run has had no owner for too many polls."""
         self.orphan_polls = 0 if owned or status == "queued" else self.orphan_polls + 1
         return self.orphan_polls > MAX_ORPHAN_POLLS
+
+
+DAY_S = 86400
+
+
+def parse_since(value: str, now: float) -> str:
+    """Parse a date such as 2026-11-15, `today`, `7d` or `all`; return the first day, or "" for all."""
+    if value == "all":
+        return ""
+    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
+        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
+        return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY_S))
+    try:
+        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
+    except ValueError:
+        raise UsageError(
+            f"since {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
+        ) from None
 
 
 def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
@@ -287,6 +307,25 @@ class RunRecords:
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
         return await self.store.save_answer(run, key, fill_form(asked[0]["schema"], text))
+
+
+def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the question of every run, newest first. Return nothing if there is no store, or it cannot be read."""
+    if not (data_folder(env) / "council.db").is_file():
+        return {}
+
+    async def read() -> list[Json]:
+        store = SqliteStore(data_folder(env))
+        try:
+            return await store.list_runs()
+        finally:
+            store.close()
+
+    try:
+        rows = asyncio.run(read())
+    except CouncilError:
+        return {}
+    return {row["id"]: single_line(row["setup"]["question"]["text"], 60) for row in rows}
 
 
 def export_record(record: Record) -> Json:

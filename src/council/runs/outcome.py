@@ -10,6 +10,7 @@ from typing import Any
 from council import protocols
 from council.engine.council import Council
 from council.errors import BudgetSpent, ChairAbsent, QuorumLost
+from council.protocols.options import parse_options
 from council.types import Json, Seat, Statement, Verdict
 
 EXCERPT_WORDS = 120  # words of each position
@@ -92,8 +93,9 @@ class Ending:
 
 async def run_protocol(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
     """Run the protocol. Return a digest as its ending if the budget, the chair or the quorum is lost."""
+    values = dict(parse_options(protocol.name, council.question.task, options, protocol.load_options()))
     try:
-        verdict = await protocol.load()(council, **options)
+        verdict = await protocol.load()(council, **values)
     except BudgetSpent as spent:
         return replace(_end_early(council, "Budget used up", "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:

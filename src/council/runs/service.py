@@ -26,9 +26,11 @@ from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price
 from council.packet.changes import select_work_tree
+from council.packet.secret_filter import redact_value
 from council.packet.targets import has_changes
 from council.planning.intent import ChosenBy, Intent, parse_intent
-from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from, template_context
+from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from
+from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import build_report, dump_report
@@ -42,7 +44,6 @@ from council.runs.report_files import (
     close_failed_run,
     emit_votes,
     redact_event,
-    redact_value,
     write_report_files,
 )
 from council.runs.run_context import RunContext
@@ -177,7 +178,7 @@ class Convener(RunRecords):
             after = record.run
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        return replace(plan, warnings=(*find_key_leaks(self.settings, self.env), *plan.warnings), continues=after or "")
+        return replace(plan, warnings=(*find_key_leaks(self.settings), *plan.warnings), continues=after or "")
 
     def _infer_work_tree(self, words: list[str], material: Material) -> tuple[list[str], Material]:
         """Use the changes in the work tree as the material, or raise UsageError if there are none."""

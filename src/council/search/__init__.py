@@ -87,6 +87,12 @@ def split_search(word: str) -> tuple[str, str]:
     )
 
 
+def search_needs(name: str) -> str:
+    """Return what a provider needs: its key variable, or its address or folder."""
+    provider = SEARCH.load(name)
+    return _key_of(provider) or f"--search {_format_form(name)}"
+
+
 def _format_form(name: str) -> str:
     """Return how --search names a provider, such as files:FOLDER."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ def catalogue() -> Catalogue:
     return Catalogue(tables["providers"], models, tables["tiers"], tables["seating"], tables["commands"], known_as)
 
 
+@lru_cache(maxsize=1024)
 def split_member(member: str) -> tuple[str, str]:
     """Split `provider:model`. A short name has no provider, `human` has no model."""
     if member == "human":
@@ -61,6 +62,7 @@ def model_id(member: str) -> str:
     return known.ids.get(provider, name) if known else name
 
 
+@lru_cache(maxsize=1024)
 def is_reasoning(member: str) -> bool:
     """Return whether the member reasons before it answers and so needs longer timeouts."""
     provider, name = split_member(member)

@@ -54,6 +54,11 @@ def added_vendor(prefix: str) -> str:
     return vendor if isinstance(vendor, str) and vendor else prefix
 
 
+def added_models(prefix: str) -> tuple[str, ...]:
+    """Return the models that an installed package lists: its attribute `models`, else none."""
+    return tuple(map(str, getattr(MEMBERS.load(prefix), "models", ())))
+
+
 def missing_added_key(prefix: str, env: Mapping[str, str]) -> str:
     """Return the unset variable that an installed package's members need, or ""."""
     name = str(getattr(MEMBERS.load(prefix), "api_key_env", ""))

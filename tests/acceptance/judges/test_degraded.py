@@ -27,7 +27,7 @@ def test_when_one_of_three_times_out_the_others_finish_and_it_is_reported(
     judges.judge_answers.instead["judge/judge-3"] = HANGS
     judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG)
     judges.judge_answers.said["judge/judge-2"] = opinion("FAIL", BUG)
-    done = council("--deep", "--timeout=1", "validate", "src/auth", "--json")
+    done = council("--deep", "--timeout=4", "validate", "src/auth", "--json")
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (0, "complete", "FAIL")
     assert missing(report) == [("judge-3", "timed_out")]

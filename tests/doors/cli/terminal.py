@@ -25,7 +25,7 @@ class TerminalProcess:
         )
         os.close(slave)
 
-    def until(self, words: str, within: float = 30.0) -> str:
+    def until(self, words: str, within: float = 60.0) -> str:
         """Read until the words are shown. Fail if the program ends or times out first."""
         end = time.monotonic() + within
         while words not in self.shown:
@@ -38,10 +38,10 @@ class TerminalProcess:
 
     def end(self) -> int:
         """Read to the end and return the exit code."""
-        while self._read(30.0):
+        while self._read(60.0):
             pass
         os.close(self._master)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def _read(self, within: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], max(0.0, within))

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from council.doors.cli.ask import ask_command
-from council.doors.cli.completion import SHELLS, script
+from council.doors.cli.completion import COMPLETERS, SHELLS, CommandLine
 from council.doors.cli.grammar import COMMAND_HELP, VERBS
 from council.doors.cli.management import management_group
 from council.extensions import FORMATS
@@ -37,18 +37,23 @@ def shell(name: str, text: str, *arguments: str) -> str:
     return done.stdout
 
 
+def script(name: str) -> str:
+    return COMPLETERS[name](CommandLine(), {}, "council", "_COUNCIL_COMPLETE").source()
+
+
 def in_bash(line: str) -> set[str]:
     """Return the completions of bash for a line. Readline splits it at blanks and `=`."""
     words = [word for part in line.split(" ") for word in re.split(r"(=)", part) if word or part == ""]
-    Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
+    Path("council.bash").write_text(script("bash"), encoding="utf-8")
     asked = (
-        'source ./council.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council; printf "%s\\n" "${COMPREPLY[@]}"'
+        "source ./council.bash; compopt() { COMPREPLY+=(+files); }; "  # it works only inside a completion
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _council_completion council; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     return set(shell("bash", asked, *words).split())
 
 
 def in_fish(line: str) -> set[str]:
-    Path("council.fish").write_text(script("fish", management_group()), encoding="utf-8")
+    Path("council.fish").write_text(script("fish"), encoding="utf-8")
     output = shell("fish", f"source ./council.fish; complete -C '{line}'")
     return {offered.partition("\t")[0].rpartition("=")[2] for offered in output.splitlines()}
 
@@ -103,9 +108,17 @@ def test_runs_are_offered_by_name() -> None:
 
 
 @pytest.mark.behaviour("50-completion")
-@pytest.mark.parametrize("line", ["council validate ", "council why does ", "council --spec ", "council --decision "])
-def test_no_command_is_offered_where_a_path_or_free_text_is_expected(line: str) -> None:
-    assert in_bash(line) <= {"council.bash"}  # a file of this folder
+@pytest.mark.parametrize(
+    "line", ["council validate ", "council why does ", "council --spec ", "council runs show --config "]
+)
+def test_only_files_are_offered_where_a_path_may_follow(line: str) -> None:
+    assert in_bash(line) == {"+files"}
+
+
+@pytest.mark.behaviour("50-completion")
+@pytest.mark.parametrize("line", ["council --decision ", "council --timeout ", "council -- "])
+def test_nothing_is_offered_where_free_text_is_expected(line: str) -> None:
+    assert in_bash(line) == set()
 
 
 @pytest.mark.behaviour("50-completion")
@@ -127,14 +140,14 @@ def test_the_tab_key_completes_in_the_shell_itself(
     terminal.type(f"PS1=; {load}; echo load''ed\n")
     terminal.until("loaded")
     terminal.type("council comp\tba\t\n")
-    terminal.until("complete -o bashdefault -o default -F _council council")
+    terminal.until("complete -o nosort -F _council_completion council")
     terminal.type("exit\n")
     assert terminal.end() == 0
 
 
 @pytest.mark.parametrize("name", SHELLS)
 def test_every_shell_parses_its_script_without_errors(name: str) -> None:
-    Path("script").write_text(script(name, management_group()), encoding="utf-8")
+    Path("script").write_text(script(name), encoding="utf-8")
     assert shell(name, f"{name} -n script") == ""
 
 

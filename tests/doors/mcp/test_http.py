@@ -1,4 +1,4 @@
-"""`council mcp --http`: on this machine alone, with a token of this start, for an exact Host and Origin."""
+"""`council mcp --http`: loopback only, a new token at each start, exact Host and Origin checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors.mcp.clients import COMMAND, HELLO, QUESTION, SCRIPTED, called, environment, finished
+from tests.doors.mcp.clients import COMMAND, HELLO, QUESTION, SCRIPTED, call_tool, environment, wait_until_done
 
 Json = dict[str, Any]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -37,25 +37,25 @@ class Served:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def post(self, body: str = GREETING, **headers: str) -> tuple[int, dict[str, str], str]:
-        """One request with exactly these headers; `Host` is what they say."""
-        said = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"} | ACCEPT
-        said |= {name.replace("_", "-"): value for name, value in headers.items()}
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        """Send one request with exactly these headers."""
+        sent = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"} | ACCEPT
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         line.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
-        for name, value in {**said, "Content-Length": str(len(body.encode()))}.items():
+        for name, value in {**sent, "Content-Length": str(len(body.encode()))}.items():
             if value:
                 line.putheader(name, value)
         line.endheaders(body.encode())
         answer = line.getresponse()
-        told = answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read().decode()
+        result = answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read().decode()
         line.close()
-        return told
+        return result
 
 
-def serve(*flags: str, **env: str) -> Served:
+def serve(*flags: str, cwd: Path | None = None, **env: str) -> Served:
     process = subprocess.Popen(
         [sys.executable, *COMMAND, "--http", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=environment(**env),
+        stderr=subprocess.PIPE, text=True, env=environment(**env), cwd=cwd,
     )  # fmt: skip
     assert process.stderr
     address, bearer = process.stderr.readline(), process.stderr.readline()
@@ -65,28 +65,31 @@ def serve(*flags: str, **env: str) -> Served:
     return Served(process, int(found[1]), token[1])
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
-    Path("council.toml").write_text(SCRIPTED, encoding="utf-8")
-    running = serve(HOST="0.0.0.0", UVICORN_HOST="0.0.0.0", FORWARDED_ALLOW_IPS="*", WEB_CONCURRENCY="3")  # fmt: skip
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all tests of this file, with its own folder and data."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "council.toml").write_text(SCRIPTED, encoding="utf-8")
+    exposed = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "3"}
+    running = serve(cwd=folder, COUNCIL_DATA=str(folder / "data"), XDG_CONFIG_HOME=str(folder / "config"), **exposed)
     yield running
     running.process.send_signal(signal.SIGTERM)
-    running.process.communicate(timeout=20)
+    running.process.communicate(timeout=60)
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.behaviour("40-mcp-http")
-async def test_the_sdks_client_convenes_over_http_with_the_token(served: Served, mode: str) -> None:
+async def test_the_sdk_client_runs_a_council_over_http_with_the_token(served: Served, mode: str) -> None:
     web = httpx2.AsyncClient(headers={"Authorization": f"Bearer {served.token}"}, timeout=60)
     async with web, Client(streamable_http_client(served.url, http_client=web), mode=mode) as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        assert (await finished(client, run))["status"] == "complete"
-        assert (await called(client, "council_result", run=run))["question"] == QUESTION
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        assert (await wait_until_done(client, run))["status"] == "complete"
+        assert (await call_tool(client, "council_result", run=run))["question"] == QUESTION
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_who_is_let_in_and_who_is_not(served: Served) -> None:
+def test_requests_need_the_right_host_origin_and_token(served: Served) -> None:
     at = f"127.0.0.1:{served.port}"
     assert served.post()[0] == 200
     assert served.post(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}")[0] == 200
@@ -122,25 +125,25 @@ def test_who_is_let_in_and_who_is_not(served: Served) -> None:
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_it_listens_on_this_machine_alone_whatever_the_environment_says(served: Served) -> None:
-    other = "127.0.0.2"  # an address of this machine too, where a server on all addresses would answer
+def test_it_listens_only_on_loopback_despite_environment_variables(served: Served) -> None:
+    other = "127.0.0.2"  # also this machine; a server on all addresses would answer
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((other, served.port), timeout=2)
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_each_start_has_a_token_of_its_own_that_is_said_once(served: Served) -> None:
+def test_each_start_prints_a_new_token_once(served: Served) -> None:
     another = serve()
     try:
         assert another.token != served.token
         assert another.post(Authorization=f"Bearer {served.token}")[0] == 401
     finally:
         another.process.send_signal(signal.SIGTERM)
-        out, err = another.process.communicate(timeout=20)
+        out, err = another.process.communicate(timeout=60)
     assert (out, err) == ("", "")
 
 
-def test_a_port_that_is_taken_is_one_line(served: Served) -> None:
+def test_a_port_in_use_is_a_one_line_error(served: Served) -> None:
     command = [sys.executable, *COMMAND, "--http", "--port", str(served.port)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from council.errors import Fault
 from council.types import Ask, Usage
+from tests.fake_clock import skip
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import ASK, KEY, KINDS, SCHEMA, WIRES, asked, fault, member_at, seated
 
@@ -330,8 +331,17 @@ async def test_an_answer_that_stops_stalls_and_keeps_the_partial_text(provider: 
 
 @every_wire
 async def test_a_slow_stream_is_an_answer(provider: FakeProvider, wire: str) -> None:
-    provider.script("m1", Reply("Tabs, drop by drop.", drip=0.03, piece=4))
-    assert (await asked(seated(provider, wire, idle=0.2)))[0].text == "Tabs, drop by drop."
+    provider.script("m1", Reply("Tabs, drop by drop.", piece=4))
+    member, pieces = seated(provider, wire, idle=100.0, first_byte=1000.0), list[str]()
+
+    def hear(piece: str) -> None:
+        pieces.append(piece)
+        skip(90)
+
+    answer = await member.send(member.prepare(ASK), hear)
+    await member.close()
+    assert answer.text == "Tabs, drop by drop."
+    assert len(pieces) > 3  # together longer than the idle timeout
 
 
 # Connections

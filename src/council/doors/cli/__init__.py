@@ -15,11 +15,17 @@ import click
 from council.doors.cli.grammar import MANAGEMENT_COMMANDS, split_command
 from council.errors import CouncilError, UnknownRun, UsageError
 
+COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stderr is None:  # closed by the parent process
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        from council.doors.cli.completion import complete
+
+        sys.exit(complete(instruction))
     try:
         code = run(arguments)
     except KeyboardInterrupt:
@@ -66,7 +72,7 @@ def _load_command(word: str) -> click.Command:
     if word in MANAGEMENT_COMMANDS:
         from council.doors.cli.management import management_group
 
-        return management_group()
+        return management_group(word)
     from council.doors.cli.ask import ask_command
 
     return ask_command()

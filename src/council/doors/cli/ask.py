@@ -8,9 +8,28 @@ import click
 
 from council import __version__
 from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
-from council.doors.cli.params import ChoiceParam, IntegerParam, RunRequest, read_stdin
+from council.doors.cli.params import (
+    ChoiceParam,
+    IntegerParam,
+    RunRequest,
+    complete_file,
+    complete_preset,
+    complete_protocol,
+    complete_roster,
+    complete_run,
+    read_stdin,
+)
+from council.flags import flag_table
 
 PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
+COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
+    "protocol": complete_protocol,
+    "mode": complete_protocol,
+    "preset": complete_preset,
+    "roster": complete_roster,
+    "continued": complete_run,
+    "perspectives_file": complete_file,
+}
 HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
 
 \b
@@ -33,7 +52,7 @@ def ask_command() -> click.Command:
         help="Print the version.",
     )
     parameters = [
-        click.Argument(["words"], nargs=-1),
+        click.Argument(["words"], nargs=-1, shell_complete=complete_file),
         *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
         version,
     ]
@@ -66,6 +85,9 @@ class AskCommand(click.Command):
             with formatter.section(f"Flags of {protocol}"):
                 own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
                 formatter.write_dl([row for name, row in rows.items() if row and name in own])
+        if problems := flag_table().problems:
+            with formatter.section("Protocols that cannot be used"):
+                formatter.write_dl(list(problems.items()))
         with formatter.section("Commands"):
             formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
 
@@ -82,8 +104,11 @@ def _make_option(flag: dict[str, Any]) -> click.Option:
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
         return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
+    completer = complete_file if flag.get("metavar") in ("FILE", "DIR") else COMPLETERS.get(flag["name"])
     kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
-    return click.Option(names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"])
+    return click.Option(
+        names, type=kind, default=None, metavar=flag.get("metavar"), help=flag["help"], shell_complete=completer
+    )
 
 
 def convene(words: tuple[str, ...], **params: Any) -> int:
@@ -108,7 +133,7 @@ def show_packet(words: tuple[str, ...], **params: Any) -> int:
 def packet_command() -> click.Command:
     """Build `council packet`, which takes the same arguments as asking a question."""
     parameters = [
-        click.Argument(["words"], nargs=-1),
+        click.Argument(["words"], nargs=-1, shell_complete=complete_file),
         *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
     ]
     return click.Command("packet", params=parameters, callback=show_packet, help=COMMAND_HELP["packet"])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
 from council.extensions import FORMATS
+from council.flags import flag_table
 
 COMMAND_HELP = {
     "runs": "List, show, search, export, remove or check runs.",
@@ -24,8 +23,9 @@ COMMAND_HELP = {
     "packet": "Show exactly what would be sent, and which files are skipped.",
     "presets": "List the sets of perspectives for judges.",
     "rosters": "List the rosters: shipped ones and yours.",
+    "protocols": "List the protocols with their seats, calls and options.",
     "models": "List the models and whether they are available.",
-    "doctor": "Check every member: configured, installed, key or login, answered.",
+    "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
@@ -80,11 +80,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@cache
 def protocol_flags() -> list[dict[str, Any]]:
-    path = Path(__file__).parents[2] / "data" / "flags.json"
-    flags: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return flags
+    return flag_table().rows
 
 
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id

@@ -1,9 +1,8 @@
-"""`council runs`: list, show, search, export, remove and check runs."""
+"""Commands about past runs: runs, replay, report, gate and spend."""
 
 from __future__ import annotations
 
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,16 @@ from typing import Any
 import click
 
 from council.doors.cli.grammar import COMMAND_HELP
-from council.doors.cli.params import check_output_path, print_json
+from council.doors.cli.params import check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.errors import CouncilError, UsageError
+from council.extensions import FORMATS
 from council.money import format_usd
-from council.runs.history import effective_status, run_summary
+from council.render.formats import render_as
+from council.runs.history import effective_status, parse_since, run_summary
+from council.runs.service import Convener
 from council.types import Json
 
-RUN_ARGUMENT = click.Argument(["run"], required=False)
 ACTIVE_STATES = ("queued", "running")
 
 
@@ -55,10 +56,10 @@ def _list_command() -> click.Command:
 
 
 def list_runs(**params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         return _print_runs(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 def _search_command() -> click.Command:
@@ -69,11 +70,11 @@ def _search_command() -> click.Command:
 
 
 def search_runs(words: tuple[str, ...], **params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         terms = " ".join(words).split()
         return _print_runs(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 def _print_runs(rows: list[Json], as_json: bool, none: str) -> int:
@@ -104,11 +105,11 @@ def _show_command() -> click.Command:
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
     ]
-    return make_command("show", show_run, RUN_ARGUMENT, *flags, help="Show the seats, status and answer of a run.")
+    return make_command("show", show_run, run_argument(), *flags, help="Show the seats, status and answer of a run.")
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         from council.render.report import build_report
 
         minutes = await convener.minutes(run or await convener.newest_run())
@@ -125,7 +126,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
         )
         return 0
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 def _format_run_details(minutes: Any, status: str, **how: Any) -> list[str]:
@@ -146,18 +147,18 @@ def _format_run_details(minutes: Any, status: str, **how: Any) -> list[str]:
 
 
 def _export_command() -> click.Command:
-    out = click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write to this file.")
+    out = click.Option(["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write to this file.")
     return make_command(
         "export",
         export_run,
-        RUN_ARGUMENT,
+        run_argument(),
         out,
         help="Export everything stored about a run as one JSON object; requests are base64.",
     )
 
 
 def export_run(run: str | None, output: str | None, **params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         import json
 
         path = check_output_path(output)
@@ -174,14 +175,14 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
                 file.write(whole)
         return 0
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 # Remove
 
 
 def _remove_command() -> click.Command:
-    runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...")
+    runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
     before = click.Option(
         ["--before"], type=click.DateTime(["%Y-%m-%d"]), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
     )  # fmt: skip
@@ -194,7 +195,7 @@ def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
     if bool(runs) == bool(before):
         raise UsageError("no runs given, nothing was removed: use `council runs rm RUN…` or --before DATE")
 
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         old = [run["id"] for run in await convener.runs() if before and run["created"] < before.timestamp()]
         removed, kept = [], {}
         for run in runs or old:
@@ -213,18 +214,18 @@ def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
             )
         return 2 if runs and kept else 0  # fmt: skip
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 # Check
 
 
 def _fsck_command() -> click.Command:
-    return make_command("fsck", check_runs, RUN_ARGUMENT, help="Check the stored data of one run, or of all.")
+    return make_command("fsck", check_runs, run_argument(), help="Check the stored data of one run, or of all.")
 
 
 def check_runs(run: str | None, **params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         names = [run] if run else [row["id"] for row in await convener.runs()]
         problems = {
             "store": [
@@ -243,10 +244,80 @@ def check_runs(run: str | None, **params: Any) -> int:
             )
         return 1 if found else 0
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
-DAY_S = 86400
+# Replay, report and gate
+
+
+def replay_command() -> click.Command:
+    flags = [
+        click.Option(
+            ["--speed"],
+            type=click.FloatRange(min=0),
+            default=4.0,
+            show_default=True,
+            help="Playback speed; 0 plays it at once.",
+        ),
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+    ]
+
+    def replay(run: str | None, speed: float, **params: Any) -> int:
+        return make_runner(params).replay(run, speed)
+
+    return make_command("replay", replay, run_argument(), *flags)
+
+
+def report_command() -> click.Command:
+    form = click.Option(
+        ["--format", "form"],
+        type=click.Choice(FORMATS.names),
+        default="md",
+        show_default=True,
+        help="Output format; html is one file with every view of the page.",
+    )
+
+    def report_(run: str | None, form: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            from council.engine.minutes import Minutes
+
+            entries = await convener.entries(run or await convener.newest_run())
+            click.echo(render_as(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("report", report_, run_argument(), form)
+
+
+def gate_command() -> click.Command:
+    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
+    level = click.Option(
+        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
+    )
+
+    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            from council.render.report import build_report
+            from council.runs.ci_gate import evaluate_gate
+
+            value = build_report(await convener.minutes(run or await convener.newest_run()))
+            code, why = evaluate_gate(value, fail_on)
+            if params["json"]:
+                print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
+            else:
+                click.echo(why)
+            return code
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("gate", gate_, run_argument(), level)
+
+
+# Spending
+
 DEFAULT_SINCE = "30d"
 
 
@@ -262,7 +333,7 @@ def spend_command() -> click.Command:
     def spend(since: str, **params: Any) -> int:
         day = parse_since(since, time.time())
 
-        async def job(convener: Any) -> int:
+        async def job(convener: Convener) -> int:
             spent = await convener.spending(day)
             if params["json"]:
                 print_json(spent)
@@ -270,24 +341,9 @@ def spend_command() -> click.Command:
                 click.echo("\n".join(format_spending(spent)))
             return 0
 
-        return int(make_runner(params).with_convener(job))
+        return make_runner(params).with_convener(job)
 
     return make_command("spend", spend, since)
-
-
-def parse_since(value: str, now: float) -> str:
-    """Parse the value of --since and return the first day, or "" for all."""
-    if value == "all":
-        return ""
-    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
-        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
-        return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY_S))
-    try:
-        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
-    except ValueError:
-        raise click.UsageError(
-            f'--since "{value}" is not a day: use a date such as 2026-11-15, today, 7d or all'
-        ) from None
 
 
 def format_spending(spent: Json) -> list[str]:

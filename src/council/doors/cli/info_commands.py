@@ -12,12 +12,18 @@ from typing import Any
 import click
 
 from council.doors.cli.grammar import COMMAND_HELP
-from council.doors.cli.params import print_json
+from council.doors.cli.params import (
+    complete_preset,
+    complete_protocol,
+    complete_roster,
+    print_json,
+    user_presets_folder,
+)
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.errors import UsageError
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
+from council.runs.service import Convener
 from council.settings import load_settings
-from council.settings.config_files import config_folder
 from council.settings.key_storage import delete_key, load_key, store_key, stored_key_names
 from council.types import Json
 
@@ -34,7 +40,7 @@ def presets_command() -> click.Group:
         click.Command(
             "show",
             callback=show_preset,
-            params=[click.Argument(["name"]), JSON_OPTION],
+            params=[click.Argument(["name"], shell_complete=complete_preset), JSON_OPTION],
             help="Show the perspectives of a preset.",
         )
     )
@@ -45,7 +51,7 @@ def presets_command() -> click.Group:
 def _presets_default(context: click.Context, /, json: bool) -> int | None:
     if context.invoked_subcommand is not None:
         return None
-    found = [load_preset(name, _user_presets_folder()) for name in list_presets(_user_presets_folder())]
+    found = [load_preset(name, user_presets_folder()) for name in list_presets(user_presets_folder())]
     if json:
         print_json([_preset_json(item) for item in found])
     else:
@@ -54,7 +60,7 @@ def _presets_default(context: click.Context, /, json: bool) -> int | None:
 
 
 def show_preset(name: str, json: bool) -> int:
-    item = load_preset(name, _user_presets_folder())
+    item = load_preset(name, user_presets_folder())
     if json:
         print_json(_preset_json(item))
     else:
@@ -67,10 +73,6 @@ def show_preset(name: str, json: bool) -> int:
             )
         )
     return 0
-
-
-def _user_presets_folder() -> Path:
-    return config_folder(dict(os.environ)) / "presets"
 
 
 def _preset_json(item: Preset) -> Json:
@@ -86,7 +88,7 @@ def rosters_command() -> click.Group:
         help=COMMAND_HELP["rosters"],
         callback=_rosters_default,
     )
-    name = click.Argument(["name"], metavar="NAME|FILE")
+    name = click.Argument(["name"], metavar="NAME|FILE", shell_complete=complete_roster)
     group.add_command(make_command("show", show_roster, name, help="Show the seats of a roster."))
     return group
 
@@ -96,7 +98,7 @@ def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
     if context.invoked_subcommand is not None:
         return None
 
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         rows = convener.rosters()
         if params["json"]:
             print_json(rows)
@@ -108,11 +110,11 @@ def _rosters_default(context: click.Context, /, **params: Any) -> int | None:
             )
         return 0
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 def show_roster(name: str, **params: Any) -> int:
-    async def job(convener: Any) -> int:
+    async def job(convener: Convener) -> int:
         (row,) = convener.rosters(name)
         if params["json"]:
             print_json(row)
@@ -120,7 +122,7 @@ def show_roster(name: str, **params: Any) -> int:
             click.echo("\n".join(_format_roster(row)))
         return 0
 
-    return int(make_runner(params).with_convener(job))
+    return make_runner(params).with_convener(job)
 
 
 def _format_seat_names(row: Json) -> str:
@@ -141,7 +143,7 @@ def _format_seat(seat: Json) -> str:
 
 def models_command() -> click.Command:
     def models(price: bool, **params: Any) -> int:
-        async def job(convener: Any) -> int:
+        async def job(convener: Convener) -> int:
             from council.runs.doctor import list_members
 
             rows = list_members(convener, prices=price)
@@ -151,7 +153,7 @@ def models_command() -> click.Command:
                 click.echo("\n".join(_format_model(row) for row in rows))
             return 0
 
-        return int(make_runner(params).with_convener(job))
+        return make_runner(params).with_convener(job)
 
     return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
@@ -184,25 +186,30 @@ def doctor_command() -> click.Command:
     deep_ = click.Option(["--deep"], is_flag=True, help="Ask each seated member for one word and show the cost.")
 
     def doctor(deep: bool, **params: Any) -> int:
-        async def job(convener: Any) -> int:
-            from council.runs.doctor import diagnose, list_warnings, preview_seating
+        async def job(convener: Convener) -> int:
+            from council.runs.doctor import (
+                diagnose,
+                list_extensions,
+                list_search_providers,
+                list_warnings,
+                preview_seating,
+            )
 
             rows, seats, warned = (
                 await diagnose(convener, deep=deep),
                 preview_seating(convener),
                 list_warnings(convener),
             )
+            search, extensions = list_search_providers(convener), list_extensions()
             if params["json"]:
-                print_json({"members": rows, **seats, "warnings": warned})
+                print_json({"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions})
             else:
-                click.echo(
-                    "\n".join(
-                        [*_format_doctor_rows(rows), "", *_format_seating(seats), *(f"! {line}" for line in warned)]
-                    )
-                )
+                lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
+                lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
+                click.echo("\n".join(lines))
             return 1 if any(row["answered"] is False for row in rows) else 0
 
-        return int(make_runner(params).with_convener(job))
+        return make_runner(params).with_convener(job)
 
     return make_command("doctor", doctor, deep_)
 
@@ -239,9 +246,65 @@ def _format_seating(seats: Json) -> list[str]:
     ]
 
 
+def _format_search(rows: list[Json]) -> list[str]:
+    states = ((row, row["error"] or (f"needs {row['needs']}" if row["needs"] else "available")) for row in rows)
+    return ["search providers:", *(f"{row['provider']:<9} {state}{_format_package(row)}" for row, state in states)]
+
+
+def _format_extensions(rows: list[Json]) -> list[str]:
+    lines = [f"{row['kind']} {row['name']}  {row['error'] or 'works'}{_format_package(row)}" for row in rows]
+    return ["", "extensions:", *lines] if rows else []
+
+
+def _format_package(row: Json) -> str:
+    return f"  (package {row['package']})" if row["package"] else ""
+
+
+def protocols_command() -> click.Command:
+    def protocols(name: str | None, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            from council.runs.doctor import list_protocols
+
+            rows = await list_protocols(convener, name)
+            if params["json"]:
+                print_json(rows[0] if name else rows)
+            else:
+                click.echo("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command(
+        "protocols", protocols, click.Argument(["name"], required=False, shell_complete=complete_protocol)
+    )
+
+
+def _format_calls(calls: Json) -> str:
+    low, high = calls["min"], calls["max"]
+    return _count(high, "call") if low == high else f"{low} to {_count(high, 'call')}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _format_protocol(row: Json, *, details: bool) -> list[str]:
+    """Format one line per protocol; with details also its seats, phases, options and why it cannot run."""
+    size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
+    head = f"{row['name']:<14} {size:<24} {row['summary']}{_format_package(row)}".rstrip()
+    options = row["options"].get("properties", {})
+    flags = [f"--{name.replace('_', '-')}" for name in options]
+    note = [f"  ! {row['note']}"] if row["note"] else []
+    if not details:
+        return [head, *([f"  options: {', '.join(flags)}"] if flags else []), *note]
+    about = [f"  {flag}  {field.get('description', '')}" for flag, field in zip(flags, options.values(), strict=True)]
+    phases = ", ".join(f"{phase['name']} ({phase['calls']})" for phase in row["phases"])
+    return [head, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
+
+
 def config_command() -> click.Command:
     def config(origin: bool, **params: Any) -> int:
-        async def job(convener: Any) -> int:
+        async def job(convener: Convener) -> int:
             from council.settings import flatten
 
             rows = flatten(convener.settings)
@@ -253,7 +316,7 @@ def config_command() -> click.Command:
                 )
             return 0
 
-        return int(make_runner(params).with_convener(job))
+        return make_runner(params).with_convener(job)
 
     return make_command(
         "config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from.")

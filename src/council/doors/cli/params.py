@@ -1,4 +1,4 @@
-"""Parse and check command-line parameters, and print JSON."""
+"""Parse, check and complete command-line parameters, and print JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import math
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from council.doors.cli.grammar import VERBS
 from council.errors import UsageError
+from council.settings.config_files import config_folder
 
 MAX_STDIN_BYTES = 4_000_000  # the packet gate has smaller limits
 
@@ -105,3 +108,48 @@ def check_output_path(path: str | None) -> Path | None:
     if target.is_dir() or not possible:
         raise click.UsageError(f'cannot write to "{path}", nothing was spent: choose another file with -o')
     return target
+
+
+# Shell completion of values
+
+
+def complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_protocol(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from council.protocols import protocol_names
+
+    return _matching(protocol_names(), incomplete)
+
+
+def complete_preset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from council.protocols.common.perspectives import list_presets
+
+    return _matching(list_presets(user_presets_folder()), incomplete)
+
+
+def complete_roster(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from council.protocols.common.rosters import SHIPPED_ROSTERS
+
+    return _matching([path.stem for path in sorted(SHIPPED_ROSTERS.glob("*.toml"))], incomplete)
+
+
+def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Suggest the runs, newest first, with their questions."""
+    from council.runs.history import list_run_questions
+
+    found = list_run_questions(os.environ)
+    return [CompletionItem(run, help=question) for run, question in found.items() if run.startswith(incomplete)]
+
+
+def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def run_argument(*, required: bool = False) -> click.Argument:
+    return click.Argument(["run"], required=required, shell_complete=complete_run)
+
+
+def user_presets_folder() -> Path:
+    return config_folder(dict(os.environ)) / "presets"

@@ -11,9 +11,8 @@ from typing import Any
 import click
 
 from council import events as ev
-from council.doors.cli.params import RunRequest, parse_seats, print_json
-from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
-from council.doors.cli.terminal_input import confirm_cost, human_seats
+from council.doors.cli.params import RunRequest, parse_seats, print_json, run_argument
+from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner
 from council.doors.cli.views import View
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
@@ -37,7 +36,7 @@ def detach(runner: Runner, request: RunRequest) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
         lines = terminal.format_plan(plan.as_json())
-        if not await confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
+        if not await runner.confirm_cost(plan.as_json(), convener.settings.budget):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)
@@ -222,10 +221,6 @@ def _format_cancelled(standing: Json, stopped: bool) -> str:
     return f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`"
 
 
-OPTIONAL_RUN = click.Argument(["run"], required=False)
-REQUIRED_RUN = click.Argument(["run"])
-
-
 def _view_options() -> list[click.Option]:
     """Return the options for output and progress."""
     return [
@@ -234,7 +229,9 @@ def _view_options() -> list[click.Option]:
         click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
         click.Option(["--no-color"], is_flag=True, help="Print no colour."),
         click.Option(["--ascii"], is_flag=True, help="Use ASCII characters in the live table."),
-        click.Option(["--output", "-o"], default=None, metavar="FILE", help="Write the answer to this file."),
+        click.Option(
+            ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."
+        ),
         click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
     ]
 
@@ -258,12 +255,10 @@ def resume_command() -> click.Command:
 
     def resume(run: str | None, no_resend: bool, detach: bool, **params: Any) -> int:
         if not detach:
-            return int(make_runner(params).resume(run, resend=not no_resend))
-        pass
-
+            return make_runner(params).resume(run, resend=not no_resend)
         return requeue(make_runner(params | {"no_resend": no_resend}), run)
 
-    return make_command("resume", resume, OPTIONAL_RUN, *flags, *_limit_options(), *_view_options())
+    return make_command("resume", resume, run_argument(), *flags, *_limit_options(), *_view_options())
 
 
 def watch_command() -> click.Command:
@@ -273,20 +268,16 @@ def watch_command() -> click.Command:
     )
 
     def watch_(run: str | None, **params: Any) -> int:
-        pass
-
         return watch(make_runner(params), run)
 
-    return make_command("watch", watch_, OPTIONAL_RUN, level, *_view_options())
+    return make_command("watch", watch_, run_argument(), level, *_view_options())
 
 
 def cancel_command() -> click.Command:
     def cancel_(run: str, **params: Any) -> int:
-        pass
-
         return cancel(make_runner(params), run)
 
-    return make_command("cancel", cancel_, REQUIRED_RUN)
+    return make_command("cancel", cancel_, run_argument(required=True))
 
 
 def fork_command() -> click.Command:
@@ -296,6 +287,6 @@ def fork_command() -> click.Command:
     ]  # fmt: skip
 
     def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:
-        return int(make_runner(params).fork(run, phase, parse_seats(seat)))
+        return make_runner(params).fork(run, phase, parse_seats(seat))
 
-    return make_command("fork", fork_, REQUIRED_RUN, *flags, *_limit_options(), *_view_options())
+    return make_command("fork", fork_, run_argument(required=True), *flags, *_limit_options(), *_view_options())

@@ -1,4 +1,4 @@
-"""`council serve`: the page and the HTTP API on this machine."""
+"""The commands serve, mcp and worker, which start processes, and skill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ SERVE_OPTIONS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
     click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
     click.Option(
-        ["--root"], multiple=True, metavar="FOLDER", help="Another folder whose files may be used; repeatable."
+        ["--root"],
+        type=click.Path(),
+        multiple=True,
+        metavar="FOLDER",
+        help="Another folder whose files may be used; repeatable.",
     ),
     click.Option(["--max-cost"], type=click.FloatRange(min=0), metavar="DOLLARS", help="Cost limit per run."),
     click.Option(
@@ -64,18 +68,29 @@ def mcp_command() -> click.Command:
     flags: list[click.Parameter] = [
         click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
         click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
-        click.Option(["--folder"], default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
+        click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
         click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
-        click.Option(["--config"], default=None, metavar="FILE", help="Use this file instead of the project's council.toml."),
+        CONFIG_OPTION,
     ]  # fmt: skip
 
     def mcp(**params: Any) -> int:
+        if find_spec("mcp") is None:
+            raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
         from council.doors.mcp.server import serve  # the SDK import is slow
 
         return serve(**params)
 
     return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
+
+
+def worker_command() -> click.Command:
+    def worker(**params: Any) -> int:
+        from council.runs.worker import run_worker
+
+        return run_worker()
+
+    return click.Command("worker", callback=worker, help=COMMAND_HELP["worker"])
 
 
 SKILL_NAME = "council"

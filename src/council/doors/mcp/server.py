@@ -11,9 +11,8 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mcp_types as types
 import uvicorn
@@ -24,7 +23,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from council import __version__
-from council.doors.limits import default_root, parse_roots
+from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.tools import find_tool, list_tool_definitions
 from council.doors.mcp.tools_impl import ClientContext, CouncilTools
@@ -32,10 +31,6 @@ from council.errors import CouncilError, UsageError
 from council.settings.schema import quote_value
 from council.text_cleanup import clean
 from council.types import Json
-
-if TYPE_CHECKING:
-    from council.doors.mcp.tools_impl import CouncilTools
-
 
 ToolResponse = types.CallToolResult | types.InputRequiredResult
 INSTRUCTIONS = (
@@ -184,23 +179,18 @@ def serve(
     folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
     http: bool = False, port: int = 0,
 ) -> int:  # fmt: skip
-    """Serve until the client disconnects. Import the SDK here so that other commands start without it."""
-    if find_spec("mcp") is None:
-        raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
-    from council.doors.limits import Owner
-    from council.doors.mcp.tools_impl import CouncilTools
-
+    """Serve until the client disconnects."""
     if port and not http:
         raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
         raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
-    desk = CouncilTools(
+    council_tools = CouncilTools(
         Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
     )
     if not http:
         _prepare_stdio()
-    asyncio.run(_run_server(desk, http, port))
+    asyncio.run(_run_server(council_tools, http, port))
     return 0
 
 
@@ -215,13 +205,9 @@ def _prepare_stdio() -> None:
 
 
 async def _run_server(council_tools: CouncilTools, http: bool, port: int) -> None:
-    pass
-
     try:
         if not http:
             return await run_stdio(council_tools)
-        pass
-
         await run_http(council_tools, port)
     finally:
         await council_tools.close()

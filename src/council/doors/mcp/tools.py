@@ -13,8 +13,8 @@ from pydantic_core import ErrorDetails
 
 from council import protocols
 from council.errors import UsageError
-from council.protocols import SHIPPED_PROTOCOLS
-from council.protocols.options import build_flag_table, parse_options
+from council.flags import flag_table
+from council.protocols.options import parse_options
 from council.types import Json
 
 MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
@@ -46,8 +46,8 @@ COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: m
 def _format_options_help() -> str:
     """Summarise the options from the table of the CLI flags."""
     own = {
-        name: ", ".join(_format_option(row) for row in build_flag_table() if name in row["owners"])
-        for name in SHIPPED_PROTOCOLS
+        name: ", ".join(_format_option(row) for row in flag_table().rows if name in row["owners"])
+        for name in protocols.protocol_names()
     }
     return ". ".join([f"Any: {COMMON_OPTIONS_HELP}", *(f"{name}: {text}" for name, text in own.items() if text)])
 
@@ -56,14 +56,29 @@ def _format_option(row: Json) -> str:
     return f"{row['name']} {'|'.join(row['choices'])}".strip()
 
 
+PROTOCOL_HELP = (
+    "collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; "
+    "general: web research; ranking: blind vote; triad, quick: cheap{added}. Usually omitted: the wording of the question decides."
+)
+
+
+def _usable_protocols() -> list[str]:
+    return [name for name in protocols.protocol_names() if name not in flag_table().problems]
+
+
+def _format_protocol_help() -> str:
+    added = [name for name in _usable_protocols() if protocols.package_of(name)]
+    return PROTOCOL_HELP.format(added="".join(f"; {name}: {protocols.get_protocol(name).summary}" for name in added))
+
+
 class StartArguments(Arguments):
     question: str = Field(
         description='Self-contained: the members do not see this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
     )
     protocol: str | None = Field(
         default=None,
-        description="collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; general: web research; ranking: blind vote; triad, quick: cheap. Usually omitted: the wording of the question decides.",
-        json_schema_extra={"enum": list(protocols.protocol_names())},
+        description=_format_protocol_help(),
+        json_schema_extra={"enum": _usable_protocols()},
     )
     options: Json = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-import click
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from council.doors import limits
-from council.doors.cli.history_commands import parse_since
 from council.doors.web import schemas
 from council.doors.web.app_state import AppState
 from council.doors.web.responses import ApiResponse, run_json
@@ -32,7 +30,7 @@ from council.errors import RunOwned, UsageError
 from council.events import Entry
 from council.render.formats import render_as
 from council.render.mermaid import render_mermaid
-from council.runs.history import describe_packet, list_attempts, query_history
+from council.runs.history import describe_packet, list_attempts, parse_since, query_history
 from council.runs.service import Convener
 from council.settings.schema import quote_value
 from council.store.interface import Record
@@ -119,11 +117,7 @@ async def get_packet(run: str, app_state: AppStateDep) -> ApiResponse:
 @history_router.get("/spend", responses=example_responses(EXAMPLE_SPEND))
 async def get_spend(app_state: AppStateDep, since: Annotated[str, Query(max_length=40)] = "30d") -> ApiResponse:
     """Return spending by day, member and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
-    try:
-        day = parse_since(since, time.time())
-    except click.UsageError as problem:
-        raise UsageError(problem.format_message().removeprefix("--")) from None
-    return ApiResponse(await app_state.shared_convener.spending(day))
+    return ApiResponse(await app_state.shared_convener.spending(parse_since(since, time.time())))
 
 
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from council import protocols
 from council.doors import limits
 from council.doors.limits import BudgetCaps, list_folder
 from council.doors.web import schemas
@@ -20,10 +19,8 @@ from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.responses import ApiResponse, error_response
 from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, SessionRequest, example_responses
-from council.errors import CouncilError
 from council.planning.plan import Material, Plan
-from council.protocols import Protocol
-from council.runs.doctor import list_members, list_warnings, preview_seating
+from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.types import Json
 
@@ -108,11 +105,11 @@ def _as_list(value: Any) -> list[str]:
 
 
 start_router = APIRouter(prefix="/api", tags=["starting"])
-SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
 EXAMPLE_FILE = {"name": "core.py", "path": "src/core.py", "kind": "file", "bytes": 5120}
 EXAMPLE_PROTOCOL = {
     "name": "adversarial", "summary": "draft independently, attack the leading draft, rule", "seats": ["alpha", "beta", "gamma"],
-    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "note": "",
+    "options": {"type": "object", "properties": {}}, "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7},
+    "package": "", "note": "",
 }  # fmt: skip
 EXAMPLE_MEMBERS = {
     "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
@@ -125,30 +122,7 @@ EXAMPLE_MEMBERS = {
 async def get_protocols(app_state: AppStateDep) -> ApiResponse:
     """List the protocols with their seats, options and phases."""
     async with app_state.open_convener() as convener:
-        return ApiResponse(
-            [await _describe_protocol(protocols.get_protocol(name), convener) for name in protocols.protocol_names()]
-        )
-
-
-async def _describe_protocol(protocol: Protocol, convener: Convener) -> Json:
-    options = protocol.load_options().model_json_schema()
-    row: Json = {"name": protocol.name, "summary": protocol.summary, "options": options}
-    plan, note = await _plan_sample(protocol, convener)
-    if plan is None:
-        return row | {"seats": [seat.name for seat in protocol.seats], "phases": [], "note": note}
-    return row | {
-        "seats": [seat.name for seat in plan.roster.seats],
-        "phases": list(plan.phases),
-        "note": plan.refusal,
-    }
-
-
-async def _plan_sample(protocol: Protocol, convener: Convener) -> tuple[Plan | None, str]:
-    """Plan the protocol with a sample question, or return why it cannot run."""
-    try:
-        return await convener.plan([SAMPLE_QUESTION], protocol=protocol.name, material=Material(match=False)), ""
-    except CouncilError as error:
-        return None, str(error)
+        return ApiResponse(await list_protocols(convener))
 
 
 @start_router.get("/members", responses=example_responses(EXAMPLE_MEMBERS))

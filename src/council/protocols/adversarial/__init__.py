@@ -14,4 +14,5 @@ PROTOCOL = Protocol(
     SEATS,
     report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
+    reads_question=False,
 )

@@ -10,4 +10,5 @@ PROTOCOL = Protocol(
     spread=False,
     panel="council.protocols.advisors.panel:advisors_panel",
     report_view="council.protocols.advisors.report:AdvisorsView",
+    reads_question=False,
 )

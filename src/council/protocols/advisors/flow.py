@@ -21,7 +21,7 @@ from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
 
 async def advisors(council: Council, **options: Any) -> Verdict:
     """Run the rounds, in parallel or in turn, and ask the referee for the verdict."""
-    chosen = AdvisorsOptions.model_validate(options)
+    chosen = AdvisorsOptions.model_construct(**options)  # validated by the caller
     speak = council.relay if chosen.flow == "sequential" else council.poll
     transcript: list[Round[Any]] = []
     for n in range(1, chosen.rounds + 1):

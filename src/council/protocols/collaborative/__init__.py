@@ -14,4 +14,5 @@ PROTOCOL = Protocol(
     SEATS,
     report_view="council.protocols.collaborative.report:CollaborativeView",
     summary="draft independently, improve on each other, synthesise",
+    reads_question=False,
 )

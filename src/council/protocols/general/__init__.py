@@ -8,4 +8,5 @@ PROTOCOL = Protocol(
     summary="research, answer independently, reconcile, synthesise",
     options="council.protocols.general.options:GeneralOptions",
     panel="council.protocols.general.panel:general_panel",
+    reads_question=False,
 )

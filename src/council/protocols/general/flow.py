@@ -20,7 +20,7 @@ NO_SPEC_ERROR = "--spec-review needs a specification to review, and none was fou
 
 async def general(council: Council, **options: Any) -> Verdict:
     """Run research, independent answers, one round for the seats in dispute, and the synthesis."""
-    chosen = GeneralOptions.model_validate(options)
+    chosen = GeneralOptions.model_construct(**options)  # validated by the caller
     if chosen.spec_review and council.packet.empty:
         raise UsageError(NO_SPEC_ERROR)
     found = await run_research(council, search=not chosen.no_search)

@@ -7,13 +7,11 @@ from council.protocols.common.rosters import load_roster
 from council.protocols.general.options import GeneralOptions
 from council.protocols.panel import Panel, PanelContext
 from council.search import not_enabled_message, resolve_search
-from council.types import Json
 
 DEFAULT_ROSTER = "generals"
 
 
-def general_panel(task: str, options: Json, context: PanelContext) -> Panel:
-    said = GeneralOptions.model_validate(options)
+def general_panel(task: str, said: GeneralOptions, context: PanelContext) -> Panel:
     named = load_roster(said.preset or DEFAULT_ROSTER, context, min_seats=2, max_seats=9)
     search, refusal = _choose_search(said, context)
     off = said.no_deliberate or not context.settings.general.get("deliberate", True)

@@ -13,6 +13,7 @@ PROTOCOL = Protocol(
     panel="council.protocols.judges.panel:judges_panel",
     output_schema="council.protocols.judges.replies:output_schema",
     report_view="council.protocols.judges.report:JudgesView",
+    reads_question=False,
 )
 QUICK = replace(
     PROTOCOL,
@@ -21,4 +22,5 @@ QUICK = replace(
     summary="one judge, one call",
     options=None,
     panel="council.protocols.judges.panel:quick_panel",
+    reads_question=False,
 )

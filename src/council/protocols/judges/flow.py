@@ -30,7 +30,7 @@ MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
 
 async def judges(council: Council, **options: Any) -> Verdict:
     """Judge independently, debate if requested, then combine by rule (validate) or by one chair call."""
-    chosen = JudgesOptions.model_validate(options)
+    chosen = JudgesOptions.model_construct(**options)  # validated by the caller
     if council.packet.empty and council.packet.note:
         return Verdict(council.packet.note)
     async with council.phase("r1" if chosen.debate else "judge"):

@@ -14,12 +14,13 @@ from council.protocols.common.perspectives import (
     perspectives_from_names,
 )
 from council.protocols.judges.options import JudgesOptions
+from council.protocols.options import NoOptions
 from council.protocols.panel import Panel, PanelContext
 from council.settings import PROFILES, SeatSetting
 from council.settings.config_files import config_folder
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, resolve_member, tier_member
 from council.text_cleanup import slugify
-from council.types import Json, Seat
+from council.types import Seat
 
 MAX_AGENTS = 12
 DEFAULT_JUDGES = 2
@@ -97,12 +98,11 @@ HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # to
 LEAD_SEAT = Seat("chair", "Lead")
 
 
-def quick_panel(task: str, options: Json, context: PanelContext) -> Panel:
-    return judges_panel(task, {"quick": True}, context)
+def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
+    return judges_panel(task, JudgesOptions(quick=True), context)
 
 
-def judges_panel(task: str, options: Json, context: PanelContext) -> Panel:
-    chosen = JudgesOptions.model_validate(options)
+def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Panel:
     lenses = _load_perspectives(chosen, context)
     first = _choose_first_family(chosen, context)
     second = _choose_second_family(first, context) if chosen.mixed else None

@@ -10,4 +10,5 @@ PROTOCOL = Protocol(
     panel="council.protocols.ranking.panel:ranking_panel",
     report_view="council.protocols.ranking.report:RankingView",
     quorum=2,  # a single answer cannot be compared
+    reads_question=False,
 )

@@ -3,4 +3,10 @@
 from council.protocols.adversarial import SEATS
 from council.protocols.protocol import Protocol
 
-PROTOCOL = Protocol("triad", "council.protocols.triad.flow:triad", SEATS, summary="draft independently, merge once")
+PROTOCOL = Protocol(
+    "triad",
+    "council.protocols.triad.flow:triad",
+    SEATS,
+    summary="draft independently, merge once",
+    reads_question=False,
+)

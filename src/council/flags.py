@@ -1,0 +1,112 @@
+"""Flags of protocols: the generated table of the shipped ones, and the options of installed packages.
+
+The command line, the planner and the MCP server read this table. It imports the option models only if a package adds protocols.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from council.errors import CouncilError
+from council.extensions import SEARCH, installed
+
+FLAGS_FILE = Path(__file__).parent / "data" / "flags.json"
+PROTOCOL_GROUP = "council.protocols"
+# Options of every protocol, on the command line, in the library or over MCP.
+RESERVED_OPTIONS = frozenset(
+    [
+        "allow_unpriced",
+        "ascii",
+        "base",
+        "config",
+        "continued",
+        "decision",
+        "decisions",
+        "detach",
+        "dry_run",
+        "effort",
+        "fail_on",
+        "folder",
+        "format",
+        "grace",
+        "help",
+        "json",
+        "jsonl",
+        "max_cost",
+        "members",
+        "mode",
+        "no_color",
+        "no_input",
+        "no_match",
+        "no_resend",
+        "output",
+        "protocol",
+        "question",
+        "quiet",
+        "redact",
+        "report_dir",
+        "seat",
+        "seats",
+        "show",
+        "skip_secrets",
+        "spec",
+        "strict",
+        "timeout",
+        "verbose",
+        "version",
+        "words",
+        "yes",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagTable:
+    rows: list[dict[str, Any]]  # one per flag, with the protocols that own it
+    problems: Mapping[str, str]  # installed protocol that cannot be used → why
+
+
+@cache
+def flag_table() -> FlagTable:
+    """Return the flags of all shipped and installed protocols."""
+    rows: list[dict[str, Any]] = json.loads(FLAGS_FILE.read_text(encoding="utf-8"))
+    shipped = {name for row in rows for name in row["owners"]}
+    table = {row["name"]: row for row in rows}
+    problems = {
+        name: problem for name in installed(PROTOCOL_GROUP) if name not in shipped and (problem := _add(name, table))
+    }
+    if added := ", ".join(SEARCH.added):
+        table["search"]["help"] += f" Added by packages: {added}."
+    return FlagTable(list(table.values()), problems)
+
+
+def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
+    """Add the flags of an installed protocol, or return why it cannot be used."""
+    from council.protocols.options import build_flag_table
+
+    try:
+        own = build_flag_table([protocol])
+    except CouncilError as error:
+        return str(error)
+    for row in own:
+        if problem := _find_clash(row, table):
+            package = installed(PROTOCOL_GROUP)[protocol].package
+            return f'the protocol "{protocol}" of the package "{package}" cannot be used: {problem}; rename it in the package'
+    for row in own:
+        table.setdefault(row["name"], row | {"owners": []})["owners"].append(protocol)
+    return ""
+
+
+def _find_clash(row: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> str:
+    name = row["name"]
+    if name in RESERVED_OPTIONS:
+        return f"its option {row['flag']} has the name of a common option"
+    known = table.get(name, row)
+    if (known["kind"], known["choices"]) != (row["kind"], row["choices"]):
+        return f"its option {row['flag']} has another type than the option of {known['owners'][0]}"
+    return ""

@@ -1,0 +1,178 @@
+"""Rehearsal: run a protocol with fake answers, which yields exact call counts and checks every prompt before anything is paid."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from council import events as ev
+from council.engine.council import Council
+from council.engine.ledger import Ledger, NullStore
+from council.engine.prompting import Prompts
+from council.errors import CouncilError, EngineError
+from council.events import Entry
+from council.members.scripted import example_value
+from council.planning.estimate import RehearsedCall, build_call
+from council.planning.intent import focus_line
+from council.protocols import Protocol
+from council.store.interface import Record
+from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
+
+EMPTY_PACKET = Packet()
+MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
+MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
+
+# The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
+Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
+_REHEARSALS: dict[tuple[object, ...], Rehearsal] = {}
+MAX_CACHED_REHEARSALS = 256
+
+
+def template_context(
+    question: Question, roster: Roster, packet: Packet = EMPTY_PACKET, today: str = "2026-01-01"
+) -> Json:
+    """Return the variables of every prompt besides the question and the seat."""
+    focus = {seat.name: focus_line(question.domain, seat.name) for seat in roster.seats}
+    return {"focus": focus, "packet": packet, "today": today}
+
+
+async def rehearse_both_ways(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
+) -> Rehearsal:
+    """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
+    read = question if protocol.reads_question else replace(question, text="")
+    key = (protocol, roster, read, packet, json.dumps(options, sort_keys=True, default=repr))
+    if packet.empty and key in _REHEARSALS:
+        return _REHEARSALS[key]
+    ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
+    contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
+    if any(call.ask.schema_name for call in ways[0]):
+        await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+    else:  # without typed replies the seats cannot agree or disagree
+        ways[1].extend(ways[0])
+    shorter, longer = sorted(map(tuple, ways), key=len)
+    done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
+    if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
+        _REHEARSALS[key] = done
+    return done
+
+
+class RehearsalStopped(BaseException):
+    """The rehearsal has made too many steps. A protocol that catches Exception does not catch it."""
+
+
+@dataclass(slots=True)
+class StepLimit:
+    """Counts the phases, requests and look-ups of a rehearsal, and stops it after MAX_STEPS."""
+
+    protocol: str
+    steps: int = 0
+    phase: str = ""
+
+    def on_event(self, entry: Entry) -> None:
+        if isinstance(entry.event, ev.PhaseStarted | ev.Asked | ev.LookedUp):
+            self.steps += 1
+            self.phase = entry.event.phase
+        if self.steps >= MAX_STEPS:
+            raise RehearsalStopped(self.format_error(f"{MAX_STEPS} steps"))
+
+    def format_error(self, after: str) -> str:
+        return (
+            f'the protocol "{self.protocol}" did not finish in rehearsal after {after}, in the phase "{self.phase}": '
+            "end its loop after a fixed number of rounds; nothing was spent"
+        )
+
+
+async def rehearse(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
+    calls: list[RehearsedCall] | None = None,
+) -> list[Entry]:  # fmt: skip
+    """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
+
+    Append each call to `calls`.
+    """
+    record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
+    limit = StepLimit(protocol.name)
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
+    answer = make_fake_caller(agree, options)
+
+    async def carry_out(step: Step) -> Outcome:
+        if calls is not None:
+            calls.append(build_call(step, prompts.fence_mark, question.text))
+        return await answer(step)
+
+    council = Council(
+        roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,
+        carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(MAX_REHEARSAL_S):
+            verdict = await protocol.load()(council, **options)
+        if not isinstance(verdict, Verdict):
+            raise EngineError(
+                f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'
+            )
+    except CouncilError:
+        raise
+    except RehearsalStopped as stopped:
+        raise EngineError(str(stopped)) from None
+    except TimeoutError:
+        raise EngineError(limit.format_error(f"{MAX_REHEARSAL_S:g} s")) from None
+    except Exception as error:
+        raise EngineError(
+            f'the protocol "{protocol.name}" failed in rehearsal, nothing was spent: {type(error).__name__}: {error}'
+        ) from error
+    return record.entries
+
+
+async def _fake_lookup(wanted: Json) -> list[Json]:
+    return []
+
+
+async def _fake_search(wanted: Json) -> list[Json]:
+    return [
+        {"query": query, "title": "…", "url": f"…/{n}", "snippet": "…"} for n, query in enumerate(wanted["queries"])
+    ]
+
+
+def make_fake_caller(agree: bool, options: Json) -> CarryOut:
+    """Return a function that answers each step with a valid fake reply."""
+    asked: Counter[str] = Counter()
+
+    async def carry_out(step: Step) -> Outcome:
+        name, schema = step.ask.schema_name, step.ask.schema
+        n, asked[name] = asked[name], asked[name] + 1
+        await asyncio.sleep(0)  # let parallel asks start before the first answer
+        reply = example_value(schema, agree) if schema else None
+        if reply and step.reply:
+            reply = step.reply.rehearse(reply, options, agree=agree, n=n)
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
+
+    return carry_out
+
+
+def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
+    """Count the calls of each phase; it is parallel if a call starts before the previous one is answered."""
+    asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
+    seats = {event.seat for event in asked}
+    phases: dict[str, Json] = {}
+    waiting = 0
+    for event in (entry.event for entry in entries):
+        if isinstance(event, ev.Asked):
+            waiting += 1
+            name = _strip_seat_names(event.phase, seats)
+            phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
+            phase["calls"] += 1
+            phase["parallel"] |= waiting > 1
+        elif isinstance(event, ev.Stated):
+            waiting -= 1
+    return tuple(phases.values())
+
+
+def _strip_seat_names(phase: str, seats: set[str]) -> str:
+    """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
+    first, *rest = phase.split("/")
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])
