@@ -22,15 +22,39 @@ CouncilError                    exit 1
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 
 class CouncilError(Exception):
     exit_code = 1
 
 
+Language = Literal["python", "cli", "http"]
+CLI_NAMES = {"seats": "--seat"}  # where the flag differs from the parameter
+
+
 class UsageError(CouncilError):
+    """Invalid input. `{option}` in the message stands for an option, and each interface shows its own name of it.
+
+    `str()` shows the Python name (`allow_unpriced=True`); `message_for` also the flag or the HTTP field.
+    """
+
     exit_code = 2
+
+    def __init__(self, message: str, *, option: str = "", value: object = None) -> None:
+        self._message, self._option, self._value = message, option, value
+        super().__init__(self.message_for("python"))
+
+    def message_for(self, language: Language) -> str:
+        if not self._option:
+            return self._message
+        python = self._option if self._value is None else f"{self._option}={self._value!r}"
+        flag = CLI_NAMES.get(self._option, f"--{self._option.replace('_', '-')}")
+        return self._message.replace("{option}", {"python": python, "cli": flag, "http": self._option}[language])
+
+
+def message_for(error: CouncilError, language: Language) -> str:
+    return error.message_for(language) if isinstance(error, UsageError) else str(error)
 
 
 class ConfigError(UsageError):

@@ -128,7 +128,7 @@ def test_numbers_keep_to_their_bounds() -> None:
     whole = example_value(schema(Position), False)
     assert find_mismatch(schema(Position), whole | {"confidence": 2}) == "confidence must be 1 or less"
     assert find_mismatch(schema(Position), whole | {"confidence": -1}) == "confidence must be 0 or more"
-    assert find_mismatch(schema(Position), whole | {"confidence": True}) == "confidence must be number"
+    assert find_mismatch(schema(Position), whole | {"confidence": True}) == "confidence must be a number"
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n"])

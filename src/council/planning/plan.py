@@ -161,7 +161,8 @@ def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
         if seat not in (*names, *protocols.fixed_seat_names()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f'--seat sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
+                f'{{option}} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
+                option="seats",
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 

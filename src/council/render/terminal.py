@@ -31,13 +31,13 @@ def format_plan(plan: Json) -> list[str]:
     ]
 
 
-def format_summary(report: Json) -> list[str]:
-    """Return the lines printed after a run: report path, calls and cost, next command."""
+def format_summary(report: Json, verb: str = "") -> list[str]:
+    """Return the lines printed after a run: report path, calls and cost, next command (`verb`, or what fits the status)."""
     tokens, calls = report["tokens"], report["calls"]
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
     spent = f"{'at least ' if tokens.get('unknown') else ''}{tokens['in']:,} tokens in, {tokens['out']:,} out"
-    verb = "replay" if report["status"] == "complete" else "resume"
+    verb = verb or ("replay" if report["status"] == "complete" else "resume")
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
         f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",

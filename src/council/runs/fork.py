@@ -123,7 +123,10 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
     for name in seats:
         if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
-            raise UsageError(f"--seat sets {quote_value(name)}, but this run has no such seat: its seats are {known}")
+            raise UsageError(
+                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {known}",
+                option="seats",
+            )
     chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
     return replace(
         roster,

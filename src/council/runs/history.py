@@ -130,7 +130,8 @@ def parse_since(value: str, now: float) -> str:
         return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
     except ValueError:
         raise UsageError(
-            f"since {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
+            f"{{option}} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all",
+            option="since",
         ) from None
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from council.errors import UsageError
 from council.store.sqlite import SqliteStore
@@ -40,7 +40,14 @@ class StoredQuestions:
 MAIN_FIELDS = (
     "answer", "response", "statement", "text", "paragraph", "view", "key_insight", "recommendation", "reason", "case",
 )  # fmt: skip
-SCALAR_LABELS = {"string": "text", "boolean": "yes or no", "integer": "whole number", "number": "number"}
+FieldKind = Literal["text", "boolean", "integer", "number", "choice", "list", "rows", "group"]
+SCALAR_KINDS: dict[str, FieldKind] = {
+    "string": "text",
+    "boolean": "boolean",
+    "integer": "integer",
+    "number": "number",
+}
+KIND_LABELS = {"string": "text", "boolean": "yes or no", "integer": "a whole number", "number": "a number"}
 JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "boolean": bool,
@@ -79,14 +86,14 @@ def _form_field(name: str, schema: Json) -> Json:
     return field
 
 
-def _field_kind(schema: Json) -> str:
+def _field_kind(schema: Json) -> FieldKind:
     if schema.get("enum"):
         return "choice"
     if schema.get("type") == "object":
         return "group"
     if schema.get("type") == "array":
         return "rows" if unwrap_optional(schema["items"])[0].get("type") == "object" else "list"
-    return SCALAR_LABELS.get(str(schema.get("type")), "text")
+    return SCALAR_KINDS.get(str(schema.get("type")), "text")
 
 
 def unwrap_optional(schema: Json) -> tuple[Json, bool]:
@@ -194,7 +201,7 @@ def _check_value(schema: Json, value: Any, where: str) -> str:
     if "const" in schema:
         return "" if value == schema["const"] else f"{at} must be {schema['const']}"
     if kind and (not isinstance(value, JSON_TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
-        return f"{at} must be {SCALAR_LABELS.get(kind, kind)}"
+        return f"{at} must be {KIND_LABELS.get(kind, kind)}"
     if schema.get("enum") and value not in schema["enum"]:
         return f"{at} must be one of {', '.join(map(str, schema['enum']))}"
     inner = _check_items(schema, value, where) if kind in ("object", "array") else [_check_bounds(schema, value, at)]

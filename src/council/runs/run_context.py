@@ -75,7 +75,9 @@ class RunContext:
         if unknown and not self.flags.get("allow_unpriced"):
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
-                f'set [prices."{unknown[0]}"] or pass --allow-unpriced'
+                f'set [prices."{unknown[0]}"] or pass {{option}}',
+                option="allow_unpriced",
+                value=True,
             )
 
     def find_missing_keys(self, roster: Roster) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from council.errors import CouncilError, RunOwned, UnknownRun
+from council.errors import CouncilError, RunOwned, UnknownRun, message_for
 from council.runs.report_files import close_failed_run
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
@@ -133,7 +133,9 @@ class Worker:
             pass
         except Exception as error:  # close the run on any error, or it would be retried forever
             self._skipped_runs.add(run)
-            reason = str(error) if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
+            reason = (
+                message_for(error, "cli") if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
+            )
             with suppress(CouncilError), self.store.lock_run(run):
                 await self._fail_run(run, reason)
 
@@ -161,7 +163,7 @@ class Worker:
             if run not in self._tasks or self._tasks[run].done():
                 self._envs[run] = env
                 self._skipped_runs.discard(run)
-            writer.write(b"heard\n")
+            writer.write(b"ok\n")
             await writer.drain()
         except (ValueError, KeyError, TypeError, AttributeError, OSError):
             pass

@@ -61,7 +61,7 @@ async def _send_run(run: str, env: Mapping[str, str]) -> bool:
             )
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
-        return await asyncio.wait_for(reader.readline(), 5) == b"heard\n"
+        return await asyncio.wait_for(reader.readline(), 5) == b"ok\n"
     except (OSError, TimeoutError):
         return False
     finally:

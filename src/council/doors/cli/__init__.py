@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from council.doors.cli.grammar import MANAGEMENT_COMMANDS, split_command
-from council.errors import CouncilError, UnknownRun, UsageError
+from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
@@ -88,14 +88,13 @@ def _question_hint(arguments: list[str]) -> str:
 
 
 def _print_error(error: CouncilError, wants_json: bool) -> int:
+    message = message_for(error, "cli")
     if wants_json:
-        print(
-            json.dumps({"schema": "council.error/1", "error": str(error), "exit": error.exit_code}, ensure_ascii=False)
-        )
+        print(json.dumps({"schema": "council.error/1", "error": message, "exit": error.exit_code}, ensure_ascii=False))
     else:
         from council.text_cleanup import clean
 
-        line = clean(str(error))
+        line = clean(message)
         print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)
     return error.exit_code
 

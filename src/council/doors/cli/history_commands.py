@@ -135,9 +135,7 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
         if status is RunStatus.QUEUED and not minutes.phases
         else format_answer(minutes, **how)
     )
-    after = terminal.format_summary(build_report(minutes))
-    if status in OPEN_STATUSES:
-        after[-1] = f"watch: council watch {minutes.run}"
+    after = terminal.format_summary(build_report(minutes), "watch" if status in OPEN_STATUSES else "")
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]
 

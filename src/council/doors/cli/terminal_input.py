@@ -221,7 +221,7 @@ def _format_label(spec: Json) -> str:
 
 
 def _format_choices(spec: Json) -> str:
-    if spec["kind"] == "yes or no":
+    if spec["kind"] == "boolean":
         return " (yes or no)"
     return f" ({', '.join(map(str, spec['choices']))})" if "choices" in spec else ""
 
@@ -253,19 +253,22 @@ def _parse_yes_no(spec: Json, line: str) -> bool:
     return "yes".startswith(answer)
 
 
+NUMBER_LABELS = {"integer": "a whole number", "number": "a number"}
+
+
 def _parse_number(spec: Json, line: str) -> int | float:
     try:
-        number = int(line) if spec["kind"] == "whole number" else float(line.replace(",", "."))
+        number = int(line) if spec["kind"] == "integer" else float(line.replace(",", "."))
     except ValueError:
-        raise ValueError(f"enter a {spec['kind']}") from None
+        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]}") from None
     low, high = spec.get("minimum"), spec.get("maximum")
     if (low is not None and number < low) or (high is not None and number > high):
-        raise ValueError(f"enter a {spec['kind']} from {low} to {high}")
+        raise ValueError(f"enter {NUMBER_LABELS[spec['kind']]} from {low} to {high}")
     return number
 
 
 FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
-    "choice": _parse_choice, "yes or no": _parse_yes_no, "whole number": _parse_number, "number": _parse_number, "text": lambda spec, line: line,
+    "choice": _parse_choice, "boolean": _parse_yes_no, "integer": _parse_number, "number": _parse_number, "text": lambda spec, line: line,
 }  # fmt: skip
 
 

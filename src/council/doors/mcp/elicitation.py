@@ -23,8 +23,8 @@ MAX_PROMPT_CHARS = 6_000  # characters of the prompt shown in a form
 ANSWER_FIELD = "answer"
 JSON_TYPES = {
     "text": "string",
-    "yes or no": "boolean",
-    "whole number": "integer",
+    "boolean": "boolean",
+    "integer": "integer",
     "number": "number",
     "choice": "string",
 }
@@ -98,7 +98,7 @@ def _requires_table(field: Json) -> bool:
 def _is_required(field: Json, main: str | None) -> bool:
     if field.get("optional") or field["name"] == "confidence":
         return False
-    return field["name"] == main or field["kind"] in ("choice", "yes or no", "whole number", "number")
+    return field["name"] == main or field["kind"] in ("choice", "boolean", "integer", "number")
 
 
 def _field_schema(field: Json) -> Json:

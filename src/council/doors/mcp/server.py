@@ -27,7 +27,7 @@ from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.tools import find_tool, list_tool_definitions
 from council.doors.mcp.tools_impl import ClientContext, CouncilTools
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, UsageError, message_for
 from council.settings.schema import quote_value
 from council.text_cleanup import clean
 from council.types import Json
@@ -72,7 +72,7 @@ async def _call_tool(
     except InputRequired as needed:
         return types.InputRequiredResult(input_requests=needed.requests)
     except CouncilError as error:
-        return _error_result(str(error))
+        return _error_result(message_for(error, "http"))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return _error_result(f"internal error ({what}): report it")

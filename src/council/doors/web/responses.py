@@ -13,7 +13,16 @@ from starlette.responses import Response
 
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
-from council.errors import CouncilError, LedgerMismatch, RunOwned, SearchNotEnabled, StoreError, UnknownRun, UsageError
+from council.errors import (
+    CouncilError,
+    LedgerMismatch,
+    RunOwned,
+    SearchNotEnabled,
+    StoreError,
+    UnknownRun,
+    UsageError,
+    message_for,
+)
 from council.render.report import build_report
 from council.store.interface import RunState
 from council.text_cleanup import clean_json, single_line
@@ -56,7 +65,7 @@ def format_internal_error(problem: BaseException) -> str:
 async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     assert isinstance(problem, CouncilError)
     status = next((status for kind, status in HTTP_STATUS.items() if isinstance(problem, kind)), 500)
-    return error_response(status, str(problem), problem.exit_code)
+    return error_response(status, message_for(problem, "http"), problem.exit_code)
 
 
 async def on_http_error(request: Request, problem: Exception) -> ApiResponse:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fastapi.sse import format_sse_event
 from starlette.responses import Response
 
 from council import events as ev
@@ -17,7 +18,7 @@ from council.doors.web.responses import encode_json, format_internal_error
 from council.errors import CouncilError
 from council.events import Entry
 from council.store.interface import RunStatus
-from council.types import Json
+from council.types import Json, repair_surrogates
 
 HEARTBEAT_S = 15.0  # seconds without events before a keep-alive comment
 SEND_TIMEOUT_S = 30.0  # seconds a listener may not read
@@ -30,6 +31,10 @@ EVENTS_ENDING_DELTAS = (
     ev.Faulted,
     ev.Attempted,
 )  # these void or complete the streamed text of their key
+
+
+def _encode_body(value: Json) -> str:
+    return repair_surrogates(encode_json(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class RunFeed:
         self.partial_statements.pop(hushes, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
             self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
-        self.frames.append(Frame(entry.seq, event.type, encode_json(entry.as_json()), hushes))
+        self.frames.append(Frame(entry.seq, event.type, _encode_body(entry.as_json()), hushes))
 
     def _notify(self) -> None:
         for listener in self.listeners:
@@ -162,7 +167,7 @@ class StreamCursor:
             if sent < len(partial.pieces):
                 self.sent_pieces[key] = len(partial.pieces)
                 delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
-                yield encode_json(delta.as_json() | {"from": partial.starts[sent]})
+                yield _encode_body(delta.as_json() | {"from": partial.starts[sent]})
 
     @property
     def has_all_frames(self) -> bool:
@@ -181,21 +186,21 @@ class StreamReader:
     cursors: Sequence[StreamCursor]
     several: bool
 
-    def read_new(self) -> str:
-        return "".join(text for place in self.cursors for text in self._format_new(place))
+    def read_new(self) -> bytes:
+        return b"".join(text for place in self.cursors for text in self._format_new(place))
 
     @property
     def is_done(self) -> bool:
         return all(place.is_done for place in self.cursors)
 
-    def _format_new(self, cursor: StreamCursor) -> Iterator[str]:
+    def _format_new(self, cursor: StreamCursor) -> Iterator[bytes]:
         for frame in cursor.read_frames(MAX_CHUNK_CHARS):
             body = frame.body if frame.kind in EVENTS_WITH_RUN else self._add_run(cursor, frame.body)
-            yield f"id: {self._event_id(cursor)}\nevent: {frame.kind}\ndata: {body}\n\n"
+            yield format_sse_event(id=self._event_id(cursor), event=frame.kind, data_str=body)
         for body in cursor.read_deltas():
-            yield f"event: delta\ndata: {self._add_run(cursor, body)}\n\n"
+            yield format_sse_event(event="delta", data_str=self._add_run(cursor, body))
         for last in cursor.read_end():
-            yield f"event: end\ndata: {encode_json(last)}\n\n"
+            yield format_sse_event(event="end", data_str=_encode_body(last))
 
     def _event_id(self, cursor: StreamCursor) -> str:
         if not self.several:
@@ -235,28 +240,26 @@ class EventStream(Response):
         wake = asyncio.Event()
         places = [StreamCursor(self.feeds.subscribe(run, wake), seq) for run, seq in self.since]
         try:
-            async for text in self._iter_chunks(StreamReader(places, self.several), wake):
+            async for chunk in self._iter_chunks(StreamReader(places, self.several), wake):
                 async with asyncio.timeout(SEND_TIMEOUT_S):
-                    await send(
-                        {"type": "http.response.body", "body": text.encode("utf-8", "replace"), "more_body": True}
-                    )
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             for place in places:
                 self.feeds.unsubscribe(place.feed, wake)
 
-    async def _iter_chunks(self, reader: StreamReader, wake: asyncio.Event) -> AsyncIterator[str]:
-        yield f"retry: {RETRY_MS}\n\n"
+    async def _iter_chunks(self, reader: StreamReader, wake: asyncio.Event) -> AsyncIterator[bytes]:
+        yield format_sse_event(retry=RETRY_MS)
         while not self.feeds.is_closed:
             wake.clear()
-            if text := reader.read_new():
-                yield text
+            if chunk := reader.read_new():
+                yield chunk
             elif reader.is_done:
                 if self.several:  # without it a browser would reconnect forever
-                    yield 'event: end\ndata: {"status":"over"}\n\n'
+                    yield format_sse_event(event="end", data_str='{"status":"over"}')
                 return
             elif not await _wait_for_news(wake):
-                yield ": keep-alive\n\n"
+                yield format_sse_event(comment="keep-alive")
 
 
 async def _wait_for_news(wake: asyncio.Event) -> bool:

@@ -33,12 +33,12 @@ const FIELD_TYPES = {
     const input = el("select", { required: !field.optional }, el("option", { value: "" }, field.optional ? "–" : "choose …"), field.choices.map((one) => el("option", { value: String(one) }, String(one))));
     return labelField(field, input, () => field.choices.find((one) => String(one) === input.value));
   },
-  "yes or no"(field) {
+  boolean(field) {
     const input = el("select", { required: true }, el("option", { value: "" }, "choose …"), el("option", { value: "no" }, "no"), el("option", { value: "yes" }, "yes"));
     return labelField(field, input, () => (input.value ? input.value === "yes" : undefined));
   },
   number: (field) => numberField(field, "any"),
-  "whole number": (field) => numberField(field, "1"),
+  integer: (field) => numberField(field, "1"),
   list(field) {
     const input = el("textarea", { rows: "3" });
     const hint = [field.help, field.choices && `one per line, each one of: ${field.choices.join(", ")}`].filter(Boolean).join("; ") || "one per line";

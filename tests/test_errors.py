@@ -1,0 +1,33 @@
+"""Errors name an option in the words of the interface that shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+from council.errors import CouncilError, Language, UsageError, message_for
+
+UNPRICED = UsageError("set a price or pass {option}", option="allow_unpriced", value=True)
+SEATS = UsageError("{option} sets an unknown seat", option="seats")
+
+
+@pytest.mark.parametrize(
+    ("error", "language", "message"),
+    [
+        (UNPRICED, "python", "set a price or pass allow_unpriced=True"),
+        (UNPRICED, "cli", "set a price or pass --allow-unpriced"),
+        (UNPRICED, "http", "set a price or pass allow_unpriced"),
+        (SEATS, "python", "seats sets an unknown seat"),
+        (SEATS, "cli", "--seat sets an unknown seat"),
+        (SEATS, "http", "seats sets an unknown seat"),
+        (UsageError("no {option} here"), "cli", "no {option} here"),
+        (CouncilError("plain"), "http", "plain"),
+    ],
+)
+def test_an_option_is_named_in_the_language_of_the_interface(
+    error: CouncilError, language: Language, message: str
+) -> None:
+    assert message_for(error, language) == message
+
+
+def test_a_raised_error_speaks_python() -> None:
+    assert str(UNPRICED) == "set a price or pass allow_unpriced=True"
