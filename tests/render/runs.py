@@ -7,6 +7,7 @@ from typing import Any
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.events import Entry, Event
+from council.types import FinalState
 
 ROLES = {
     "collaborative": ("Deep Explorer", "Practical Builder", "Elegant Minimalist"),
@@ -103,7 +104,7 @@ class RunBuilder:
         return self.add(ev.Attempted(self.key(name), name, n, member, why))
 
     def mark_absent(
-        self, name: str, state: str = "failed(server)", reason: str = "500 from the server", attempts: int = 3
+        self, name: str, state: FinalState = "failed(server)", reason: str = "500 from the server", attempts: int = 3
     ) -> RunBuilder:
         return self.add(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts))
 
