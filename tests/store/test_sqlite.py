@@ -249,7 +249,9 @@ EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.TRANSIENT_EVENTS
 
 def any_event(kind: type[Any]) -> st.SearchStrategy[Any]:
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name != "type"}
-    return st.builds(kind, **{name: BY_TYPE[hint] for name, hint in hints.items()})
+    return st.builds(
+        kind, **{name: BY_TYPE.get(hint) or st.sampled_from(get_args(hint)) for name, hint in hints.items()}
+    )
 
 
 @pytest.fixture(scope="module")
