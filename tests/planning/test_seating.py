@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from council.errors import ConfigError
 from council.planning.seating import SeatAssignment, Seating, seat_council
-from council.settings import Provider, SeatSetting, Settings, load_settings
+from council.settings import Origin, OriginKind, Provider, SeatSetting, Settings, load_settings
 from council.settings.member_lookup import (
     LOCAL_CANDIDATE,
     Candidate,
@@ -53,7 +53,10 @@ def settings_with(
         timeout=None,
         report_dir="",
         variables={},
-        origins={**base.origins, **{f"providers.{name}": "council.toml" for name in providers}},
+        origins={
+            **base.origins,
+            **{f"providers.{name}": Origin(OriginKind.PROJECT_FILE, "council.toml") for name in providers},
+        },
     )
 
 

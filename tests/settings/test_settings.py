@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from council.errors import ConfigError
-from council.settings import BUILT_IN, Settings, flatten, load_settings
+from council.settings import SEAT_FLAG, Settings, flatten, load_settings
 from council.settings.catalogue import model_id
 from council.settings.config_files import cache_folder, config_folder, data_folder
 from council.settings.schema import PROVIDER_KEYS
@@ -68,7 +68,7 @@ def test_each_source_overrides_lower_ones_and_is_named_as_origin(configs: Config
 
 
 def _with_origin(settings: Settings) -> tuple[float | None, str]:
-    return settings.timeout, settings.origins["timeout"]
+    return settings.timeout, str(settings.origins["timeout"])
 
 
 @pytest.mark.behaviour("00-config-precedence")
@@ -188,7 +188,9 @@ def test_a_seat_flag_can_name_the_chair(configs: ConfigFolder) -> None:
     settings = configs.load(flags={"seats": {"chair": "sim:m9"}, "max_cost": 0.5})
     assert settings.chair.model == "sim:m9"
     assert settings.budget["max_cost"] == 0.5
-    assert settings.origins["chair.model"] == "flag --seat"
+    assert str(settings.origins["chair.model"]) == "flag --seat"
+    assert settings.is_set_by_flag("chair.model", SEAT_FLAG)
+    assert not settings.is_set_by_flag("timeout", SEAT_FLAG)
 
 
 def test_unset_and_unrelated_flags_change_nothing(configs: ConfigFolder) -> None:
@@ -372,8 +374,8 @@ def test_every_value_is_listed_with_its_origin(configs: ConfigFolder) -> None:
     assert rows["providers.sim.base_url"] == ("http://127.0.0.1:8080/v1", str(path))
     assert rows["seats.alpha.model"] == ("sim:m1", str(path))
     assert rows["seats.beta.model"] == ("sim:m2", "flag --seat")
-    assert rows["timeout"] == (120, BUILT_IN)
-    assert rows["general.deliberate"] == (True, BUILT_IN)
+    assert rows["timeout"] == (120, "built-in")
+    assert rows["general.deliberate"] == (True, "built-in")
     assert "providers.sim" not in rows
 
 

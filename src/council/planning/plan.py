@@ -23,7 +23,7 @@ from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.protocol import load_reference
-from council.settings import Settings
+from council.settings import SEAT_FLAG, Settings
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
@@ -154,7 +154,7 @@ async def make_plan(
 def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
     """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
     names = [seat.name for seat in roster.seats]
-    set_here = [seat for seat in settings.seats if settings.origins.get(f"seats.{seat}.model") == "flag --seat"]
+    set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
     for seat in set_here:
         if seat not in (*names, *protocols.fixed_seat_names()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])

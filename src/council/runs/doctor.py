@@ -373,4 +373,4 @@ def list_warnings(convener: Convener) -> list[str]:
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
         for name in shut
     ]
-    return [*find_key_leaks(convener.settings, convener.env), *lines]
+    return [*find_key_leaks(convener.settings), *lines]

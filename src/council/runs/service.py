@@ -178,7 +178,7 @@ class Convener(RunRecords):
             after = record.run
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        return replace(plan, warnings=(*find_key_leaks(self.settings, self.env), *plan.warnings), continues=after or "")
+        return replace(plan, warnings=(*find_key_leaks(self.settings), *plan.warnings), continues=after or "")
 
     def _infer_work_tree(self, words: list[str], material: Material) -> tuple[list[str], Material]:
         """Use the changes in the work tree as the material, or raise UsageError if there are none."""

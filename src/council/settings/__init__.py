@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,9 +27,12 @@ from council.settings.schema import SPECIAL_MEMBERS, VARIABLES, closest_match, q
 __all__ = [
     "BUILT_IN",
     "PROFILES",
+    "SEAT_FLAG",
     "SPECIAL_MEMBERS",
     "Catalogue",
     "Model",
+    "Origin",
+    "OriginKind",
     "Profile",
     "Provider",
     "SeatSetting",
@@ -47,7 +51,33 @@ __all__ = [
     "split_member",
 ]  # fmt: skip
 
-BUILT_IN = "built-in"
+
+class OriginKind(Enum):
+    """Kind of source that a setting comes from, lowest precedence first."""
+
+    BUILT_IN = "built-in"
+    USER_FILE = "user file"
+    PROJECT_FILE = "project file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Source of a setting. Its text is what `council config --origin` shows."""
+
+    kind: OriginKind
+    name: str = ""  # the file, the variable or the flag
+    value: str = ""  # the preset that the flag chose, for a setting that is part of it
+
+    def __str__(self) -> str:
+        if self.kind in (OriginKind.USER_FILE, OriginKind.PROJECT_FILE):
+            return self.name
+        chosen = f"={self.value}" if self.value else ""
+        return f"{self.kind.value} {self.name}{chosen}".strip()
+
+
+BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 DEFAULTS: Mapping[str, Any] = {
     "report_dir": ".agents/council",
@@ -58,6 +88,7 @@ DEFAULTS: Mapping[str, Any] = {
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ())}  # fmt: skip
+SEAT_FLAG = "--seat"
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 
@@ -118,7 +149,7 @@ class Settings:
     timeout: float | None  # None: not set, see `deadline`
     report_dir: str
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
-    origins: Mapping[str, str]  # dotted key → source of its value
+    origins: Mapping[str, Origin]  # dotted key → source of its value
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
@@ -129,10 +160,13 @@ class Settings:
         """Return whether this key or table has a value that is not a built-in default."""
         return self.origins.get(key, BUILT_IN) != BUILT_IN
 
+    def is_set_by_flag(self, key: str, flag: str) -> bool:
+        origin = self.origins.get(key, BUILT_IN)
+        return origin.kind is OriginKind.FLAG and origin.name == flag
+
     def seat_timeout(self, *, reasoning: bool = False) -> float:
         """Return the seconds a seat has for a phase. A profile's timeout does not apply to reasoning members."""
-        by_profile = self.origins.get("timeout", BUILT_IN).startswith("flag --profile")
-        if reasoning and (self.timeout is None or by_profile):
+        if reasoning and (self.timeout is None or self.is_set_by_flag("timeout", "--profile")):
             return REASONING_TIMEOUT_S
         return DEFAULT_TIMEOUT_S if self.timeout is None else self.timeout
 
@@ -142,16 +176,16 @@ def load_settings(
 ) -> Settings:
     """Merge all sources in order of precedence; later sources override earlier ones key by key."""
     values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+    origins: dict[str, Origin] = {}
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, origin):
+        for key, value in validate_table(table, str(origin)):
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
     return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
 
 
-Layer = tuple[str, Mapping[str, Any]]
+Layer = tuple[Origin, Mapping[str, Any]]
 
 
 def _iter_layers(
@@ -160,15 +194,16 @@ def _iter_layers(
     yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
     if host := env.get("OLLAMA_HOST", "").strip():
         # Detected like an API key, so a base_url in a configuration file takes precedence.
-        yield "environment OLLAMA_HOST", {"providers": {"ollama": {"base_url": ollama_url(host)}}}
+        yield Origin(OriginKind.ENVIRONMENT, "OLLAMA_HOST"), {"providers": {"ollama": {"base_url": ollama_url(host)}}}
     user = config_folder(env) / "config.toml"
     if user.is_file():
-        yield str(user), read_config(user)
+        yield Origin(OriginKind.USER_FILE, str(user)), read_config(user)
     if project := find_project_file(folder, env, config):
-        yield str(project), read_config(project)
+        kind = OriginKind.USER_FILE if project == user else OriginKind.PROJECT_FILE
+        yield Origin(kind, str(project)), read_config(project)
     yield from _profile_layers(flags)
     if timeout := env.get("COUNCIL_TIMEOUT", "").strip():
-        yield "environment COUNCIL_TIMEOUT", {"timeout": _parse_number(timeout)}
+        yield Origin(OriginKind.ENVIRONMENT, "COUNCIL_TIMEOUT"), {"timeout": _parse_number(timeout)}
     yield from _flag_layers(flags)
 
 
@@ -197,26 +232,29 @@ def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
         return
     if name not in PROFILES:
         raise ConfigError(f"unknown profile {quote_value(name)}: use one of {', '.join(PROFILES)}")
-    yield f"flag --profile={name}", {"timeout": PROFILES[name].timeout}
+    yield Origin(OriginKind.FLAG, "--profile", name), {"timeout": PROFILES[name].timeout}
 
 
 def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
     for name, (written, under) in FLAG_KEYS.items():
         if flags.get(name) is not None:
             leaf = {name: flags[name]}
-            yield f"flag {written}", {under[0]: leaf} if under else leaf
+            yield Origin(OriginKind.FLAG, written), {under[0]: leaf} if under else leaf
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
-        yield "flag --seat", {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}}
+        yield (
+            Origin(OriginKind.FLAG, SEAT_FLAG),
+            {"chair": setting} if seat in CHAIR_NAMES else {"seats": {seat: setting}},
+        )
 
 
-def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, Origin]]]:
     for name, (kind, default) in VARIABLES.items():
         value = env.get(name, "").strip()
         if value and not kind.accepts(value) and not kind.accepts(_parse_number(value)):
             raise ConfigError(f"environment variable {name} is {quote_value(value)}: it must be {kind.description}")
         if value or default is not None:
-            yield name, (value, f"environment {name}") if value else (default or "", BUILT_IN)
+            yield name, (value, Origin(OriginKind.ENVIRONMENT, name)) if value else (default or "", BUILT_IN)
 
 
 def _parse_number(text: str) -> Any:
@@ -229,7 +267,7 @@ def _parse_number(text: str) -> Any:
     return text
 
 
-def _build_settings(values: Mapping[str, Any], origins: Mapping[str, str], variables: Mapping[str, str]) -> Settings:
+def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = _nest_keys(values)
     tables = {
         name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
@@ -248,7 +286,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, str], varia
     )
 
 
-def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str]) -> Provider:
+def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Origin]) -> Provider:
     if not row.get("base_url"):
         raise ConfigError(
             f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
@@ -256,7 +294,7 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, str
     return Provider(name, **{"vendor": name, **row})
 
 
-def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, str]) -> Mapping[str, float]:
+def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:
     for needed in ("input", "output"):
         if needed not in row:
             where = origins[f"prices.'{name}'"]
@@ -284,9 +322,9 @@ def _nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def flatten(settings: Settings) -> list[tuple[str, Any, str]]:
     """Return key, value and origin of every setting that has a value, for `council config --origin`."""
-    rows = [(key, _lookup_value(settings, key), origin) for key, origin in settings.origins.items()]
+    rows = [(key, _lookup_value(settings, key), str(origin)) for key, origin in settings.origins.items()]
     if settings.timeout is None:
-        rows.append(("timeout", settings.seat_timeout(), BUILT_IN))
+        rows.append(("timeout", settings.seat_timeout(), str(BUILT_IN)))
     return sorted(
         (row for row in rows if not isinstance(row[1], Provider | SeatSetting | Mapping)), key=lambda row: row[0]
     )

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from council.settings import BUILT_IN, Provider, Settings
-from council.settings.config_files import config_folder
+from council.settings import BUILT_IN, OriginKind, Provider, Settings
 
 
 def proxy_for(url: str) -> str | None:
@@ -39,15 +38,14 @@ def load_key_hosts() -> Mapping[str, list[str]]:
     return tomllib.loads(KEY_HOSTS_FILE.read_text(encoding="utf-8"))
 
 
-def find_key_leaks(settings: Settings, env: Mapping[str, str]) -> list[str]:
+def find_key_leaks(settings: Settings) -> list[str]:
     """Return a warning for each variable that a project file sends to a host it does not belong to."""
-    own = str(config_folder(env) / "config.toml")
-    return [line for provider in settings.providers.values() for line in _leak_warnings(provider, settings, own)]
+    return [line for provider in settings.providers.values() for line in _leak_warnings(provider, settings)]
 
 
-def _leak_warnings(provider: Provider, settings: Settings, user_file: str) -> Iterator[str]:
+def _leak_warnings(provider: Provider, settings: Settings) -> Iterator[str]:
     host = urlsplit(provider.base_url).hostname or ""
-    file, name = _deciding_file(provider.name, settings, user_file), provider.api_key_env
+    file, name = _deciding_file(provider.name, settings), provider.api_key_env
     if not file or not name or _is_allowed_host(host, load_key_hosts().get(name, [])):
         return
     trust = "continue only if you trust that file and that host"
@@ -57,11 +55,10 @@ def _leak_warnings(provider: Provider, settings: Settings, user_file: str) -> It
         yield f"{file} sends {name} to {host} as a key, but its name does not look like a key: {trust}"
 
 
-def _deciding_file(name: str, settings: Settings, user_file: str) -> str:
+def _deciding_file(name: str, settings: Settings) -> str:
     """Return the project file that sets this provider's URL or key variable. The user's own settings are trusted."""
-    said = (settings.origins.get(f"providers.{name}.{key}", "") for key in ("base_url", "api_key_env"))
-    elsewhere = (BUILT_IN, user_file, "environment ", "flag ")
-    return next((origin for origin in said if origin and not origin.startswith(elsewhere)), "")
+    origins = (settings.origins.get(f"providers.{name}.{key}", BUILT_IN) for key in ("base_url", "api_key_env"))
+    return next((origin.name for origin in origins if origin.kind is OriginKind.PROJECT_FILE), "")
 
 
 def _is_allowed_host(host: str, allowed: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Clients of `council mcp`: the official SDK client on the real command, and a raw line client."""
+"""Clients of `council mcp`: the SDK client on the real command, and one that writes and reads raw lines."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ ENVELOPE = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of the test, with a worker that exits soon after its last run."""
+    """Return the test's environment with a short worker idle timeout."""
     return {**os.environ, "COUNCIL_WORKER_IDLE": IDLE, **more}
 
 
-def connected(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
-    """Connect the SDK client to the real command. Discard the standard error of the server."""
+def connect(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
+    """Return the SDK client on the real command, with the server's standard error discarded."""
     command = StdioServerParameters(command=sys.executable, args=[*COMMAND, *flags], env=environment(), cwd=cwd)
     quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=naming(roots), **more)
+    return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=roots_callback(roots), **more)
 
 
-def naming(roots: Iterable[Path] | None) -> Any:
+def roots_callback(roots: Iterable[Path] | None) -> Any:
     if roots is None:
         return None
-    named = [types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
+    listed = [types.Root.model_validate({"uri": root.as_uri()}) for root in roots]
 
-    async def name_them(context: Any) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=named)
+    async def list_roots(context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=listed)
 
-    return name_them
+    return list_roots
 
 
-async def called(client: Client, tool: str, /, **arguments: Any) -> Json:
-    """Call a tool and return its result; text and structured content must be equal."""
+async def call_tool(client: Client, tool: str, /, **arguments: Any) -> Json:
+    """Call a tool and return its result, checked to be the same as text and as a value."""
     result = await client.call_tool(tool, arguments)
     [content] = result.content
     assert isinstance(content, types.TextContent)
@@ -65,8 +65,8 @@ async def called(client: Client, tool: str, /, **arguments: Any) -> Json:
     return dict(result.structured_content)
 
 
-async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
-    """Call a tool and return its error line."""
+async def call_refused(client: Client, tool: str, /, **arguments: Any) -> str:
+    """Call a tool that must fail, and return its one-line error."""
     result = await client.call_tool(tool, arguments)
     [content] = result.content
     assert isinstance(content, types.TextContent)
@@ -76,15 +76,15 @@ async def refused(client: Client, tool: str, /, **arguments: Any) -> str:
     return content.text
 
 
-async def finished(client: Client, run: str) -> Json:
-    """Wait for a run in slices until it is done."""
-    while not (status := await called(client, "council_wait", run=run))["done"]:
+async def wait_until_done(client: Client, run: str) -> Json:
+    """Call council_wait until the run is done."""
+    while not (status := await call_tool(client, "council_wait", run=run))["done"]:
         pass
     return status
 
 
 def processes(data: Path) -> list[str]:
-    """Return the commands of all other processes that use this data folder."""
+    """Return the commands of the other processes that use this data folder."""
     marker, found = f"COUNCIL_DATA={data}".encode(), []
     for place in Path("/proc").glob("[0-9]*"):
         try:
@@ -97,8 +97,8 @@ def processes(data: Path) -> list[str]:
     return found
 
 
-class Lines:
-    """A raw client on a pipe that shows exactly the bytes on the wire."""
+class LineClient:
+    """Client on a bare pipe, to read the exact lines."""
 
     def __init__(self, *flags: str) -> None:
         pipe = subprocess.PIPE
@@ -106,7 +106,7 @@ class Lines:
             [sys.executable, *COMMAND, *flags], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), text=True
         )
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> LineClient:
         return self
 
     def __exit__(self, *what: object) -> None:
@@ -123,15 +123,15 @@ class Lines:
         assert self.process.stdout
         return self.process.stdout.readline().rstrip("\n")
 
-    def asked(self, method: str, params: Json, number: int) -> str:
+    def request(self, method: str, params: Json, number: int) -> str:
         self.send(method, params, number)
         return self.line()
 
-    def greet(self) -> None:
-        self.asked("initialize", HELLO, 1)
+    def initialize(self) -> None:
+        self.request("initialize", HELLO, 1)
         self.send("notifications/initialized", {})
 
-    def hang_up(self) -> tuple[int, list[str], str]:
-        """Close the pipe and return the exit code, the remaining output lines and standard error."""
+    def close_pipe(self) -> tuple[int, list[str], str]:
+        """Close the pipe and return the exit code, the remaining lines and the errors."""
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out.splitlines(), err

@@ -1,4 +1,4 @@
-"""What is written about the MCP server: snippets that clients can read, and the entry for the registry."""
+"""Documentation of the MCP server: client snippets and the registry entry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def section(client: str) -> str:
 
 
 def entries(tables: Json) -> list[Json]:
-    """The servers of a client's settings, whatever it calls them."""
+    """Return the servers of a client's settings, under any of the usual keys."""
     return [entry for key in ("mcpServers", "servers", "mcp_servers") for entry in tables.get(key, {}).values()]
 
 
@@ -49,7 +49,7 @@ def test_each_common_client_has_a_snippet_that_starts_the_command(client: str) -
 
 
 @pytest.mark.behaviour("006-mcp-snippets")
-def test_everything_that_is_shown_can_be_read() -> None:
+def test_every_snippet_parses() -> None:
     for body in snippets("json"):
         json.loads(body)
     for body in snippets("toml"):
@@ -60,13 +60,13 @@ def test_everything_that_is_shown_can_be_read() -> None:
         assert {word.partition("=")[0] for word in mine if word.startswith("--")} <= FLAGS
 
 
-def test_the_page_tells_of_every_tool_and_flag() -> None:
+def test_the_page_names_every_tool_and_flag() -> None:
     assert [name for name in (*TOOLS, *FLAGS) if f"`{name}" not in PAGE] == []
 
 
 @pytest.mark.behaviour("006-mcp-snippets")
-def test_the_entry_for_the_registry_keeps_its_rules() -> None:
-    """The rules of the schema it names, as far as they concern us."""
+def test_the_registry_entry_follows_its_schema() -> None:
+    """Check the rules of its schema that apply here."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert re.fullmatch(
         r"https://static\.modelcontextprotocol\.io/schemas/\d{4}-\d\d-\d\d/server\.schema\.json", SERVER["$schema"]

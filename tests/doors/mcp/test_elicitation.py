@@ -1,4 +1,4 @@
-"""A person who sits in a council is asked by the client of the MCP server, where the client can do that."""
+"""Questions to a person through the forms of an MCP client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.people import form_fields
 from council.runs.service import Convener
 from tests.acceptance.helpers import wait_until
-from tests.doors.mcp.clients import IDLE, QUESTION, SCRIPTED, called, connected, finished, naming, processes
+from tests.doors.mcp.clients import (
+    IDLE,
+    QUESTION,
+    SCRIPTED,
+    call_tool,
+    connect,
+    processes,
+    roots_callback,
+    wait_until_done,
+)
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -29,16 +38,16 @@ PERSON = SCRIPTED.replace('[seats.gamma]\nmodel = "scripted:"', '[seats.gamma]\n
 
 
 @pytest.fixture(autouse=True)
-def workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Path("council.toml").write_text(PERSON, encoding="utf-8")
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", IDLE)
     yield
     data = Path(os.environ["COUNCIL_DATA"])
-    wait_until(lambda: not processes(data), "the worker goes when nothing is left to do")
+    wait_until(lambda: not processes(data), "the worker exits when idle")
 
 
-class Visitor:
-    """The person at the client: says one thing after another, and remembers what was asked."""
+class Person:
+    """Person at the client: gives the replies in turn and records the questions."""
 
     def __init__(self, *replies: types.ElicitResult) -> None:
         self.replies, self.asked = list(replies), list[types.ElicitRequestFormParams]()
@@ -48,7 +57,7 @@ class Visitor:
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
-def saying(**content: Any) -> types.ElicitResult:
+def accept(**content: Any) -> types.ElicitResult:
     return types.ElicitResult(action="accept", content=content)
 
 
@@ -56,17 +65,19 @@ DECLINES, CANCELS = (types.ElicitResult(action=action) for action in ("decline",
 
 
 @asynccontextmanager
-async def door(mode: str, visitor: Any = None, roots: list[Path] | None = None) -> AsyncIterator[Client]:
-    desk = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
-    server = make_server(desk)
+async def connect_in_process(mode: str, person: Any = None, roots: list[Path] | None = None) -> AsyncIterator[Client]:
+    tools = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
+    server = make_server(tools)
     try:
-        async with Client(server, mode=mode, elicitation_callback=visitor, list_roots_callback=naming(roots)) as client:
+        async with Client(
+            server, mode=mode, elicitation_callback=person, list_roots_callback=roots_callback(roots)
+        ) as client:
             yield client
     finally:
-        await desk.close()
+        await tools.close()
 
 
-async def cancelled(run: str) -> None:
+async def cancel_run(run: str) -> None:
     convener = Convener()
     try:
         await convener.cancel(run)
@@ -77,77 +88,77 @@ async def cancelled(run: str) -> None:
 @ERAS
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_a_person_is_asked_in_each_phase_and_their_words_count(mode: str, declared: bool) -> None:
-    visitor = Visitor(saying(answer="Move it on a Sunday."), saying(answer="Move it on a Monday."))
-    async with door(mode, visitor, [Path.cwd()] if declared else None) as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        assert (await finished(client, run))["status"] == "complete"
-        report = await called(client, "council_result", run=run)
-    assert [QUESTION in asked.message and f"run {run}" in asked.message for asked in visitor.asked] == [True, True]
-    assert [list(asked.requested_schema["properties"]) for asked in visitor.asked] == [["answer"], ["answer"]]
+async def test_a_person_is_asked_in_each_phase_and_the_answers_are_used(mode: str, declared: bool) -> None:
+    person = Person(accept(answer="Move it on a Sunday."), accept(answer="Move it on a Monday."))
+    async with connect_in_process(mode, person, [Path.cwd()] if declared else None) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        assert (await wait_until_done(client, run))["status"] == "complete"
+        report = await call_tool(client, "council_result", run=run)
+    assert [QUESTION in asked.message and f"run {run}" in asked.message for asked in person.asked] == [True, True]
+    assert [list(asked.requested_schema["properties"]) for asked in person.asked] == [["answer"], ["answer"]]
     assert report["seats"][2] | {"state": "ok", "served_by": "human"} == report["seats"][2]
     convener = Convener()
     try:
-        said = {f"{one.phase}/{one.seat}": one.said for one in (await convener.minutes(run)).statements}
+        texts = {f"{one.phase}/{one.seat}": one.said for one in (await convener.minutes(run)).statements}
     finally:
         await convener.close()
-    assert (said["draft/gamma"], said["improve/gamma"]) == ("Move it on a Sunday.", "Move it on a Monday.")
+    assert (texts["draft/gamma"], texts["improve/gamma"]) == ("Move it on a Sunday.", "Move it on a Monday.")
 
 
 @pytest.mark.behaviour("006-mcp-elicitation")
 async def test_a_person_is_asked_over_the_real_command() -> None:
-    visitor = Visitor(saying(answer="Leave it where it is."))
-    async with connected(elicitation_callback=visitor) as client:
-        run = (await called(client, "council_start", question=QUESTION, protocol="triad"))["run"]
-        assert (await finished(client, run))["heard"] == 3
-    assert len(visitor.asked) == 1
+    person = Person(accept(answer="Leave it where it is."))
+    async with connect(elicitation_callback=person) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION, protocol="triad"))["run"]
+        assert (await wait_until_done(client, run))["heard"] == 3
+    assert len(person.asked) == 1
 
 
 @ERAS
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_whoever_declines_abstains(mode: str) -> None:
-    async with door(mode, Visitor(DECLINES)) as client:
-        run = (await called(client, "council_start", question=QUESTION, protocol="triad"))["run"]
-        await finished(client, run)
-        report = await called(client, "council_result", run=run)
+async def test_declining_the_form_abstains(mode: str) -> None:
+    async with connect_in_process(mode, Person(DECLINES)) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION, protocol="triad"))["run"]
+        await wait_until_done(client, run)
+        report = await call_tool(client, "council_result", run=run)
     assert report["seats"][2]["state"] == "refused"
     assert "abstained" in str(report["degraded"])
 
 
 @ERAS
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_a_form_that_is_closed_leaves_the_question_open_and_the_line_says_how_to_answer(mode: str) -> None:
-    visitor = Visitor(CANCELS)
-    async with door(mode, visitor) as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        while not visitor.asked:
-            told = await called(client, "council_wait", run=run, seconds=2)
-        assert (told["status"], told["done"]) == ("running", False)
-        assert told["line"] == f"waiting for a person: gamma has not answered; answer with `council watch {run}`"
-    await cancelled(run)
+async def test_a_dismissed_form_leaves_the_question_open_and_says_how_to_answer(mode: str) -> None:
+    person = Person(CANCELS)
+    async with connect_in_process(mode, person) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        while not person.asked:
+            status = await call_tool(client, "council_wait", run=run, seconds=2)
+        assert (status["status"], status["done"]) == ("running", False)
+        assert status["line"] == f"waiting for a person: gamma has not answered; answer with `council watch {run}`"
+    await cancel_run(run)
 
 
 @ERAS
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_a_client_without_forms_is_told_how_a_person_answers(mode: str) -> None:
-    async with door(mode) as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        while "waiting for a person" not in (await called(client, "council_wait", run=run, seconds=0.2))["line"]:
+async def test_a_client_without_forms_gets_instructions_for_the_person(mode: str) -> None:
+    async with connect_in_process(mode) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        while "waiting for a person" not in (await call_tool(client, "council_wait", run=run, seconds=0.2))["line"]:
             pass
         convener = Convener()
         try:
             for key in ("draft/gamma", "improve/gamma"):
                 while key not in [row["key"] for row in await convener.open_asks(run)]:
-                    await called(client, "council_wait", run=run, seconds=0.2)
+                    await call_tool(client, "council_wait", run=run, seconds=0.2)
                 assert await convener.answer(run, key, "On a Sunday.")
         finally:
             await convener.close()
-        assert (await finished(client, run))["status"] == "complete"
+        assert (await wait_until_done(client, run))["status"] == "complete"
 
 
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_a_question_that_is_answered_elsewhere_is_taken_back() -> None:
-    """The person at the client never answers; the run goes on all the same, and their form is closed."""
+async def test_a_question_answered_elsewhere_closes_the_form() -> None:
+    """The person at the client never answers; the run continues and the form is closed."""
     shown, closed = anyio.Event(), anyio.Event()
 
     async def silent(context: Any, params: Any) -> types.ElicitResult:
@@ -156,12 +167,12 @@ async def test_a_question_that_is_answered_elsewhere_is_taken_back() -> None:
             await anyio.sleep_forever()
         finally:
             closed.set()
-        raise AssertionError("nobody gets here")
+        raise AssertionError("unreachable")
 
-    async with door("legacy", silent) as client:
-        run = (await called(client, "council_start", question=QUESTION, protocol="triad"))["run"]
+    async with connect_in_process("legacy", silent) as client:
+        run = (await call_tool(client, "council_start", question=QUESTION, protocol="triad"))["run"]
         async with anyio.create_task_group() as group:
-            group.start_soon(finished, client, run)
+            group.start_soon(wait_until_done, client, run)
             await shown.wait()
             convener = Convener()
             try:
@@ -169,20 +180,18 @@ async def test_a_question_that_is_answered_elsewhere_is_taken_back() -> None:
             finally:
                 await convener.close()
             await closed.wait()
-        assert (await called(client, "council_wait", run=run))["status"] == "complete"
+        assert (await call_tool(client, "council_wait", run=run))["status"] == "complete"
 
 
 @ERAS
 @pytest.mark.behaviour("006-mcp-elicitation")
-async def test_an_answer_that_does_not_fit_is_asked_for_again_with_the_reason(mode: str, typed: None) -> None:
-    visitor = Visitor(
-        saying(key_insight="The check is gone."), saying(verdict="FAIL", key_insight="The check is gone.")
-    )
-    async with door(mode, visitor) as client:
-        run = (await called(client, "council_start", question="validate notes.md"))["run"]
-        await finished(client, run)
-        report = await called(client, "council_result", run=run)
-    first, second = visitor.asked[:2]
+async def test_an_invalid_answer_is_asked_again_with_the_reason(mode: str, typed: None) -> None:
+    person = Person(accept(key_insight="The check is gone."), accept(verdict="FAIL", key_insight="The check is gone."))
+    async with connect_in_process(mode, person) as client:
+        run = (await call_tool(client, "council_start", question="validate notes.md"))["run"]
+        await wait_until_done(client, run)
+        report = await call_tool(client, "council_result", run=run)
+    first, second = person.asked[:2]
     assert first.requested_schema["properties"]["verdict"]["enum"] == ["PASS", "WARN", "FAIL"]
     assert "verdict" in first.requested_schema["required"]
     assert "the answer was not accepted" not in first.message
@@ -214,7 +223,7 @@ MANY: Json = {"type": "array", "items": TEXT}
 ROWS: Json = {"type": "array", "items": obj(text=TEXT)}
 
 
-def test_a_form_has_a_field_for_each_thing_that_can_be_said_plainly() -> None:
+def test_a_form_has_a_field_for_each_scalar() -> None:
     asked = row(obj(answer=TEXT, sure=FLAG, level=LEVEL, pick=PICK, points=MANY, rows=ROWS))
     form = make_question(asked).schema
     assert {name: shown["type"] for name, shown in form["properties"].items()} == {
@@ -229,19 +238,19 @@ def test_a_form_has_a_field_for_each_thing_that_can_be_said_plainly() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, obj(answer=TEXT, rows=ROWS | {"minItems": 1}), obj(group=obj(text=TEXT))])
-def test_what_no_form_can_hold_is_asked_for_in_words(schema: Json | None) -> None:
+def test_nested_fields_are_asked_for_as_text(schema: Json | None) -> None:
     asked = row(schema)
     assert list(make_question(asked).schema["properties"]) == ["answer"]
     assert format_answer(asked, {"answer": "In words."}) == "In words."
 
 
 @pytest.mark.parametrize("schema", [None, obj(answer=TEXT)])
-def test_an_empty_form_says_nothing(schema: Json | None) -> None:
+def test_an_empty_form_is_an_empty_answer(schema: Json | None) -> None:
     empty: Mapping[str, Any] = {}
     assert format_answer(row(schema), empty) == ""
 
 
-def test_a_long_prompt_is_cut_and_says_where_all_of_it_is() -> None:
+def test_a_long_prompt_is_cut_and_says_where_to_read_it() -> None:
     shown = make_question(row(None, "x" * 50_000)).message
     assert len(shown) < 7_000
     assert "council watch r2abcd" in shown

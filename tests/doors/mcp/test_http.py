@@ -1,4 +1,4 @@
-"""`council mcp --http`: on this machine alone, with a token of this start, for an exact Host and Origin."""
+"""`council mcp --http`: loopback only, a new token at each start, exact Host and Origin checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors.mcp.clients import COMMAND, HELLO, QUESTION, SCRIPTED, called, environment, finished
+from tests.doors.mcp.clients import COMMAND, HELLO, QUESTION, SCRIPTED, call_tool, environment, wait_until_done
 
 Json = dict[str, Any]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -37,19 +37,19 @@ class Served:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def post(self, body: str = GREETING, **headers: str) -> tuple[int, dict[str, str], str]:
-        """One request with exactly these headers; `Host` is what they say."""
-        said = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"} | ACCEPT
-        said |= {name.replace("_", "-"): value for name, value in headers.items()}
+        """Send one request with exactly these headers."""
+        sent = {"Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}"} | ACCEPT
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         line.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
-        for name, value in {**said, "Content-Length": str(len(body.encode()))}.items():
+        for name, value in {**sent, "Content-Length": str(len(body.encode()))}.items():
             if value:
                 line.putheader(name, value)
         line.endheaders(body.encode())
         answer = line.getresponse()
-        told = answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read().decode()
+        result = answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read().decode()
         line.close()
-        return told
+        return result
 
 
 def serve(*flags: str, **env: str) -> Served:
@@ -77,16 +77,16 @@ def served() -> Iterator[Served]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.behaviour("40-mcp-http")
-async def test_the_sdks_client_convenes_over_http_with_the_token(served: Served, mode: str) -> None:
+async def test_the_sdk_client_runs_a_council_over_http_with_the_token(served: Served, mode: str) -> None:
     web = httpx2.AsyncClient(headers={"Authorization": f"Bearer {served.token}"}, timeout=60)
     async with web, Client(streamable_http_client(served.url, http_client=web), mode=mode) as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        assert (await finished(client, run))["status"] == "complete"
-        assert (await called(client, "council_result", run=run))["question"] == QUESTION
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        assert (await wait_until_done(client, run))["status"] == "complete"
+        assert (await call_tool(client, "council_result", run=run))["question"] == QUESTION
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_who_is_let_in_and_who_is_not(served: Served) -> None:
+def test_requests_need_the_right_host_origin_and_token(served: Served) -> None:
     at = f"127.0.0.1:{served.port}"
     assert served.post()[0] == 200
     assert served.post(Host=f"localhost:{served.port}", Origin=f"http://localhost:{served.port}")[0] == 200
@@ -122,14 +122,14 @@ def test_who_is_let_in_and_who_is_not(served: Served) -> None:
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_it_listens_on_this_machine_alone_whatever_the_environment_says(served: Served) -> None:
-    other = "127.0.0.2"  # an address of this machine too, where a server on all addresses would answer
+def test_it_listens_only_on_loopback_despite_environment_variables(served: Served) -> None:
+    other = "127.0.0.2"  # also this machine; a server on all addresses would answer
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((other, served.port), timeout=2)
 
 
 @pytest.mark.behaviour("40-mcp-http")
-def test_each_start_has_a_token_of_its_own_that_is_said_once(served: Served) -> None:
+def test_each_start_prints_a_new_token_once(served: Served) -> None:
     another = serve()
     try:
         assert another.token != served.token
@@ -140,7 +140,7 @@ def test_each_start_has_a_token_of_its_own_that_is_said_once(served: Served) -> 
     assert (out, err) == ("", "")
 
 
-def test_a_port_that_is_taken_is_one_line(served: Served) -> None:
+def test_a_port_in_use_is_a_one_line_error(served: Served) -> None:
     command = [sys.executable, *COMMAND, "--http", "--port", str(served.port)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -1,4 +1,4 @@
-"""What a caller over MCP cannot reach: other folders, other files, other endpoints, more money."""
+"""Limits of MCP callers: folders, files, endpoints and money."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools_impl import CouncilTools
 from council.errors import UsageError
 from council.runs.service import Convener
-from tests.doors.mcp.clients import QUESTION, SCRIPTED, called, naming, refused
+from tests.doors.mcp.clients import QUESTION, SCRIPTED, call_refused, call_tool, roots_callback
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -42,7 +42,7 @@ def scripted() -> None:
 
 
 def put(name: str | Path, text: str) -> None:
-    """A file, with the folders it lies in."""
+    """Write a file and its parent folders."""
     Path(name).parent.mkdir(parents=True, exist_ok=True)
     Path(name).write_text(text, encoding="utf-8")
 
@@ -52,23 +52,25 @@ def link(name: str, to: Path) -> None:
 
 
 @asynccontextmanager
-async def door(mode: str = "auto", roots: Iterable[Path] | None = None, **owner: Any) -> AsyncIterator[Client]:
-    """The SDK's client on our server, in this process: nothing in these tests comes to a run."""
-    desk = CouncilTools(Owner(Path.cwd(), dict(os.environ), **owner))
+async def connect_in_process(
+    mode: str = "auto", roots: Iterable[Path] | None = None, **owner: Any
+) -> AsyncIterator[Client]:
+    """Connect the SDK client to the server in this process; these tests start no run."""
+    tools = CouncilTools(Owner(Path.cwd(), dict(os.environ), **owner))
     try:
-        async with Client(make_server(desk), mode=mode, list_roots_callback=naming(roots)) as client:
+        async with Client(make_server(tools), mode=mode, list_roots_callback=roots_callback(roots)) as client:
             yield client
     finally:
-        await desk.close()
+        await tools.close()
 
 
 def outside(tmp_path: Path) -> Path:
-    """A folder beside the one the server was started in, with what must not be read."""
+    """Make a folder next to the server's folder, with files that must not be read."""
     place = tmp_path / "outside"
     place.mkdir()
     (place / "roster.toml").write_text(f"seats = {SEATS}\n", encoding="utf-8")
     (place / "lenses.yaml").write_text("perspectives: [{name: money, focus: who pays}]\n", encoding="utf-8")
-    (place / "notes.md").write_text("# Where the treasure lies\n", encoding="utf-8")
+    (place / "notes.md").write_text("# Private notes\n", encoding="utf-8")
     return place
 
 
@@ -84,15 +86,15 @@ async def test_a_client_that_declares_roots_stays_in_them(mode: str, tmp_path: P
         (place / "council.toml").write_text(SCRIPTED, encoding="utf-8")
     (first / "notes.md").write_text("Cold storage is cheap.", encoding="utf-8")
     (first / "link").symlink_to(tmp_path)
-    async with door(mode, [first, second]) as client:
-        plan = await called(client, "council_estimate", question="Is notes.md right?")
+    async with connect_in_process(mode, [first, second]) as client:
+        plan = await call_tool(client, "council_estimate", question="Is notes.md right?")
         assert plan["packet"]["files"] == ["notes.md"]
-        await called(client, "council_estimate", question=QUESTION, folder="../second one/deep")
-        await called(client, "council_estimate", question=QUESTION, folder=str(second / "deep"))
+        await call_tool(client, "council_estimate", question=QUESTION, folder="../second one/deep")
+        await call_tool(client, "council_estimate", question=QUESTION, folder=str(second / "deep"))
         for folder in (str(Path.cwd()), "..", str(tmp_path), "link", "link/work", "/", "\0"):
-            line = await refused(client, "council_start", question=QUESTION, folder=folder)
+            line = await call_refused(client, "council_start", question=QUESTION, folder=folder)
             assert "outside the allowed roots" in line or "is not a valid path" in line
-        assert "does not exist" in await refused(client, "council_start", question=QUESTION, folder="nowhere")
+        assert "does not exist" in await call_refused(client, "council_start", question=QUESTION, folder="nowhere")
 
 
 @ERAS
@@ -100,10 +102,10 @@ async def test_a_client_that_declares_roots_stays_in_them(mode: str, tmp_path: P
 async def test_a_client_without_roots_stays_where_the_server_was_started(mode: str, tmp_path: Path) -> None:
     outside(tmp_path)
     put("inner/notes.md", "")
-    async with door(mode) as client:
-        await called(client, "council_estimate", question=QUESTION, folder="inner")
+    async with connect_in_process(mode) as client:
+        await call_tool(client, "council_estimate", question=QUESTION, folder="inner")
         for folder in ("..", str(tmp_path / "outside")):
-            assert "outside" in await refused(client, "council_estimate", question=QUESTION, folder=folder)
+            assert "outside" in await call_refused(client, "council_estimate", question=QUESTION, folder=folder)
 
 
 @ERAS
@@ -115,53 +117,53 @@ async def test_runs_of_other_folders_are_unknown_to_a_client(mode: str, tmp_path
         run = await convener.enqueue(await convener.plan([QUESTION]))
     finally:
         await convener.close()
-    async with door(mode) as client:
-        assert [row["run"] for row in (await called(client, "council_list"))["runs"]] == [run]
-    async with door(mode, [other]) as client:
-        assert (await called(client, "council_list"))["runs"] == []
+    async with connect_in_process(mode) as client:
+        assert [row["run"] for row in (await call_tool(client, "council_list"))["runs"]] == [run]
+    async with connect_in_process(mode, [other]) as client:
+        assert (await call_tool(client, "council_list"))["runs"] == []
         for tool in ("council_wait", "council_result"):
             for name in (run, run[:3]):
-                assert "in the folders of this client" in await refused(client, tool, run=name)
+                assert "in the folders of this client" in await call_refused(client, tool, run=name)
 
 
 @ERAS
-async def test_a_client_that_does_not_name_its_roots_is_not_served(mode: str) -> None:
-    async def unwilling(context: Any) -> types.ErrorData:
+async def test_a_client_that_does_not_list_its_roots_is_refused(mode: str) -> None:
+    async def refuse_roots(context: Any) -> types.ErrorData:
         return types.ErrorData(code=-32603, message="no roots today")
 
-    desk = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
+    tools = CouncilTools(Owner(Path.cwd(), dict(os.environ)))
     try:
-        async with Client(make_server(desk), mode=mode, list_roots_callback=unwilling) as client:
+        async with Client(make_server(tools), mode=mode, list_roots_callback=refuse_roots) as client:
             if mode == "legacy":
-                assert "did not list them (no roots today)" in await refused(client, "council_list")
-            else:  # its own SDK ends the call
+                assert "did not list them (no roots today)" in await call_refused(client, "council_list")
+            else:  # the SDK client ends the call
                 with pytest.raises(Exception, match="no roots today"):
                     await client.call_tool("council_list", {})
     finally:
-        await desk.close()
+        await tools.close()
 
 
 @pytest.mark.behaviour("006-mcp-roots")
 def test_roots_are_folders_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "a b").mkdir()
     (tmp_path / "file").write_text("", encoding="utf-8")
-    said = [(tmp_path / "a b").as_uri(), (tmp_path / "file").as_uri(), "https://example.com/x", "file://host/etc"]
-    assert parse_roots(said) == ((tmp_path / "a b").resolve(),)
-    assert resolve_folder(None, parse_roots(said)) == (tmp_path / "a b").resolve()
+    uris = [(tmp_path / "a b").as_uri(), (tmp_path / "file").as_uri(), "https://example.com/x", "file://host/etc"]
+    assert parse_roots(uris) == ((tmp_path / "a b").resolve(),)
+    assert resolve_folder(None, parse_roots(uris)) == (tmp_path / "a b").resolve()
     with pytest.raises(UsageError, match="none of the roots"):
-        parse_roots(said[1:])
+        parse_roots(uris[1:])
 
 
-def test_a_server_started_at_the_root_of_all_files_opens_none() -> None:
+def test_a_server_started_in_the_filesystem_root_opens_no_folder() -> None:
     with pytest.raises(UsageError, match="declares no roots"):
         default_root(Owner(Path("/"), {}))
 
 
-# Files by way of options
+# Files in options
 
 
 @pytest.mark.behaviour("006-mcp-files")
-async def test_no_option_leads_out_of_the_folder(tmp_path: Path) -> None:
+async def test_no_option_reaches_outside_the_folder(tmp_path: Path) -> None:
     place = outside(tmp_path)
     link("link", place)
     link("roster.toml", place / "roster.toml")
@@ -171,38 +173,40 @@ async def test_no_option_leads_out_of_the_folder(tmp_path: Path) -> None:
         {"search": f"files:{place}"}, {"search": "files:../outside"}, {"search": "files:link"}, {"search": "files:~"},
         {"no_search": True, "preset": "../outside/roster.toml"},
     ]  # fmt: skip
-    async with door() as client:
+    async with connect_in_process() as client:
         for options in ways:
-            line = await refused(client, "council_estimate", question=QUESTION, options=options)
+            line = await call_refused(client, "council_estimate", question=QUESTION, options=options)
             assert "outside the allowed roots" in line, options
-        line = await refused(client, "council_estimate", question=QUESTION, options={"spec": "../outside/notes.md"})
+        line = await call_refused(
+            client, "council_estimate", question=QUESTION, options={"spec": "../outside/notes.md"}
+        )
         assert "outside the folder" in line
-        assert "outside the folder" in await refused(
+        assert "outside the folder" in await call_refused(
             client, "council_estimate", question="validate ../outside/notes.md"
         )
-        plan = await called(client, "council_estimate", question=f"What does {place / 'notes.md'} say?")
+        plan = await call_tool(client, "council_estimate", question=f"What does {place / 'notes.md'} say?")
     assert plan["packet"]["files"] == []
 
 
 @pytest.mark.behaviour("006-mcp-files")
-async def test_options_that_name_files_inside_are_taken(tmp_path: Path) -> None:
+async def test_options_may_name_files_inside_the_folder(tmp_path: Path) -> None:
     put("docs/notes.md", "Cold storage is cheap.")
     put("board.toml", f"seats = {SEATS}\n")
-    async with door() as client:
-        plan = await called(client, "council_estimate", question=QUESTION, options={"roster": "board.toml"})
+    async with connect_in_process() as client:
+        plan = await call_tool(client, "council_estimate", question=QUESTION, options={"roster": "board.toml"})
         assert [seat["name"] for seat in plan["seats"]] == ["cfo", "coo"]
-        plan = await called(client, "council_estimate", question=QUESTION, options={"search": "files:docs"})
+        plan = await call_tool(client, "council_estimate", question=QUESTION, options={"search": "files:docs"})
         assert plan["options"]["search"] == "files:docs"
-        plan = await called(client, "council_estimate", question=QUESTION, options={"preset": "security-audit"})
+        plan = await call_tool(client, "council_estimate", question=QUESTION, options={"preset": "security-audit"})
         assert plan["protocol"] == "judges"
 
 
 @pytest.mark.behaviour("006-mcp-files")
-async def test_a_folder_that_the_settings_search_outside_is_refused_too(tmp_path: Path) -> None:
+async def test_a_search_folder_outside_from_the_settings_is_refused(tmp_path: Path) -> None:
     place = outside(tmp_path)
     put("council.toml", f'{SCRIPTED}\n[search]\nprovider = "files"\nfolder = "{place}"\n')
-    async with door() as client:
-        line = await refused(client, "council_estimate", question=QUESTION, protocol="general")
+    async with connect_in_process() as client:
+        line = await call_refused(client, "council_estimate", question=QUESTION, protocol="general")
     assert "outside the allowed roots" in line
 
 
@@ -210,39 +214,46 @@ async def test_a_folder_that_the_settings_search_outside_is_refused_too(tmp_path
 
 
 @pytest.mark.behaviour("006-mcp-members")
-async def test_a_caller_seats_nobody_whom_the_owner_has_not_configured(tmp_path: Path) -> None:
+async def test_a_caller_can_seat_only_configured_members(tmp_path: Path) -> None:
     script = tmp_path / "script.toml"
     script.write_text('["draft/alpha"]\ntext = "planted"\n', encoding="utf-8")
     seats = SEATS.replace("}", f', model = "scripted:{script}"}}', 1)
     put("board.toml", f"seats = {seats}\n")
-    strangers = [f"scripted:{script}", "local:/tmp/model.gguf", "pai:groq:llama"]
-    async with door() as client:
-        for member in strangers:
-            line = await refused(client, "council_start", question=QUESTION, options={"seats": {"alpha": member}})
+    unconfigured = [f"scripted:{script}", "local:/tmp/model.gguf", "pai:groq:llama"]
+    async with connect_in_process() as client:
+        for member in unconfigured:
+            line = await call_refused(client, "council_start", question=QUESTION, options={"seats": {"alpha": member}})
             assert "is not configured on this server" in line
-        line = await refused(
-            client, "council_start", question="validate this", options={"explorers": 1, "explorer_model": strangers[0]}
+        line = await call_refused(
+            client,
+            "council_start",
+            question="validate this",
+            options={"explorers": 1, "explorer_model": unconfigured[0]},
         )
         assert "is not configured on this server" in line
-        assert "is not configured on this server" in await refused(
+        assert "is not configured on this server" in await call_refused(
             client, "council_start", question=QUESTION, options={"roster": "board.toml"}
         )
-        line = await refused(client, "council_start", question=QUESTION, options={"seats": {"alpha": "elsewhere:m1"}})
+        line = await call_refused(
+            client, "council_start", question=QUESTION, options={"seats": {"alpha": "elsewhere:m1"}}
+        )
         assert "elsewhere" in line
-        line = await refused(client, "council_start", question=QUESTION, options={"search": "http://10.0.0.1:8080"})
+        line = await call_refused(
+            client, "council_start", question=QUESTION, options={"search": "http://10.0.0.1:8080"}
+        )
         assert "is not configured on this server" in line
         for member in ("scripted:", "local:smollm2"):
-            plan = await called(client, "council_estimate", question=QUESTION, options={"seats": {"alpha": member}})
+            plan = await call_tool(client, "council_estimate", question=QUESTION, options={"seats": {"alpha": member}})
             assert plan["seats"][0]["model"] == member
 
 
 @pytest.mark.behaviour("006-mcp-members")
-async def test_a_search_address_of_the_owner_may_be_named() -> None:
+async def test_the_configured_search_address_is_allowed() -> None:
     own = '[search]\nprovider = "searxng"\nbase_url = "http://127.0.0.1:8080/search"\n'
     put("council.toml", f"{SCRIPTED}\n{own}")
-    async with door() as client:
-        for said in ("searxng", "searxng:http://127.0.0.1:8080", "http://127.0.0.1:8080/"):
-            plan = await called(client, "council_estimate", question=QUESTION, options={"search": said})
+    async with connect_in_process() as client:
+        for search in ("searxng", "searxng:http://127.0.0.1:8080", "http://127.0.0.1:8080/"):
+            plan = await call_tool(client, "council_estimate", question=QUESTION, options={"search": search})
             assert plan["options"]["search"] == "searxng:http://127.0.0.1:8080"
 
 
@@ -250,48 +261,49 @@ async def test_a_search_address_of_the_owner_may_be_named() -> None:
 
 
 async def cap_of(client: Client, **options: Any) -> float | None:
-    plan = await called(client, "council_estimate", question=QUESTION, options=options)
+    plan = await call_tool(client, "council_estimate", question=QUESTION, options=options)
     return plan["cap"]  # type: ignore[no-any-return]
 
 
 @pytest.mark.behaviour("40-mcp-cap")
 async def test_a_caller_can_lower_the_cap_and_never_raise_it() -> None:
     put("council.toml", PRICED)
-    async with door(max_cost=1.0) as client:
+    async with connect_in_process(max_cost=1.0) as client:
         assert await cap_of(client) == 1.0
         assert await cap_of(client, max_cost=0.25) == 0.25
-        line = await refused(client, "council_start", question=QUESTION, options={"max_cost": 1.01})
+        line = await call_refused(client, "council_start", question=QUESTION, options={"max_cost": 1.01})
         assert 'max_cost "1.01" exceeds the limit of this server' in line
-        line = await refused(client, "council_start", question=QUESTION, options={"allow_unpriced": True})
+        line = await call_refused(client, "council_start", question=QUESTION, options={"allow_unpriced": True})
         assert "can only be set by the owner of this server" in line
-    async with door() as client:
+    async with connect_in_process() as client:
         assert await cap_of(client) is None
         assert await cap_of(client, max_cost=5) == 5
 
 
 @pytest.mark.behaviour("40-mcp-cap")
-async def test_a_folder_with_settings_of_its_own_allows_no_more_than_the_owner(tmp_path: Path) -> None:
+async def test_settings_of_a_folder_cannot_raise_the_owners_cap(tmp_path: Path) -> None:
     put("council.toml", f"{PRICED}\n[budget]\nmax_cost = 1.0\nmax_cost_per_day = 2.0\n")
     for name, run, day in (("rich", 100.0, 2.0), ("poor", 0.5, 1.0), ("endless", 1.0, 200.0)):
         put(f"{name}/council.toml", f"{PRICED}\n[budget]\nmax_cost = {run}\nmax_cost_per_day = {day}\n")
-    async with door() as client:
+    async with connect_in_process() as client:
         plans = {
-            name: await called(client, "council_estimate", question=QUESTION, folder=name) for name in ("rich", "poor")
+            name: await call_tool(client, "council_estimate", question=QUESTION, folder=name)
+            for name in ("rich", "poor")
         }
         assert {name: plan["cap"] for name, plan in plans.items()} == {"rich": 1.0, "poor": 0.5}
-        line = await refused(client, "council_start", question=QUESTION, folder="endless")
+        line = await call_refused(client, "council_start", question=QUESTION, folder="endless")
         assert 'max_cost_per_day of this folder exceeds the limit of this server "2"' in line
 
 
 @pytest.mark.behaviour("40-mcp-cap")
 async def test_an_unpriced_member_under_the_owners_cap_is_refused_unless_the_owner_allows_it() -> None:
     put("council.toml", PRICED.partition("[prices")[0])
-    async with door(max_cost=1.0) as client:
-        line = await refused(client, "council_start", question=QUESTION)
+    async with connect_in_process(max_cost=1.0) as client:
+        line = await call_refused(client, "council_start", question=QUESTION)
     assert 'no price for "sim:m1"' in line
 
 
-def test_of_several_caps_the_least_holds() -> None:
+def test_the_lowest_of_several_caps_applies() -> None:
     assert BudgetCaps(None, None).effective_cap(BudgetCaps(3.0, None), None) == 3.0
     assert BudgetCaps(2.0, None).effective_cap(BudgetCaps(3.0, None), 1.0) == 1.0
     assert BudgetCaps(None, None).effective_cap(BudgetCaps(None, None), None) is None

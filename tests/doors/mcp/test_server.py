@@ -1,9 +1,11 @@
-"""`council mcp` with the SDK's own client on the real command."""
+"""`council mcp` with the SDK client on the real command."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,17 @@ import pytest
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.runs.service import Convener
 from tests.acceptance.helpers import wait_until
-from tests.doors.mcp.clients import ENVELOPE, QUESTION, SCRIPTED, Lines, called, connected, finished, processes, refused
+from tests.doors.mcp.clients import (
+    ENVELOPE,
+    QUESTION,
+    SCRIPTED,
+    LineClient,
+    call_refused,
+    call_tool,
+    connect,
+    processes,
+    wait_until_done,
+)
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -27,7 +39,7 @@ def scripted() -> None:
 
 
 @pytest.fixture
-def nobody_named() -> None:
+def no_config() -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
     Path("council.toml").unlink()
 
@@ -39,13 +51,13 @@ def data() -> Path:
 
 @pytest.fixture(autouse=True)
 def _worker_gone(data: Path) -> Iterator[None]:
-    """Whatever a test leaves to the worker, the worker leaves nothing behind."""
+    """Wait until the worker of the test has exited."""
     yield
-    wait_until(lambda: not processes(data), "the worker goes when nothing is left to do")
+    wait_until(lambda: not processes(data), "the worker exits when idle")
 
 
 def stall(path: Path) -> None:
-    """A council whose alpha never says a word."""
+    """Configure an alpha that never answers."""
     script = path / "stall.toml"
     script.write_text('["draft/alpha"]\nstall = true\n', encoding="utf-8")
     text = SCRIPTED.replace('[seats.alpha]\nmodel = "scripted:"', f'[seats.alpha]\nmodel = "scripted:{script}"')
@@ -58,104 +70,106 @@ def stall(path: Path) -> None:
 @ERAS
 @pytest.mark.behaviour("50-mcp-tools", "50-mcp-wait")
 async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> None:
-    heard: list[tuple[float, str | None]] = []
+    reports: list[tuple[float, str | None]] = []
 
     async def progress(now: float, total: float | None, line: str | None) -> None:
-        heard.append((now, line))
+        reports.append((now, line))
 
-    async with connected(mode=mode) as client:
+    async with connect(mode=mode) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-        started = await called(client, "council_start", question=QUESTION)
+        started = await call_tool(client, "council_start", question=QUESTION)
         assert set(started) == {"run"}
         waited = await client.call_tool("council_wait", {"run": started["run"]}, progress_callback=progress)
-        report = await called(client, "council_result", run=started["run"])
+        report = await call_tool(client, "council_result", run=started["run"])
     assert waited.structured_content == {
         "run": started["run"], "status": "complete", "phase": "synthesise", "heard": 3, "done": True,
         "line": f'complete: an answer; call council_result {{"run": "{started["run"]}"}} for the report',
     }  # fmt: skip
-    assert heard
-    assert [now for now, _ in heard] == sorted({now for now, _ in heard})
-    assert all(line and line.startswith("collaborative ") for _, line in heard)
+    assert reports
+    assert [now for now, _ in reports] == sorted({now for now, _ in reports})
+    assert all(line and line.startswith("collaborative ") for _, line in reports)
     assert (report["schema"], report["run"], report["question"]) == ("council.report/1", started["run"], QUESTION)
     assert "synthesise/chair" in report["answer"]
 
 
 @pytest.mark.behaviour("50-mcp-tools")
-async def test_a_council_on_the_embedded_model(nobody_named: None) -> None:
-    async with connected() as client:
+async def test_a_council_on_the_embedded_model(no_config: None) -> None:
+    async with connect() as client:
         assert len((await client.list_tools()).tools) == 5
-        run = (await called(client, "council_start", question="Is a cache worth its trouble?", protocol="quick"))["run"]
-        assert (await finished(client, run))["status"] == "complete"
-        report = await called(client, "council_result", run=run)
+        run = (await call_tool(client, "council_start", question="Is a cache worth its trouble?", protocol="quick"))[
+            "run"
+        ]
+        assert (await wait_until_done(client, run))["status"] == "complete"
+        report = await call_tool(client, "council_result", run=run)
     assert report["seats"][0]["served_by"] == "local:smollm2"
     assert report["calls"]["made"] >= 1
 
 
 @pytest.mark.behaviour("50-mcp-gives-up")
-async def test_a_client_that_leaves_at_once_finds_its_run_finished_with_a_new_one() -> None:
-    async with connected() as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-    async with connected(mode="legacy") as another:
-        assert (await finished(another, run))["status"] == "complete"
-        assert (await called(another, "council_result", run=run))["question"] == QUESTION
-        [row] = (await called(another, "council_list"))["runs"]
+async def test_a_run_finishes_after_its_client_disconnects() -> None:
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+    async with connect(mode="legacy") as another:
+        assert (await wait_until_done(another, run))["status"] == "complete"
+        assert (await call_tool(another, "council_result", run=run))["question"] == QUESTION
+        [row] = (await call_tool(another, "council_list"))["runs"]
     assert (row["run"], row["status"], row["question"]) == (run, "complete", QUESTION)
 
 
 @pytest.mark.behaviour("006-mcp-twenty")
-async def test_twenty_starts_are_twenty_runs_of_one_worker(data: Path) -> None:
+async def test_twenty_starts_are_twenty_runs_in_one_worker(data: Path) -> None:
     runs: list[str] = []
-    async with connected() as client:
+    async with connect() as client:
 
         async def start(n: int) -> None:
-            runs.append((await called(client, "council_start", question=f"{QUESTION} Take {n}."))["run"])
+            runs.append((await call_tool(client, "council_start", question=f"{QUESTION} Take {n}."))["run"])
 
         async with anyio.create_task_group() as group:
             for n in range(20):
                 group.start_soon(start, n)
         assert len(set(runs)) == 20
         assert len([command for command in processes(data) if command.endswith("council worker")]) == 1
-        told = [await finished(client, run) for run in runs]
-        listed = (await called(client, "council_list", limit=100))["runs"]
-    assert {one["status"] for one in told} == {"complete"}
+        statuses = [await wait_until_done(client, run) for run in runs]
+        listed = (await call_tool(client, "council_list", limit=100))["runs"]
+    assert {status["status"] for status in statuses} == {"complete"}
     assert {row["run"] for row in listed} == set(runs)
 
 
 @pytest.mark.behaviour("50-mcp-eof", "006-mcp-stdout")
-async def test_a_line_that_closes_in_the_middle_leaves_the_worker_alone(tmp_path: Path, data: Path) -> None:
+async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path: Path, data: Path) -> None:
     stall(tmp_path)
-    with Lines() as lines:
-        lines.greet()
+    with LineClient() as lines:
+        lines.initialize()
         started = json.loads(
-            lines.asked("tools/call", {"name": "council_start", "arguments": {"question": QUESTION}}, 2)
+            lines.request("tools/call", {"name": "council_start", "arguments": {"question": QUESTION}}, 2)
         )
         run = started["result"]["structuredContent"]["run"]
         lines.send("tools/call", {"name": "council_wait", "arguments": {"run": run}}, 3)
-        code, said, errors = lines.hang_up()
+        code, output, errors = lines.close_pipe()
     assert (code, errors) == (0, "")
-    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in said)
-    [left] = processes(data)
-    assert left.endswith("council worker")
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in output)
+    [worker] = processes(data)
+    assert worker.endswith("council worker")
     convener = Convener()
     try:
         assert await convener.cancel(run)
-        wait_until(lambda: not processes(data), "the worker goes")
+        wait_until(lambda: not processes(data), "the worker exits")
         assert (await convener.minutes(run)).stopped == "cancelled"
     finally:
         await convener.close()
 
 
 @pytest.mark.behaviour("50-mcp-wait")
-async def test_a_slice_ends_while_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_wait_ends_while_the_run_continues(tmp_path: Path) -> None:
     stall(tmp_path)
-    async with connected() as client:
-        run = (await called(client, "council_start", question=QUESTION))["run"]
-        while (told := await called(client, "council_wait", run=run, seconds=0.2))["heard"] < 2:
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION))["run"]
+        while (status := await call_tool(client, "council_wait", run=run, seconds=0.2))["heard"] < 2:
             pass
-        early = await refused(client, "council_result", run=run)
-        [row] = (await called(client, "council_list", unfinished=True))["runs"]
-    assert (told["status"], told["phase"], told["done"]) == ("running", "draft", False)
-    assert told["line"].startswith("collaborative in draft: 2 of 3 answered")
+        early = await call_refused(client, "council_result", run=run)
+        [row] = (await call_tool(client, "council_list", unfinished=True))["runs"]
+    assert (status["status"], status["phase"], status["done"]) == ("running", "draft", False)
+    assert status["line"].startswith("collaborative in draft: 2 of 3 answered")
     assert "council_wait" in early
     assert row["status"] == "running"
     convener = Convener()
@@ -164,28 +178,28 @@ async def test_a_slice_ends_while_the_run_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("50-mcp-gives-up")
-async def test_a_run_whose_worker_died_is_taken_up_by_whoever_waits(tmp_path: Path) -> None:
-    """The row is there, and nobody works on it: as after a kill -9 or a restart of the machine."""
+async def test_council_wait_starts_a_worker_for_an_orphaned_run(tmp_path: Path) -> None:
+    """The run is queued without a worker, as after a kill -9 or a reboot."""
     convener = Convener()
     try:
         run = await convener.enqueue(await convener.plan([QUESTION]))
     finally:
         await convener.close()
-    async with connected() as client:
-        assert (await called(client, "council_wait", run=run, seconds=0))["status"] in ("queued", "running")
-        assert (await finished(client, run))["status"] == "complete"
+    async with connect() as client:
+        assert (await call_tool(client, "council_wait", run=run, seconds=0))["status"] in ("queued", "running")
+        assert (await wait_until_done(client, run))["status"] == "complete"
 
 
-# The list
+# The tool list
 
 
 @pytest.mark.behaviour("50-mcp-5000")
 async def test_the_tool_list_is_short_on_the_wire() -> None:
-    with Lines() as lines:
-        lines.greet()
-        older = lines.asked("tools/list", {}, 2)
-    with Lines() as lines:
-        newer = lines.asked("tools/list", {"_meta": ENVELOPE}, 2)
+    with LineClient() as lines:
+        lines.initialize()
+        older = lines.request("tools/list", {}, 2)
+    with LineClient() as lines:
+        newer = lines.request("tools/list", {"_meta": ENVELOPE}, 2)
     for line in (older, newer):
         tools = json.loads(line)["result"]["tools"]
         assert {tool["name"] for tool in tools} == set(TOOLS)
@@ -194,12 +208,12 @@ async def test_the_tool_list_is_short_on_the_wire() -> None:
 
 
 @pytest.mark.behaviour("50-mcp-when-not")
-def test_the_list_says_when_not_to_convene_and_names_every_option() -> None:
-    said = TOOLS["council_start"].description
+def test_the_description_says_when_not_to_use_it_and_names_every_option() -> None:
+    description = TOOLS["council_start"].description
     for word in ("NOT for", "lookups", "arithmetic", "one-line", "yes/no", "obvious"):
-        assert word in said
+        assert word in description
     for word in ("trade-offs", "architecture", "security", "asks for a council"):
-        assert word in said
+        assert word in description
     assert {word for part in COMMON_OPTIONS_HELP.split(", ") for word in part.split()[:1]} == set(
         CommonOptions.model_fields
     )
@@ -207,25 +221,25 @@ def test_the_list_says_when_not_to_convene_and_names_every_option() -> None:
 
 @pytest.mark.behaviour("006-mcp-examples")
 async def test_every_schema_has_an_example_that_runs() -> None:
-    async with connected() as client:
+    async with connect() as client:
         listed = (await client.list_tools()).tools
         run = ""
         for tool in listed:
             [example] = tool.input_schema["examples"]
-            given = example | ({"run": run} if "run" in example else {})
-            value = await called(client, tool.name, **given)
+            arguments = example | ({"run": run} if "run" in example else {})
+            value = await call_tool(client, tool.name, **arguments)
             if tool.name == "council_start":
                 run = value["run"]
-                assert (await finished(client, run))["status"] == "complete"
+                assert (await wait_until_done(client, run))["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
-    async with connected() as client:
-        plan = await called(
+    async with connect() as client:
+        plan = await call_tool(
             client, "council_estimate", question=QUESTION, protocol="advisors", options={"flow": "debate", "rounds": 2}
         )
-        assert (await called(client, "council_list"))["runs"] == []
+        assert (await call_tool(client, "council_list"))["runs"] == []
     assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "--protocol")
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2", "referee"]
     assert plan["calls"] == {"min": 7, "max": 7}
@@ -234,11 +248,11 @@ async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
 
 
 @pytest.mark.behaviour("40-mcp-cap", "006-mcp-roots")
-async def test_what_the_owner_says_at_the_start_holds(inner: Path) -> None:
-    async with connected("--max-cost", "0.50", "--folder", str(inner)) as client:
-        plan = await called(client, "council_estimate", question="Is notes.md right?")
-        over = await refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
-        out = await refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
+async def test_the_owners_flags_limit_callers(inner: Path) -> None:
+    async with connect("--max-cost", "0.50", "--folder", str(inner)) as client:
+        plan = await call_tool(client, "council_estimate", question="Is notes.md right?")
+        over = await call_refused(client, "council_start", question=QUESTION, options={"max_cost": 0.75})
+        out = await call_refused(client, "council_start", question=QUESTION, folder=str(inner.parent))
     assert (plan["cap"], plan["packet"]["files"]) == (0.5, ["notes.md"])
     assert "use 0.5 or less" in over
     assert "outside the allowed roots" in out
@@ -253,7 +267,7 @@ def inner() -> Path:
     return place
 
 
-# What goes wrong
+# Errors
 
 
 BAD: list[tuple[str, Json, str]] = [
@@ -280,33 +294,33 @@ BAD: list[tuple[str, Json, str]] = [
 
 
 @pytest.mark.behaviour("50-mcp-errors")
-async def test_whatever_is_wrong_is_one_line(data: Path) -> None:
-    async with connected() as client:
-        for tool, given, said in BAD:
-            assert said in await refused(client, tool, **given), (tool, given)
-        assert (await called(client, "council_list"))["runs"] == []
+async def test_every_error_is_one_line(data: Path) -> None:
+    async with connect() as client:
+        for tool, arguments, error in BAD:
+            assert error in await call_refused(client, tool, **arguments), (tool, arguments)
+        assert (await call_tool(client, "council_list"))["runs"] == []
     assert not processes(data)
 
 
 @pytest.mark.behaviour("50-mcp-wait")
-def test_nobody_waits_longer_than_a_slice() -> None:
+def test_the_default_and_maximum_wait_is_45_seconds() -> None:
     assert TOOLS["council_wait"].parse_arguments("council_wait", {"run": "r2abcd"}).seconds == MAX_WAIT_S == 45
     assert TOOLS["council_wait"].schema["properties"]["seconds"]["maximum"] == 45
 
 
-async def test_without_the_sdk_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from council.doors.cli import run, service_commands
+def test_without_the_sdk_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['mcp'] = sys.modules['mcp_types'] = None; from council.doors.cli import main; main(['mcp'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'council[mcp]'" in done.stderr
+    assert done.stderr.count("\n") == 1
 
-    monkeypatch.setattr(service_commands, "find_spec", lambda name: None)
-    assert run(["mcp"]) == 2
-    assert "pip install 'council[mcp]'" in capsys.readouterr().err
 
-
-def test_a_port_without_http_and_a_folder_that_is_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_without_http_and_a_missing_folder_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     from council.doors.cli import run
 
-    for flags, said in ((["--port", "8765"], "needs --http"), (["--folder", "nowhere"], "does not exist")):
+    for flags, error in ((["--port", "8765"], "needs --http"), (["--folder", "nowhere"], "does not exist")):
         assert run(["mcp", *flags]) == 2
-        assert said in capsys.readouterr().err
+        assert error in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A served folder whose seats are scripted; one for each test, or one for all the tests of a module that only look."""
+"""Servers of a small project with scripted seats: one per test, or one per module for tests that only read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.doors.web.server import SCRIPTED, WebServer, environment
 
 
 def write_project(place: Path) -> Path:
-    """A small project with what may be shown and what may not."""
+    """Make a small project with public and private files."""
     folder = place / "project"
     for name, text in {
         "council.toml": SCRIPTED, "notes.md": "Cold storage is cheap.\n", "src/core.py": "def core():\n    return 1\n",
@@ -24,16 +24,16 @@ def write_project(place: Path) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[WebServer]:
+def site(tmp_path: Path) -> Iterator[WebServer]:
     served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
     served.close()
 
 
 @pytest.fixture(scope="module")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    """A server that is only looked at."""
-    place = tmp_path_factory.mktemp("past")
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+    """Server for tests that only read."""
+    place = tmp_path_factory.mktemp("shared")
     served = WebServer(write_project(place), environment(place))
     yield served
     served.close()

@@ -1,4 +1,4 @@
-"""A server on a real socket, in a thread of its own, and a client that says exactly what a test tells it to."""
+"""Server on a real socket in a separate thread, and a client with full control of its requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUESTION = "Should the archive move to cold storage?"
 
 @dataclass(frozen=True)
 class Response:
-    """What the server answered."""
+    """Response of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Response:
 
     @property
     def line(self) -> str:
-        """The one line of an error."""
+        """One-line error."""
         assert self.json["schema"] == "council.error/1"
         assert isinstance(self.json["exit"], int)
         line = str(self.json["error"])
@@ -55,16 +55,16 @@ class Response:
 
 
 class WebServer:
-    """The server of one folder. Whatever it leaves behind is waited for when it closes."""
+    """Server of one folder. Closing it waits for its runs and its worker."""
 
     def __init__(
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
-        self.state = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
-        where = Address(port=0)
-        listening = where.listen()
-        self.server, self.url = make_server(self.state, where, listening)
+        self.app_state = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
+        address = Address(port=0)
+        listening = address.listen()
+        self.server, self.url = make_server(self.app_state, address, listening)
         self.host = urlsplit(self.url).netloc
         self.token = self.url.partition("#token=")[2]
         self.loop = asyncio.new_event_loop()
@@ -81,7 +81,7 @@ class WebServer:
         assert not self._thread.is_alive(), "the server did not stop"
         self.loop.close()
         asyncio.run(self._stop_runs())
-        wait_until(self._no_worker, "the worker has gone", 60)
+        wait_until(self._no_worker, "the worker exits", 60)
 
     async def _stop_runs(self) -> None:
         convener = Convener(self.folder, self.env)
@@ -94,19 +94,19 @@ class WebServer:
         with worker_lock(Path(self.env["COUNCIL_DATA"])) as free:
             return free is not None
 
-    # Asking
+    # Requests
 
     def ask(
         self, method: str, path: str, body: Any = None, *, token: bool = True, headers: Mapping[str, str | None] | None = None
     ) -> Response:  # fmt: skip
-        """One request on a connection of its own. A header that is None is not sent; a str as body goes as it is."""
-        with self.asked(method, path, body, token=token, headers=headers) as response:
+        """Send one request on a new connection. None removes a header; a str body is sent as it is."""
+        with self.open_request(method, path, body, token=token, headers=headers) as response:
             return Response(
                 response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
             )
 
     @contextmanager
-    def asked(
+    def open_request(
         self, method: str, path: str, body: Any = None, *, token: bool = True, headers: Mapping[str, str | None] | None = None
     ) -> Iterator[http.client.HTTPResponse]:  # fmt: skip
         sent = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
@@ -126,32 +126,32 @@ class WebServer:
             connection.close()
 
     def get(self, path: str, status: int = 200) -> Any:
-        told = self.ask("GET", path)
-        assert told.status == status, told.body
-        return told.json if told.headers["content-type"].startswith("application/") else told.body.decode()
+        response = self.ask("GET", path)
+        assert response.status == status, response.body
+        return response.json if response.headers["content-type"].startswith("application/") else response.body.decode()
 
     def post(self, path: str, body: Any, status: int = 200) -> Any:
-        told = self.ask("POST", path, body)
-        assert told.status == status, told.body
-        return told.json
+        response = self.ask("POST", path, body)
+        assert response.status == status, response.body
+        return response.json
 
     def refused(self, path: str, body: Any = None, status: int = 400) -> str:
-        """The line with which a request is refused."""
-        told = self.ask("GET" if body is None else "POST", path, body)
-        assert told.status == status, (told.status, told.body)
-        return told.line
+        """Send a request that must fail, and return its one-line error."""
+        response = self.ask("GET" if body is None else "POST", path, body)
+        assert response.status == status, (response.status, response.body)
+        return response.line
 
-    def heard(self, path: str, headers: Mapping[str, str | None] | None = None) -> list[Json]:
-        """A whole event stream, to its end."""
-        with self.asked("GET", path, headers=headers) as response:
+    def read_stream(self, path: str, headers: Mapping[str, str | None] | None = None) -> list[Json]:
+        """Read an event stream to its end."""
+        with self.open_request("GET", path, headers=headers) as response:
             assert response.status == 200, response.read()
             assert (response.getheader("content-type") or "").startswith("text/event-stream")
             return list(events(response))
 
     # Runs
 
-    def convened(self, question: str = QUESTION, **how: Any) -> str:
-        """A run that this process held itself, to its end."""
+    def run_council(self, question: str = QUESTION, **how: Any) -> str:
+        """Run a council in this process and return the run id."""
 
         async def work() -> str:
             convener = Convener(self.folder, self.env)
@@ -163,7 +163,7 @@ class WebServer:
         return asyncio.run(work())
 
     def ledger(self, run: str) -> list[Json]:
-        """What is kept of a run, as the store has it."""
+        """Return the stored events of a run."""
 
         async def work() -> list[Json]:
             convener = Convener(self.folder, self.env)
@@ -175,7 +175,7 @@ class WebServer:
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """The store itself, for a test that does to it what a crash would."""
+        """Open the store, to simulate a crash."""
         db = sqlite3.connect(Path(self.env["COUNCIL_DATA"]) / "council.db")
         try:
             yield db
@@ -184,14 +184,14 @@ class WebServer:
             db.close()
 
     def wait_for_end(self, run: str) -> Json:
-        """The run, once whoever works on it has put it down."""
-        self.heard(f"/api/runs/{run}/events")
-        told: Json = self.get(f"/api/runs/{run}")
-        return told
+        """Wait until the run ends, and return it."""
+        self.read_stream(f"/api/runs/{run}/events")
+        response: Json = self.get(f"/api/runs/{run}")
+        return response
 
 
 def events(response: Iterator[bytes]) -> Iterator[Json]:
-    """Each event of a stream: {id, event, data}; comments and what is only about the stream are left out."""
+    """Yield each event of a stream as {id, event, data}, without comments."""
     event: Json = {}
     for line in response:
         name, colon, value = line.decode().rstrip("\n").partition(": ")
@@ -203,7 +203,7 @@ def events(response: Iterator[bytes]) -> Iterator[Json]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """An environment of its own, with a worker that goes soon after its last run."""
+    """Return a clean environment with a short worker idle timeout."""
     return {
         "PATH": os.environ["PATH"], "HOME": str(folder), "COUNCIL_DATA": str(folder / "data"), "COUNCIL_WORKER_IDLE": "0.3",
         "COUNCIL_CACHE": os.environ.get("COUNCIL_CACHE", str(folder / "cache")), "XDG_CONFIG_HOME": str(folder / "config"),

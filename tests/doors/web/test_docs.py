@@ -1,4 +1,4 @@
-"""docs/web.md says what is so: its commands run as they stand, and its table is what the server answers."""
+"""docs/web.md: its commands run, and its tables match the server."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.behaviour("007-web-docs")
-def test_the_commands_of_the_page_run_one_after_the_other(server: WebServer, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_run(site: WebServer, tmp_path: Path) -> None:
     mark = "echo; echo ----"
     script = "set -euo pipefail\n" + f"\n{mark}\n".join(BLOCKS)
-    env = {"PATH": os.environ["PATH"], "URL": f"http://{server.host}", "TOKEN": server.token}
+    env = {"PATH": os.environ["PATH"], "URL": f"http://{site.host}", "TOKEN": site.token}
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    estimated, started, heard, read, forked, rest = done.stdout.split("----\n")
+    estimated, started, received, read, forked, rest = done.stdout.split("----\n")
     assert '"schema":"council.plan/1"' in estimated
     assert not started.strip()
-    assert heard.rstrip().endswith('"status":"complete"}')
+    assert received.rstrip().endswith('"status":"complete"}')
     assert read.startswith("# Is it sound?")
     assert (tmp_path / "run.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert forked.startswith('{"run":"r')
@@ -40,7 +40,7 @@ def test_the_commands_of_the_page_run_one_after_the_other(server: WebServer, tmp
 
 
 @pytest.mark.behaviour("007-web-docs")
-def test_the_table_of_the_page_is_what_the_server_answers() -> None:
+def test_the_table_of_the_page_lists_every_route() -> None:
     rows = re.findall(r"^\| (GET|POST) \| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert sorted(rows) == sorted(OPERATIONS)
 

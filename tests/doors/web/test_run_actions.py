@@ -1,4 +1,4 @@
-"""What can be done to a run from the page: stop it, take it up, fork it, answer it. Whoever holds it is a process of its own."""
+"""Routes that act on a run in another process: cancel, resume, fork, answer."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from tests.fake_provider import FakeProvider
 
 
 @pytest.fixture
-def workspace(provider: FakeProvider, tmp_path: Path) -> Workspace:
-    """The seats on a fake endpoint, in the served folder."""
+def table(provider: FakeProvider, tmp_path: Path) -> Workspace:
+    """Seats on a fake endpoint, in the served folder."""
     return Workspace(write_project(tmp_path), provider)
 
 
 @pytest.fixture
-def served(workspace: Workspace, tmp_path: Path) -> Iterator[WebServer]:
-    server = WebServer(workspace.folder, environment(tmp_path))
-    yield server
-    server.close()
+def served(table: Workspace, tmp_path: Path) -> Iterator[WebServer]:
+    site = WebServer(table.folder, environment(tmp_path))
+    yield site
+    site.close()
 
 
-def started(server: WebServer, **wish: object) -> str:
-    return str(server.post("/api/runs", {"question": QUESTION, "protocol": "collaborative", **wish}, 201)["run"])
+def started(site: WebServer, **body: object) -> str:
+    return str(site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative", **body}, 201)["run"])
 
 
 @pytest.mark.behaviour("50-web-cancel", "50-web-resume", "007-web-api")
-def test_a_run_is_stopped_and_taken_up_again_without_buying_an_answer_twice(
-    served: WebServer, workspace: Workspace
-) -> None:
-    gate = workspace.hold("improve", "gamma")
+def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: Workspace) -> None:
+    gate = table.hold("improve", "gamma")
     run = started(served)
     gate.wait()
     wait_until(
@@ -45,99 +43,95 @@ def test_a_run_is_stopped_and_taken_up_again_without_buying_an_answer_twice(
     assert served.post(f"/api/runs/{run[:4]}/cancel", {}, 202)["run"] == run
     stopped = served.wait_for_end(run)
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
-    asked = len(workspace.provider.log)
+    asked = len(table.provider.log)
     gate.release()
     resumed = served.post(f"/api/runs/{run}/resume", {}, 202)
-    assert (resumed["run"], resumed["status"] in ("queued", "running", "complete")) == (
-        run,
-        True,
-    )  # a worker may be fast
-    finished = served.wait_for_end(run)
-    assert finished["status"] == "complete"
-    assert workspace.asked(since=asked) == ["improve/gamma", "synthesise/chair"]
+    assert resumed["run"] == run
+    assert resumed["status"] in ("queued", "running", "complete")  # the worker may be fast
+    ended = served.wait_for_end(run)
+    assert ended["status"] == "complete"
+    assert table.asked(since=asked) == ["improve/gamma", "synthesise/chair"]
 
 
 @pytest.mark.behaviour("50-web-cancel")
-def test_a_run_that_is_over_is_neither_stopped_nor_taken_up(server: WebServer) -> None:
-    run = server.convened()
-    before = server.ledger(run)
+def test_cancel_and_resume_leave_a_finished_run_unchanged(site: WebServer) -> None:
+    run = site.run_council()
+    before = site.ledger(run)
     for act in ("cancel", "resume"):
-        assert server.post(f"/api/runs/{run}/{act}", {}, 202) == {"run": run, "status": "complete"}
-    assert server.ledger(run) == before
+        assert site.post(f"/api/runs/{run}/{act}", {}, 202) == {"run": run, "status": "complete"}
+    assert site.ledger(run) == before
 
 
 @pytest.mark.behaviour("50-web-fork", "007-web-api")
-def test_a_fork_takes_what_was_said_before_for_free(served: WebServer, workspace: Workspace) -> None:
+def test_a_fork_reuses_earlier_answers(served: WebServer, table: Workspace) -> None:
     run = started(served)
     served.wait_for_end(run)
-    asked = len(workspace.provider.log)
+    asked = len(table.provider.log)
     fork = served.post(f"/api/runs/{run}/fork", {"from": "improve", "seats": {"beta": "sim:alpha"}}, 202)["run"]
     assert fork != run
-    finished = served.wait_for_end(fork)
-    assert finished["status"] == "complete"
-    assert [seat["model"] for seat in finished["plan"]["seats"]] == ["sim:alpha", "sim:alpha", "sim:gamma"]
-    assert not any(name.startswith("draft/") for name in workspace.asked(since=asked))
-    assert len(workspace.provider.log) > asked
+    ended = served.wait_for_end(fork)
+    assert ended["status"] == "complete"
+    assert [seat["model"] for seat in ended["plan"]["seats"]] == ["sim:alpha", "sim:alpha", "sim:gamma"]
+    assert not any(name.startswith("draft/") for name in table.asked(since=asked))
+    assert len(table.provider.log) > asked
 
 
 @pytest.mark.behaviour("50-web-fork")
-@pytest.mark.parametrize(("wish", "line"), [
+@pytest.mark.parametrize(("body", "line"), [
     ({"from": "nothing"}, 'no phase "nothing"'), ({"seats": {"zeta": "scripted:"}}, "this run has no such seat"),
     ({"seats": {"beta": "scripted:/etc/passwd"}}, "not configured"), ({"seats": {"beta": "local:/etc/passwd"}}, "not configured"),
 ])  # fmt: skip
-def test_a_fork_that_cannot_be_is_refused(shared_server: WebServer, wish: Json, line: str) -> None:
-    run = shared_server.convened()
-    assert line in shared_server.refused(f"/api/runs/{run}/fork", wish)
-    assert shared_server.refused(f"/api/runs/{run}/fork", {"seats": "x"}, 422)
-    assert shared_server.refused(f"/api/runs/{run}/fork", {"max_cost": 9}, 422)
+def test_an_invalid_fork_is_refused(shared_site: WebServer, body: Json, line: str) -> None:
+    run = shared_site.run_council()
+    assert line in shared_site.refused(f"/api/runs/{run}/fork", body)
+    assert shared_site.refused(f"/api/runs/{run}/fork", {"seats": "x"}, 422)
+    assert shared_site.refused(f"/api/runs/{run}/fork", {"max_cost": 9}, 422)
 
 
 @pytest.mark.behaviour("50-web-cap")
-def test_what_was_left_behind_goes_on_within_what_callers_are_allowed(tmp_path: Path) -> None:
+def test_resume_and_fork_stay_within_the_servers_cap(tmp_path: Path) -> None:
     folder = write_project(tmp_path)
-    server = WebServer(folder, environment(tmp_path), max_cost=0.5)
+    site = WebServer(folder, environment(tmp_path), max_cost=0.5)
     try:
-        run = server.convened()
-        with server.database() as db:
+        run = site.run_council()
+        with site.database() as db:
             db.execute(
                 "UPDATE runs SET status = 'incomplete', setup = json_set(setup, '$.max_cost', 9) WHERE id = ?", (run,)
             )
-        server.post(f"/api/runs/{run}/resume", {}, 202)
-        assert server.wait_for_end(run)["cap"] == 0.5
-        fork = server.post(f"/api/runs/{run}/fork", {}, 202)["run"]
-        server.wait_for_end(fork)
-        with server.database() as db:
+        site.post(f"/api/runs/{run}/resume", {}, 202)
+        assert site.wait_for_end(run)["cap"] == 0.5
+        fork = site.post(f"/api/runs/{run}/fork", {}, 202)["run"]
+        site.wait_for_end(fork)
+        with site.database() as db:
             query = "SELECT json_extract(setup, '$.max_cost') FROM runs WHERE id IN (?, ?)"
             assert db.execute(query, (run, fork)).fetchall() == [(0.5,), (0.5,)]
     finally:
-        server.close()
+        site.close()
 
 
 @pytest.mark.behaviour("50-web-asks")
-def test_a_person_is_asked_and_answers_on_the_page(server: WebServer) -> None:
+def test_a_person_is_asked_and_answers_on_the_page(site: WebServer) -> None:
     config = SCRIPTED.replace('[seats.gamma]\nmodel = "scripted:"', '[seats.gamma]\nmodel = "human"')
-    (server.folder / "council.toml").write_text(config)
-    run = started(server, protocol="triad")
-    wait_until(lambda: server.get(f"/api/runs/{run}/asks"), "somebody is asked")
-    [ask] = server.get(f"/api/runs/{run}/asks")
+    (site.folder / "council.toml").write_text(config)
+    run = started(site, protocol="triad")
+    wait_until(lambda: site.get(f"/api/runs/{run}/asks"), "a person is asked")
+    [ask] = site.get(f"/api/runs/{run}/asks")
     assert {"run", "key", "seat", "prompt", "schema", "at", "fields"} == set(ask)
     assert (ask["run"], ask["key"], ask["seat"]) == (run, "draft/gamma", "gamma")
-    assert "has no open question" in server.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
-    told = server.post(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Cold, if it can be read within a day."})
-    assert told == {"run": run, "key": "draft/gamma", "taken": True}
-    finished = server.wait_for_end(run)
-    assert finished["minutes"]["phases"][0]["said"][-1]["said"] == "Cold, if it can be read within a day."
-    assert server.get(f"/api/runs/{run}/asks") == []
-    assert server.refused(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Too late."})
-    assert server.refused(f"/api/runs/{run}/asks/draft/gamma", {}, 422)
+    assert "has no open question" in site.refused(f"/api/runs/{run}/asks/draft/beta", {"answer": "I am beta."})
+    response = site.post(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Cold, if it can be read within a day."})
+    assert response == {"run": run, "key": "draft/gamma", "taken": True}
+    ended = site.wait_for_end(run)
+    assert ended["minutes"]["phases"][0]["said"][-1]["said"] == "Cold, if it can be read within a day."
+    assert site.get(f"/api/runs/{run}/asks") == []
+    assert site.refused(f"/api/runs/{run}/asks/draft/gamma", {"answer": "Too late."})
+    assert site.refused(f"/api/runs/{run}/asks/draft/gamma", {}, 422)
 
 
 @pytest.mark.behaviour("50-web-errors")
 @pytest.mark.parametrize("act", ["cancel", "resume", "fork", "asks/x"])
 @pytest.mark.parametrize("run", ["nothing", "r", "..", "%00"])
-def test_nothing_is_done_to_a_run_that_nobody_knows(shared_server: WebServer, run: str, act: str) -> None:
+def test_actions_on_an_unknown_run_are_refused(shared_site: WebServer, run: str, act: str) -> None:
     body = {"answer": "x"} if act.startswith("asks") else {}
-    assert shared_server.refused(f"/api/runs/{run}/{act}", body, 404)
-    assert not [
-        path for path in Path(shared_server.env["COUNCIL_DATA"], "locks").iterdir() if path.name == f"{run}.lock"
-    ]
+    assert shared_site.refused(f"/api/runs/{run}/{act}", body, 404)
+    assert not [path for path in Path(shared_site.env["COUNCIL_DATA"], "locks").iterdir() if path.name == f"{run}.lock"]

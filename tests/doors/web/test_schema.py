@@ -1,4 +1,4 @@
-"""The API tried with what its own description allows, and with what it does not: whatever is sent, nothing breaks."""
+"""Fuzz the API with valid and invalid requests from its OpenAPI description."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ OPERATIONS = [
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("GET", "/api/spend"),
 ]  # fmt: skip
-IDLE = ("/api/protocols", "/api/members", "/api/roots")  # nothing can be said to them, so nothing wrong either
+IDLE = ("/api/protocols", "/api/members", "/api/roots")  # without parameters, so nothing can be invalid
 CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS
     for mode in GenerationMode
     if mode is GenerationMode.POSITIVE or path not in IDLE
 ]
-QUIETLY = settings(
+SETTINGS = settings(
     max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
@@ -43,34 +43,34 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
 
 @pytest.fixture(scope="module")
 def run(server: WebServer) -> str:
-    return server.convened()
+    return server.run_council()
 
 
 @pytest.fixture(scope="module")
 def described(server: WebServer) -> Json:
-    told: Json = server.get("/api/openapi.json")
-    return told
+    response: Json = server.get("/api/openapi.json")
+    return response
 
 
 @pytest.mark.behaviour("50-web-openapi")
-def test_the_description_has_these_operations_and_no_others(described: Json) -> None:
-    told = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
-    assert told == set(OPERATIONS)
+def test_the_description_has_exactly_these_operations(described: Json) -> None:
+    response = {(method.upper(), path) for path, methods in described["paths"].items() for method in methods}
+    assert response == set(OPERATIONS)
 
 
 @pytest.mark.behaviour("50-web-openapi", "50-web-errors")
 @pytest.mark.parametrize(("method", "path", "mode"), CASES)
-def test_nothing_that_is_sent_breaks_the_server(
+def test_no_request_breaks_the_server(
     server: WebServer, described: Json, run: str, method: str, path: str, mode: GenerationMode
 ) -> None:
     operation = schemathesis.openapi.from_dict(described)[path][method]
     known: Any = {"run": run} if "{run}" in path and mode is GenerationMode.POSITIVE else None
 
-    heard: Any = {"run": [run]} if path == "/api/stream" and mode is GenerationMode.POSITIVE else None
+    query: Any = {"run": [run]} if path == "/api/stream" and mode is GenerationMode.POSITIVE else None
 
-    @QUIETLY
-    @given(operation.as_strategy(mode, path_parameters=known, query=heard))
-    def tried(case: schemathesis.Case) -> None:
+    @SETTINGS
+    @given(operation.as_strategy(mode, path_parameters=known, query=query))
+    def check(case: schemathesis.Case) -> None:
         headers = {"Authorization": f"Bearer {server.token}"}
         response = case.call(base_url=f"http://{server.host}", headers=headers, timeout=60)
         assert response.status_code < 500, response.text
@@ -78,4 +78,4 @@ def test_nothing_that_is_sent_breaks_the_server(
             assert set(response.json()) == {"schema", "error", "exit"}
             assert "\n" not in response.json()["error"]
 
-    tried()
+    check()

@@ -1,4 +1,4 @@
-"""The command itself: one line, this machine alone, and an end when it is told to stop."""
+"""The `council serve` command: its output, its address, and its shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDENING = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "COUNCIL_HOST": "0.0.0
 
 
 class Command:
-    """`council serve …` as a process of its own."""
+    """`council serve …` in a separate process."""
 
     def __init__(self, place: Path, *flags: str, **env: str) -> None:
         self.folder = write_project(place)
@@ -64,7 +64,7 @@ def asked(address: str, port: int, host: str, token: str) -> int:
 
 
 @pytest.mark.behaviour("50-web-serve", "40-web-bind")
-def test_it_prints_one_line_listens_on_this_machine_alone_and_stops_with_streams_open(
+def test_it_prints_one_line_listens_on_loopback_and_stops_with_streams_open(
     tmp_path: Path, commands: list[Command]
 ) -> None:
     command = Command(tmp_path, "--port", "0", **WIDENING)
@@ -98,7 +98,7 @@ def _listens(address: str, port: int) -> bool:
 
 @contextmanager
 def waiting(folder: Path, place: Path) -> Iterator[str]:
-    """A run that somebody has taken up and does nothing about."""
+    """Yield a run that has an owner but makes no progress."""
 
     async def queued(convener: Convener) -> str:
         return await convener.enqueue(await convener.plan(["Tabs or spaces?"]))
@@ -111,7 +111,7 @@ def waiting(folder: Path, place: Path) -> Iterator[str]:
 
 
 @pytest.mark.behaviour("50-web-serve")
-def test_every_start_has_a_token_of_its_own(tmp_path: Path, commands: list[Command]) -> None:
+def test_every_start_has_a_new_token(tmp_path: Path, commands: list[Command]) -> None:
     for n in ("one", "two"):
         commands.append(Command(tmp_path / n, "--port", "0"))
     lines = [command.line for command in commands]
@@ -120,7 +120,7 @@ def test_every_start_has_a_token_of_its_own(tmp_path: Path, commands: list[Comma
 
 
 @pytest.mark.behaviour("50-web-serve")
-def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_a_one_line_error(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("50-web-serve")
-def test_open_hands_the_address_to_the_browser(tmp_path: Path, commands: list[Command]) -> None:
+def test_open_opens_the_address_in_the_browser(tmp_path: Path, commands: list[Command]) -> None:
     tmp_path.mkdir(exist_ok=True)
     browser, seen = tmp_path / "browser", tmp_path / "seen"
     browser.write_text(f'#!/bin/sh\necho "$1" > "{seen}"\n')
@@ -141,12 +141,12 @@ def test_open_hands_the_address_to_the_browser(tmp_path: Path, commands: list[Co
     command = Command(tmp_path, "--port", "0", "--open", BROWSER=f"{browser} %s")
     commands.append(command)
     line = command.line
-    wait_until(lambda: seen.exists() and seen.read_text().strip(), "the browser was opened")
+    wait_until(lambda: seen.exists() and seen.read_text().strip(), "the browser opens")
     assert seen.read_text().strip() == line
 
 
 @pytest.mark.behaviour("40-web-bind")
-def test_another_address_needs_a_flag_and_says_what_that_means(tmp_path: Path, commands: list[Command]) -> None:
+def test_unsafe_host_listens_on_that_address_and_warns(tmp_path: Path, commands: list[Command]) -> None:
     command = Command(tmp_path, "--port", "0", "--unsafe-host", "127.0.0.2")
     commands.append(command)
     url = urlsplit(command.line)
@@ -163,9 +163,7 @@ def test_another_address_needs_a_flag_and_says_what_that_means(tmp_path: Path, c
     (["--unsafe-host", "192.0.2.1"], "cannot be used"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is not a folder"),
     (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "not found"),
 ])  # fmt: skip
-def test_what_cannot_be_served_is_told_in_one_line(
-    flags: list[str], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_flags_are_one_line_errors(flags: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = Terminal(capsys.readouterr)("serve", *flags)
     assert (done.code, done.out) == (2, "")
     assert line in done.err

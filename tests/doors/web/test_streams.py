@@ -1,4 +1,4 @@
-"""Listening: what is kept and what happens, once and in order, for as many as like, whoever holds the run."""
+"""Event streams: stored and new events, once and in order, for any number of listeners."""
 
 from __future__ import annotations
 
@@ -27,53 +27,56 @@ from tests.run_session import FunctionMember
 CLIENTS = 50
 
 
-def kept(heard: list[Json]) -> list[Json]:
-    return [event["data"] for event in heard if "id" in event]
+def stored_events(received: list[Json]) -> list[Json]:
+    return [event["data"] for event in received if "id" in event]
 
 
-# What is kept
+# Stored events
 
 
 @pytest.fixture(scope="module")
-def run(shared_server: WebServer) -> str:
-    return shared_server.convened()
+def run(shared_site: WebServer) -> str:
+    return shared_site.run_council()
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_finished_run_is_told_from_its_first_event_to_its_end(shared_server: WebServer, run: str) -> None:
-    heard = shared_server.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == shared_server.ledger(run)
+def test_a_finished_run_is_streamed_from_its_first_event_to_its_end(shared_site: WebServer, run: str) -> None:
+    received = shared_site.read_stream(f"/api/runs/{run}/events")
+    assert stored_events(received) == shared_site.ledger(run)
     assert all(
-        event["id"] == str(event["data"]["seq"]) and event["event"] == event["data"]["type"] for event in heard[:-1]
+        event["id"] == str(event["data"]["seq"]) and event["event"] == event["data"]["type"] for event in received[:-1]
     )
-    assert heard[-1] == {"event": "end", "data": {"run": run, "status": "complete"}}
+    assert received[-1] == {"event": "end", "data": {"run": run, "status": "complete"}}
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_listener_takes_up_where_it_was(shared_server: WebServer, run: str) -> None:
-    ledger = shared_server.ledger(run)
-    assert kept(shared_server.heard(f"/api/runs/{run}/events?since=5")) == ledger[5:]
-    assert kept(shared_server.heard(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"})) == ledger[7:]
-    assert kept(shared_server.heard(f"/api/runs/{run}/events?since=99999")) == []
+def test_a_listener_continues_from_its_position(shared_site: WebServer, run: str) -> None:
+    ledger = shared_site.ledger(run)
+    assert stored_events(shared_site.read_stream(f"/api/runs/{run}/events?since=5")) == ledger[5:]
+    assert (
+        stored_events(shared_site.read_stream(f"/api/runs/{run[:4]}/events?since=2", {"Last-Event-ID": "7"}))
+        == ledger[7:]
+    )
+    assert stored_events(shared_site.read_stream(f"/api/runs/{run}/events?since=99999")) == []
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_several_runs_come_in_one_stream_with_their_names(shared_server: WebServer, run: str) -> None:
-    other = shared_server.convened("Which of the two?")
-    heard = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4")
+def test_one_stream_can_carry_several_runs(shared_site: WebServer, run: str) -> None:
+    other = shared_site.run_council("Which of the two?")
+    received = shared_site.read_stream(f"/api/stream?run={run}&run={other}&since={run}:4")
     for name, since in ((run, 4), (other, 0)):
-        own = [event for event in kept(heard) if event["run"] == name]
+        own = [event for event in stored_events(received) if event["run"] == name]
         assert [event | {"run": None} for event in own] == [
-            event | {"run": None} for event in shared_server.ledger(name)[since:]
+            event | {"run": None} for event in shared_site.ledger(name)[since:]
         ]
-    ends = [event["data"] for event in heard if event["event"] == "end"]
+    ends = [event["data"] for event in received if event["event"] == "end"]
     assert ends == [{"run": run, "status": "complete"}, {"run": other, "status": "complete"}, {"status": "over"}]
-    middle = next(event["id"] for event in heard if "id" in event and event["data"].get("seq") == 9)
-    resumed = shared_server.heard(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
-    places = dict(part.split(":") for part in middle.split(","))
+    middle = next(event["id"] for event in received if "id" in event and event["data"].get("seq") == 9)
+    again = shared_site.read_stream(f"/api/stream?run={run}&run={other}&since={run}:4", {"Last-Event-ID": middle})
+    positions = dict(part.split(":") for part in middle.split(","))
     for name in (run, other):
-        told = [event["seq"] for event in kept(resumed) if event["run"] == name]
-        assert told == [event["seq"] for event in shared_server.ledger(name)[int(places[name]) :]]
+        seqs = [event["seq"] for event in stored_events(again) if event["run"] == name]
+        assert seqs == [event["seq"] for event in shared_site.ledger(name)[int(positions[name]) :]]
 
 
 @pytest.mark.behaviour("50-web-errors")
@@ -85,20 +88,20 @@ def test_several_runs_come_in_one_stream_with_their_names(shared_server: WebServ
         ("/api/runs/%00/events", 404), ("/api/runs/%F0%9F%92%A9/events", 404), ("/api/runs/{run}/events?since=99999999999999999999", 422),
     ],
 )  # fmt: skip
-def test_a_place_that_there_is_not_is_refused(shared_server: WebServer, run: str, path: str, status: int) -> None:
-    assert shared_server.refused(path.format(run=run), status=status)
+def test_an_invalid_position_is_refused(shared_site: WebServer, run: str, path: str, status: int) -> None:
+    assert shared_site.refused(path.format(run=run), status=status)
 
 
-def test_a_last_event_that_is_no_number_is_refused(shared_server: WebServer, run: str) -> None:
-    told = shared_server.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
-    assert (told.status, told.headers["content-type"]) == (400, "application/json")
+def test_a_last_event_id_that_is_not_a_number_is_refused(shared_site: WebServer, run: str) -> None:
+    response = shared_site.ask("GET", f"/api/runs/{run}/events", headers={"Last-Event-ID": "x"})
+    assert (response.status, response.headers["content-type"]) == (400, "application/json")
 
 
-# What happens
+# New events
 
 
-class Speaking(FunctionMember):
-    """A member that says a piece whenever the test lets it."""
+class StreamingMember(FunctionMember):
+    """Member that streams a piece when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__("scripted:", lambda key: "")
@@ -117,9 +120,9 @@ class Speaking(FunctionMember):
 
 
 @pytest.fixture
-def speaking(server: WebServer) -> Iterator[tuple[Speaking, Callable[[], str]]]:
-    """A run held in a thread of its own, as in another process; and the run's name, once there is one."""
-    member, named = Speaking(), threading.Event()
+def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
+    """Run a council in another thread; yield the member and a function that waits for the run id."""
+    member, named = StreamingMember(), threading.Event()
     names: list[str] = []
 
     def listen(entry: Entry) -> None:
@@ -128,7 +131,7 @@ def speaking(server: WebServer) -> Iterator[tuple[Speaking, Callable[[], str]]]:
             named.set()
 
     async def work() -> None:
-        convener = Convener(server.folder, server.env, members=[member])
+        convener = Convener(site.folder, site.env, members=[member])
         await convener.run(await convener.plan([QUESTION], protocol="collaborative"), listen)
         await convener.close()
 
@@ -144,16 +147,16 @@ def speaking(server: WebServer) -> Iterator[tuple[Speaking, Callable[[], str]]]:
 
 
 @pytest.mark.behaviour("50-web-deltas")
-def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
-    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
+def test_text_is_streamed_and_sent_again_after_a_reconnect(
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
-    member, name = speaking
+    member, name = streaming_run
     path = f"/api/runs/{name()}/events"
     texts: list[str] = []
-    with server.asked("GET", path) as response:
+    with site.open_request("GET", path) as response:
         texts.append(next(event["data"]["text"] for event in events(response) if event["event"] == "delta"))
     assert texts[0].startswith("One ")
-    with server.asked("GET", path, headers={"Last-Event-ID": "3"}) as response:
+    with site.open_request("GET", path, headers={"Last-Event-ID": "3"}) as response:
         coming = events(response)
         delta = next(event for event in coming if event["event"] == "delta")
         assert "id" not in delta
@@ -170,27 +173,27 @@ def test_words_are_heard_as_they_are_said_and_again_by_whoever_comes_back(
 
 
 @pytest.mark.behaviour("50-web-one-follower")
-def test_however_many_listen_a_run_is_followed_once(
-    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
+def test_a_run_is_followed_once_for_all_listeners(
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
-    member, name = speaking
+    member, name = streaming_run
     run = name()
     with ThreadPoolExecutor(20) as pool:
-        listening = [pool.submit(server.heard, f"/api/runs/{run}/events") for _ in range(20)]
-        feeds = server.state.feeds._feeds
-        wait_until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all of them listen")
+        listening = [pool.submit(site.read_stream, f"/api/runs/{run}/events") for _ in range(20)]
+        feeds = site.app_state.feeds._feeds
+        wait_until(lambda: sum(len(feed.listeners) for feed in feeds.values()) == 20, "all listeners are connected")
         assert len(feeds) == 1
         member.go.set()
-        heard = [kept(one.result(30)) for one in listening]
-    assert all(one == server.ledger(run) for one in heard)
-    wait_until(lambda: not feeds, "nobody follows a run that nobody listens to")
+        received = [stored_events(one.result(30)) for one in listening]
+    assert all(one == site.ledger(run) for one in received)
+    wait_until(lambda: not feeds, "a run without listeners is not followed")
 
 
 @pytest.mark.behaviour("007-eight-tabs")
-def test_with_eight_streams_open_every_tab_is_still_answered(
-    server: WebServer, speaking: tuple[Speaking, Callable[[], str]]
+def test_requests_are_answered_with_eight_streams_open(
+    site: WebServer, streaming_run: tuple[StreamingMember, Callable[[], str]]
 ) -> None:
-    member, name = speaking
+    member, name = streaming_run
     run = name()
 
     async def tab(session: aiohttp.ClientSession) -> int:
@@ -201,57 +204,57 @@ def test_with_eight_streams_open_every_tab_is_still_answered(
             ]
             assert answers[1]["running"] is True
             member.go.set()
-            return len(kept(list(events(iter((await stream.content.read()).splitlines(keepends=True))))))
+            return len(stored_events(list(events(iter((await stream.content.read()).splitlines(keepends=True))))))
 
     async def tabs() -> list[int]:
-        async with signed_in(server) as session:
+        async with authorised_session(site) as session:
             return await asyncio.gather(*(tab(session) for _ in range(8)))
 
-    assert asyncio.run(tabs()) == [len(server.ledger(run))] * 8
+    assert asyncio.run(tabs()) == [len(site.ledger(run))] * 8
 
 
-def signed_in(server: WebServer) -> aiohttp.ClientSession:
-    headers = {"Authorization": f"Bearer {server.token}"}
+def authorised_session(site: WebServer) -> aiohttp.ClientSession:
+    headers = {"Authorization": f"Bearer {site.token}"}
     unlimited = aiohttp.TCPConnector(limit=0)
-    return aiohttp.ClientSession(f"http://{server.host}", headers=headers, connector=unlimited)
+    return aiohttp.ClientSession(f"http://{site.host}", headers=headers, connector=unlimited)
 
 
-# Fifty who come and go
+# Fifty listeners that reconnect
 
 
 class Listener:
-    """Listens, drops out at random, and comes back with the last event it saw."""
+    """Listener that disconnects at random and reconnects with the last event id."""
 
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+    def __init__(self, number: int) -> None:
+        self.chance = random.Random(number)
         self.last: str | None = None
         self.seen: list[Json] = []
         self.drops = 0
         self.over = False
 
-    async def hear_out(self, session: aiohttp.ClientSession, run: str) -> None:
+    async def listen_to_end(self, session: aiohttp.ClientSession, run: str) -> None:
         while not self.over:
             await self._listen(session, run, self.chance.randint(1, 12))
 
-    async def _listen(self, session: aiohttp.ClientSession, run: str, patience: int) -> None:
+    async def _listen(self, session: aiohttp.ClientSession, run: str, limit: int) -> None:
         headers = {"Last-Event-ID": self.last} if self.last else {}
         async with session.get(f"/api/runs/{run}/events", headers=headers) as response:
-            async for event in told(response.content):
-                self._take(event)
-                patience -= 1
-                if patience == 0 and not self.over:
+            async for event in parse_stream(response.content):
+                self._add(event)
+                limit -= 1
+                if limit == 0 and not self.over:
                     self.drops += 1
                     response.close()
                     return
 
-    def _take(self, event: Json) -> None:
+    def _add(self, event: Json) -> None:
         self.over = event["event"] == "end"
         if "id" in event:
             self.last = event["id"]
             self.seen.append(event["data"])
 
 
-async def told(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
+async def parse_stream(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
     lines: list[bytes] = []
     async for line in content:
         lines.append(line)
@@ -262,32 +265,30 @@ async def told(content: aiohttp.StreamReader) -> AsyncIterator[Json]:
 
 
 @pytest.mark.behaviour("40-fifty-clients", "50-web-other-process")
-def test_fifty_clients_that_drop_out_at_random_end_in_the_ledgers_state(server: WebServer) -> None:
-    run = server.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
-    listeners = [Listener(seed) for seed in range(CLIENTS)]
+def test_fifty_clients_that_reconnect_at_random_see_every_event_once(site: WebServer) -> None:
+    run = site.post("/api/runs", {"question": QUESTION, "protocol": "collaborative"}, 201)["run"]
+    listeners = [Listener(number) for number in range(CLIENTS)]
 
     async def all_of_them() -> None:
-        async with signed_in(server) as session:
-            await asyncio.gather(*(listener.hear_out(session, run) for listener in listeners))
+        async with authorised_session(site) as session:
+            await asyncio.gather(*(listener.listen_to_end(session, run) for listener in listeners))
 
     asyncio.run(all_of_them())
-    ledger = server.ledger(run)
+    ledger = site.ledger(run)
     assert ledger[-1]["type"] == "closed"
     assert ledger[-1]["status"] == "complete"
     assert [listener.seen == ledger for listener in listeners] == [True] * CLIENTS
     assert sum(listener.drops for listener in listeners) > CLIENTS
-    assert server.get(f"/api/runs/{run}")["status"] == "complete"
+    assert site.get(f"/api/runs/{run}")["status"] == "complete"
 
 
-# Who reads slowly
+# Slow listeners
 
 
 @pytest.mark.behaviour("50-web-slow")
-def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
-    server: WebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listener_that_does_not_read_is_disconnected(site: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 0.2)
-    run = server.convened()
+    run = site.run_council()
     many = 400
 
     async def endless(name: str) -> AsyncIterator[Entry]:
@@ -295,26 +296,26 @@ def test_a_listener_that_takes_nothing_is_let_go_and_holds_nobody_up(
             yield Entry(seq, 0.0, ev.Noted("x" * 100_000, ""))
         await asyncio.Event().wait()
 
-    server.state.feeds = RunFeeds(endless)
-    with socket.create_connection(("127.0.0.1", int(server.host.rpartition(":")[2]))) as deaf:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {server.host}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
-        deaf.sendall(head.encode())
-        wait_until(lambda: server.state.feeds._feeds, "it listens")
-        with server.asked("GET", f"/api/runs/{run}/events") as response:
+    site.app_state.feeds = RunFeeds(endless)
+    with socket.create_connection(("127.0.0.1", int(site.host.rpartition(":")[2]))) as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = f"GET /api/runs/{run}/events HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n\r\n"
+        stalled.sendall(head.encode())
+        wait_until(lambda: site.app_state.feeds._feeds, "the listener is connected")
+        with site.open_request("GET", f"/api/runs/{run}/events") as response:
             coming = events(response)
             assert [next(coming)["id"] for _ in range(many)] == [str(n) for n in range(1, many + 1)]
-            (feed,) = server.state.feeds._feeds.values()
-            wait_until(lambda: len(feed.listeners) == 1, "the deaf one is let go")
-    wait_until(lambda: not server.state.feeds._feeds, "the other has gone")
+            (feed,) = site.app_state.feeds._feeds.values()
+            wait_until(lambda: len(feed.listeners) == 1, "the stalled listener is disconnected")
+    wait_until(lambda: not site.app_state.feeds._feeds, "the other listener is gone")
 
 
-# The pace of words
+# Streamed text
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("50-web-deltas")
-async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() -> None:
+async def test_pieces_between_two_reads_are_one_event_per_seat() -> None:
     more = asyncio.Event()
 
     async def entries() -> AsyncIterator[Entry]:
@@ -324,7 +325,7 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
         await more.wait()
         yield Entry(0, 1000, ev.Delta("draft/alpha", "alpha", "last"))
         yield Entry(1, 1001, ev.Faulted("draft/beta", "beta", 1, "m", "net", "gone"))
-        yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "anew"))
+        yield Entry(0, 1002, ev.Delta("draft/beta", "beta", "again"))
 
     feed = RunFeed("r", entries())
     reading = StreamReader([StreamCursor(feed, 0)], several=False)
@@ -336,45 +337,43 @@ async def test_pieces_that_came_between_two_looks_are_one_event_for_each_seat() 
     await feed._task
     second = list(events(line.encode() + b"\n" for line in reading.read_new().split("\n")))
     assert [(event["event"], event["data"].get("from"), event["data"].get("text")) for event in second] == [
-        ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "anew"), ("end", None, None),
+        ("fault", None, None), ("delta", len(whole), "last"), ("delta", 0, "again"), ("end", None, None),
     ]  # fmt: skip
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_run_that_was_killed_is_told_to_its_last_event_and_as_stopped(server: WebServer) -> None:
-    run = server.convened()
-    with server.database() as db:
+def test_a_killed_run_is_streamed_to_its_last_event_and_ends_as_stopped(site: WebServer) -> None:
+    run = site.run_council()
+    with site.database() as db:
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", (run,))
         db.execute("UPDATE runs SET status = 'running', report = '' WHERE id = ?", (run,))
-    heard = server.heard(f"/api/runs/{run}/events")
-    assert kept(heard) == server.ledger(run)
-    assert heard[-1]["data"] == {"run": run, "status": "stopped"}
-    assert server.get(f"/api/runs/{run}")["status"] == "stopped"
+    received = site.read_stream(f"/api/runs/{run}/events")
+    assert stored_events(received) == site.ledger(run)
+    assert received[-1]["data"] == {"run": run, "status": "stopped"}
+    assert site.get(f"/api/runs/{run}")["status"] == "stopped"
 
 
 @pytest.mark.behaviour("50-web-start")
-def test_a_run_that_nobody_took_up_is_taken_up_when_somebody_listens(server: WebServer) -> None:
+def test_listening_starts_a_worker_for_an_orphaned_run(site: WebServer) -> None:
     async def queued() -> str:
-        convener = Convener(server.folder, server.env)
+        convener = Convener(site.folder, site.env)
         run = await convener.enqueue(await convener.plan([QUESTION], protocol="triad"))
         await convener.close()
         return run
 
-    assert server.heard(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
+    assert site.read_stream(f"/api/runs/{asyncio.run(queued())}/events")[-1]["data"]["status"] == "complete"
 
 
 @pytest.mark.behaviour("50-web-events")
-def test_a_stream_on_which_nothing_happens_says_that_it_is_there(
-    server: WebServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_stream_sends_keep_alive_comments(site: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
 
     async def silent(name: str) -> AsyncIterator[Entry]:
         await asyncio.Event().wait()
         yield Entry(1, 0.0, ev.Noted("", ""))
 
-    run = server.convened()
-    server.state.feeds = RunFeeds(silent)
-    with server.asked("GET", f"/api/runs/{run}/events") as response:
+    run = site.run_council()
+    site.app_state.feeds = RunFeeds(silent)
+    with site.open_request("GET", f"/api/runs/{run}/events") as response:
         lines = [response.readline() for _ in range(6)]
     assert lines == [b"retry: 1000\n", b"\n", b": keep-alive\n", b"\n", b": keep-alive\n", b"\n"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
 from council.protocols.panel import Panel, PanelContext
-from council.settings import SeatSetting
+from council.settings import SEAT_FLAG, SeatSetting
 from council.settings.member_lookup import tier_member
 from council.types import Seat
 
@@ -39,7 +39,7 @@ def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:
 
 def _chair_setting(options: AdvisorsOptions, roster: NamedRoster, context: PanelContext) -> SeatSetting:
     """Return the setting of the referee: `--seat chair=…` overrides --tier, which overrides [chair]."""
-    by_hand = context.settings.origins.get("chair.model") == "flag --seat"
+    by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
     if options.tier is None or by_hand:
         return SeatSetting() if by_hand else roster.chair
     return SeatSetting(tier_member("default" if options.tier == "light" else "strong", context.settings, context.env))

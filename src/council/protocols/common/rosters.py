@@ -65,12 +65,10 @@ def load_roster(name_or_path: str, context: PanelContext, min_seats: int = 2, ma
 
 def list_rosters(context: PanelContext) -> dict[str, str]:
     """Return the origin of every named roster by name."""
-    shipped = {path.stem: BUILT_IN for path in sorted(SHIPPED_ROSTERS.glob("*.toml"))}
+    shipped = {path.stem: str(BUILT_IN) for path in sorted(SHIPPED_ROSTERS.glob("*.toml"))}
     files = {path.stem: str(path) for path in sorted(_user_folder(context).glob("*.toml"))}
     return (
-        shipped
-        | files
-        | {name: context.settings.origins.get(f"rosters.{name}", "settings") for name in context.settings.rosters}
+        shipped | files | {name: str(context.settings.origins[f"rosters.{name}"]) for name in context.settings.rosters}
     )
 
 

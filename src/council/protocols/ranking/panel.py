@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.protocols.common.rosters import load_roster
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.ranking.options import RankingOptions
-from council.settings import SeatSetting
+from council.settings import SEAT_FLAG, SeatSetting
 from council.settings.member_lookup import DEFAULT_SEATS
 from council.types import Seat
 
@@ -19,7 +19,7 @@ def ranking_panel(task: str, chosen: RankingOptions, context: PanelContext) -> P
     if not chosen.roster:
         return Panel(RANKING_SEATS)
     named = load_roster(chosen.roster, context, 2, MAX_SEATS)
-    by_hand = context.settings.origins.get("chair.model") == "flag --seat"
+    by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
     few = (TWO_SEATS_WARNING,) if len(named.seats) == 2 else ()
     presiding = SeatSetting() if by_hand else named.chair
     return Panel(named.seats, members=named.members, chair_setting=presiding, warnings=few)

@@ -1,4 +1,4 @@
-"""A real browser in front of a real server. Without one these tests are skipped, and say so."""
+"""Fixtures with a real browser and a real server. Without Chromium the tests are skipped."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser for one module. Its driver keeps a loop running in this thread, so it may not outlive the module: other
-    tests have loops of their own."""
+    """Browser of one module. Its driver runs an event loop in this thread, so it must close before other tests start theirs."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
     )
@@ -29,19 +28,19 @@ def chromium() -> Iterator[Any]:
     if path is None:
         pytest.skip("no Chromium on PATH: on Debian, apt-get install chromium")
     with playwright.sync_playwright() as driver:
-        unboxed = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = driver.chromium.launch(executable_path=path, args=unboxed)
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = driver.chromium.launch(executable_path=path, args=flags)
         yield browser
         browser.close()
 
 
 @pytest.fixture
-def open_browser(chromium: Any) -> Iterator[Callable[..., Browser]]:
-    """Opens pages, each in a context of its own; whatever a page asks for or complains about is written down."""
+def look(chromium: Any) -> Iterator[Callable[..., Browser]]:
+    """Open pages in separate contexts, and record their requests and errors."""
     opened: list[Browser] = []
 
-    def open_(**how: Any) -> Browser:
-        opened.append(Browser(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **how})))
+    def open_(**options: Any) -> Browser:
+        opened.append(Browser(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})))
         return opened[-1]
 
     yield open_
@@ -51,7 +50,7 @@ def open_browser(chromium: Any) -> Iterator[Callable[..., Browser]]:
 
 @pytest.fixture
 def server(chromium: Any, tmp_path: Path) -> Iterator[WebServer]:
-    """A server of its own. The browser's driver keeps a loop in this thread, so the server is closed in another."""
+    """Server of one test, closed in another thread because the browser driver has a loop in this one."""
     served = WebServer(write_project(tmp_path), environment(tmp_path))
     yield served
     run_in_thread(served.close)
@@ -59,21 +58,21 @@ def server(chromium: Any, tmp_path: Path) -> Iterator[WebServer]:
 
 @pytest.fixture(scope="module")
 def shared_server(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    """A server whose page is only looked at."""
-    place = tmp_path_factory.mktemp("gallery")
+    """Server for tests that only read."""
+    place = tmp_path_factory.mktemp("shared_server")
     served = WebServer(write_project(place), environment(place))
     yield served
     run_in_thread(served.close)
 
 
-def run_in_thread(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    """What uses a loop of its own, in a thread of its own."""
-    told: list[Any] = []
+def run_in_thread(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a function that needs an event loop in another thread."""
+    results: list[Any] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            told.append(work(*given, **named))
+            results.append(work(*args, **kwargs))
         except BaseException as error:
             failed.append(error)
 
@@ -82,4 +81,4 @@ def run_in_thread(work: Callable[..., Any], *given: Any, **named: Any) -> Any:
     thread.join()
     if failed:
         raise failed[0]
-    return told[0]
+    return results[0]

@@ -1,4 +1,4 @@
-"""The page for everybody: axe-core finds no serious violation, in light and dark, wide and narrow; changes are told aloud."""
+"""Accessibility of the page: axe-core, live region, themes, phone width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.page.test_page import judged
+from tests.doors.web.page.test_page import run_judges
 from tests.doors.web.server import QUESTION, WebServer
 
 Look = Callable[..., Browser]
@@ -21,7 +21,7 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The source of axe-core, from its npm package."""
+    """Return the source of axe-core from its npm package."""
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, so axe-core cannot be fetched")
     folder = tmp_path_factory.mktemp("axe")
@@ -37,7 +37,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         return file.read().decode()
 
 
-def serious(seen: Browser, axe: str) -> list[str]:
+def serious_violations(seen: Browser, axe: str) -> list[str]:
     seen.page.evaluate(axe)
     seen.page.evaluate("() => Promise.all(document.getAnimations().map(one => one.finished.catch(() => 0)))")
     found: list[dict[str, Any]] = seen.page.evaluate(
@@ -55,65 +55,63 @@ def serious(seen: Browser, axe: str) -> list[str]:
 @pytest.mark.parametrize(
     ("scheme", "size"), [("light", None), ("dark", None), ("light", PHONE)], ids=["light", "dark", "phone"]
 )
-def test_axe_finds_nothing_serious_in_a_run(
-    server: WebServer, open_browser: Look, axe: str, scheme: str, size: Any
-) -> None:
+def test_axe_finds_nothing_serious_in_a_run(server: WebServer, look: Look, axe: str, scheme: str, size: Any) -> None:
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
-    seen = open_browser(**how).run(server.url, judged(server))
+    seen = look(**how).run(server.url, run_judges(server))
     seen.page.keyboard.press("j")
     for tab in ("packet", "money", "attempts", "events", "report") if scheme == "light" and not size else ("attempts",):
         seen.page.click(f"#tab-{tab}")
         if tab == "attempts":
             seen.page.click("#panel-attempts summary >> nth=0")
-        assert serious(seen, axe) == [], tab
+        assert serious_violations(seen, axe) == [], tab
     seen.page.locator(".plot input").press("ArrowLeft")
-    seen.stands("replay")
-    assert serious(seen, axe) == []
+    seen.wait_for_status("replay")
+    assert serious_violations(seen, axe) == []
 
 
 @pytest.mark.behaviour("issue-7-axe")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_the_start_form_and_its_dialogs(
-    server: WebServer, open_browser: Look, axe: str, scheme: str
+    server: WebServer, look: Look, axe: str, scheme: str
 ) -> None:
-    seen = open_browser(color_scheme=scheme, reduced_motion="reduce").at(server.url)
+    seen = look(color_scheme=scheme, reduced_motion="reduce").at(server.url)
     seen.page.click("#protocol-judges", force=True)
     seen.page.click(".start details summary")
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector(".plan .seats")
-    assert serious(seen, axe) == []
+    assert serious_violations(seen, axe) == []
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
-    assert serious(seen, axe) == []
+    assert serious_violations(seen, axe) == []
     seen.page.click("dialog button:has-text('Done')")
     seen.page.click("button:has-text('Keys')")
-    assert serious(seen, axe) == []
+    assert serious_violations(seen, axe) == []
 
 
 @pytest.mark.behaviour("50-page-live-region")
-def test_phases_absences_and_the_end_are_told_aloud_and_words_are_not(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().at(server.url)
+def test_the_live_region_announces_phases_and_the_end_but_not_text(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector(".go .run:not([disabled])")
     seen.page.evaluate(
         """() => {
-            window.told = [];
+            window.announced = [];
             new MutationObserver(() => {
-                const said = document.querySelector('.run [role=status][aria-live]')?.textContent;
-                if (said && told.at(-1) !== said) told.push(said);
+                const text = document.querySelector('.run [role=status][aria-live]')?.textContent;
+                if (text && announced.at(-1) !== text) announced.push(text);
             }).observe(document.body, { subtree: true, childList: true, characterData: true });
         }"""
     )
     seen.page.click(".go .run")
-    seen.stands("complete")
-    told = " ".join(seen.page.evaluate("() => window.told"))
-    assert "The run is complete." in told
-    assert "says: it depends" not in told
+    seen.wait_for_status("complete")
+    announced = " ".join(seen.page.evaluate("() => window.announced"))
+    assert "The run is complete." in announced
+    assert "says: it depends" not in announced
 
 
 @pytest.mark.behaviour("50-page-themes")
-def test_light_dark_and_calm_follow_the_system_and_the_toggle(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser(color_scheme="dark", reduced_motion="reduce").run(server.url, run_in_thread(server.convened))
+def test_theme_and_motion_follow_the_system_and_the_toggle(server: WebServer, look: Look) -> None:
+    seen = look(color_scheme="dark", reduced_motion="reduce").run(server.url, run_in_thread(server.run_council))
     ground = "() => getComputedStyle(document.body).backgroundColor"
     dark = seen.page.evaluate(ground)
     seen.page.click("button.theme")
@@ -131,12 +129,12 @@ def test_light_dark_and_calm_follow_the_system_and_the_toggle(server: WebServer,
 
 
 @pytest.mark.behaviour("50-page-phone")
-def test_at_phone_width_nothing_is_wider_than_the_screen(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser(viewport=PHONE, has_touch=True).run(server.url, judged(server))
+def test_at_phone_width_nothing_is_wider_than_the_screen(server: WebServer, look: Look) -> None:
+    seen = look(viewport=PHONE, has_touch=True).run(server.url, run_judges(server))
     assert seen.page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]
     assert not seen.page.locator(".rail").is_visible()
     seen.page.click("button.menu")
-    seen.page.click(".past a")
+    seen.page.click(".run-item a")
     assert not seen.page.locator(".rail").is_visible()
     seen.go("/new")
     assert seen.page.evaluate("() => document.documentElement.scrollWidth") == PHONE["width"]

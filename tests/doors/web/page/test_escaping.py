@@ -1,4 +1,4 @@
-"""What models, files and sources write is text in the page, whatever it looks like: no element, no request, no script."""
+"""Text of models, files and sources never becomes an element, a request or a script in the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import council
 from tests.doors.web.page.browser import Browser
-from tests.doors.web.page.test_page import judged
+from tests.doors.web.page.test_page import run_judges
 from tests.doors.web.server import WebServer
 
 Look = Callable[..., Browser]
@@ -45,31 +45,31 @@ STRUCTURE = {
 }  # fmt: skip
 
 
-def poisoned(value: Any, payload: Iterator[str], name: str = "") -> Any:
-    """The same value with a payload behind every text that is not a name of the engine's own; long texts get all of them."""
+def add_payloads(value: Any, payload: Iterator[str], name: str = "") -> Any:
+    """Append a payload to every text except structural names; long texts get all payloads."""
     if isinstance(value, dict):
-        return {key: poisoned(of, payload, key) for key, of in value.items()}
+        return {key: add_payloads(of, payload, key) for key, of in value.items()}
     if isinstance(value, list):
-        return [poisoned(of, payload, name) for of in value]
+        return [add_payloads(of, payload, name) for of in value]
     if not isinstance(value, str) or name in STRUCTURE:
         return value
     return "\n\n".join([value, *PAYLOADS]) if name in ("said", "answer", "content") else f"{value} {next(payload)}"
 
 
 def sources(payload: Iterator[str]) -> list[dict[str, Any]]:
-    """Titles and addresses as a search may bring them."""
+    """Sources with payloads in titles and URLs."""
     return [
         {"n": n, "title": next(payload), "url": url, "snippet": next(payload), "query": next(payload), "cited": True, "cited_by": []}
         for n, url in enumerate(["https://example.org/a", "javascript:window.pwned=1", "data:text/html,x", "files:notes.md", next(payload)], 1)
     ]  # fmt: skip
 
 
-def poison(server: WebServer, run: str, turn: int) -> None:
-    """Put the payloads into what is kept of a run: statements, findings, sources, file names, the question."""
+def poison_run(site: WebServer, run: str, turn: int) -> None:
+    """Put the payloads into the stored events of a run."""
     payload = cycle([*PAYLOADS[turn:], *PAYLOADS[:turn]])
-    with server.database() as db:
+    with site.database() as db:
         for seq, kind, body in db.execute("SELECT seq, type, body FROM events WHERE run = ?", [run]).fetchall():
-            event = poisoned(json.loads(body), payload)
+            event = add_payloads(json.loads(body), payload)
             if kind == "convened":
                 packet = event["plan"]["packet"]
                 packet["files"] = [*packet["files"], *PAYLOADS]
@@ -83,8 +83,8 @@ def poison(server: WebServer, run: str, turn: int) -> None:
             db.execute("UPDATE events SET body = ? WHERE run = ? AND seq = ?", [json.dumps(event), run, seq])
 
 
-def look_everywhere(seen: Browser) -> None:
-    """Open whatever can be opened."""
+def open_everything(seen: Browser) -> None:
+    """Open every tab, row and detail."""
     page = seen.page
     for tab in ("packet", "money", "attempts", "events", "report"):
         page.click(f"#tab-{tab}")
@@ -93,15 +93,15 @@ def look_everywhere(seen: Browser) -> None:
     for _ in range(6):
         page.keyboard.press("j")
     page.locator(".plot input").press("ArrowLeft")
-    seen.stands("replay")
+    seen.wait_for_status("replay")
     page.keyboard.press("r")
-    seen.stands("complete")
+    seen.wait_for_status("complete")
     page.click("[data-key^=r2] button:has-text('compare') >> nth=0")
     seen.wait("() => document.querySelector('#panel-report .prose')")
 
 
 def strange_parts(seen: Browser) -> list[str]:
-    """Elements outside the allow-list, attributes that act, links that lead elsewhere than to the web or this page."""
+    """Return elements outside the allow-list, event attributes, and unsafe links."""
     found: list[str] = seen.page.evaluate(
         """allowed => {
             const bad = [];
@@ -125,44 +125,44 @@ def strange_parts(seen: Browser) -> list[str]:
 @pytest.mark.behaviour("40-page-model-text", "issue-7-xss")
 @pytest.mark.parametrize("turn", [0, 13, 27])
 def test_forty_payloads_stay_text_in_the_page_and_in_its_file(
-    server: WebServer, open_browser: Look, tmp_path: Path, turn: int
+    server: WebServer, look: Look, tmp_path: Path, turn: int
 ) -> None:
     assert len(set(PAYLOADS)) == 40
-    run = judged(server)
-    poison(server, run, turn)
-    seen = open_browser().run(server.url, run)
-    look_everywhere(seen)
+    run = run_judges(server)
+    poison_run(server, run, turn)
+    seen = look().run(server.url, run)
+    open_everything(seen)
     assert strange_parts(seen) == []
-    assert seen.strangers(server.host) == []
+    assert seen.external_requests(server.host) == []
     assert not any("evil.test" in url for url in seen.asked)
-    assert seen.complaints == []
+    assert seen.errors == []
     assert PAYLOADS[0] in seen.page.locator("[data-seat=judge-1]").text_content()
 
     file = tmp_path / "run.html"
     file.write_bytes(server.ask("GET", f"/api/runs/{run}/report?format=html").body)
-    alone = open_browser()
+    alone = look()
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
-    look_everywhere(alone)
+    open_everything(alone)
     assert strange_parts(alone) == []
     assert {url.partition(":")[0] for url in alone.asked} <= {"file", "data"}
-    assert alone.complaints == []
+    assert alone.errors == []
 
 
 @pytest.mark.behaviour("40-page-model-text")
 @pytest.mark.parametrize("module", sorted(path.name for path in PAGE.glob("*.js")))
-def test_a_module_of_the_page_builds_nodes_and_never_parses_them(module: str) -> None:
+def test_page_modules_never_parse_html(module: str) -> None:
     text = (PAGE / module).read_text(encoding="utf-8")
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|setHTML|srcdoc",
         text,
     )
     assert len(text.splitlines()) <= 250
-    assert text.startswith("//"), "a module says in its first line what it is for"
+    assert text.startswith("//"), "a module starts with a comment about its purpose"
 
 
 @pytest.mark.behaviour("50-page-no-build")
-def test_the_page_has_no_inline_script_or_style_and_asks_nobody_else() -> None:
+def test_the_page_has_no_inline_script_or_style_and_no_external_url() -> None:
     page = (PAGE / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|style=", page)
     for path in PAGE.iterdir():
@@ -170,8 +170,8 @@ def test_the_page_has_no_inline_script_or_style_and_asks_nobody_else() -> None:
         assert set(urls) <= {"http://www.w3.org"}, path.name
 
 
-def test_what_looks_for_strange_parts_finds_them(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().at(server.url)
+def test_strange_parts_finds_unsafe_nodes(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.evaluate(
         """() => {
             const [link, picture] = [document.createElement('a'), document.createElement('object')];

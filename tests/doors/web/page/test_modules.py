@@ -1,4 +1,4 @@
-"""The page's modules by themselves, in the browser they are written for: the fold, the Markdown, the comparison of rounds."""
+"""JavaScript modules of the page, in the browser: minutes, Markdown, diff."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from council.events import Entry, parse_event
 from tests.acceptance.helpers import Workspace
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
-from tests.doors.web.page.test_page import judged
+from tests.doors.web.page.test_page import run_judges
 from tests.doors.web.server import WebServer
 from tests.fake_provider import FakeProvider, Reply
 
@@ -23,20 +23,20 @@ SHAPE = """async text => {
     return [...markdown(text).childNodes].map(shape).join('');
 }"""
 FOLD = """async events => {
-    const { hear, newMinutes, everyone, saidBy } = await import('/page/fold.js');
+    const { applyEvent, newMinutes, allSeats } = await import('/page/minutes.js');
     const m = newMinutes();
-    for (const event of events) hear(m, event);
+    for (const event of events) applyEvent(m, event);
     return {
         status: m.status, stopped: m.stopped, seconds: m.seconds, usd: m.usd, seq: m.seq, verdict: m.verdict,
-        seats: everyone(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.tokens]),
+        seats: allSeats(m).map(seat => [seat.name, seat.state, seat.usd, seat.attempts, seat.tokens]),
         phases: [...m.phases.values()].map(phase => [phase.name, phase.asked, [...phase.said.keys()], [...phase.absent.keys()]]),
         notes: m.notes.map(note => [note.what, note.why]),
     };
 }"""
 
 
-def folded(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The same of the house's own minutes."""
+def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the same from the Python minutes."""
     fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
     m = Minutes.fold(
         Entry(event["seq"], event["at"], parse_event(event["type"], of))
@@ -51,27 +51,27 @@ def folded(events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_the_page_folds_events_to_the_same_minutes_as_the_house(
-    server: WebServer, provider: FakeProvider, open_browser: Look
+def test_the_page_folds_events_to_the_same_minutes_as_python(
+    server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
-    workspace = Workspace(server.folder, provider)
-    workspace.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
-    workspace.answers.instead["gamma"] = Reply(status=500)
-    events = run_in_thread(server.ledger, run_in_thread(server.convened, protocol="adversarial"))
-    seen = open_browser().at(server.url)
-    assert seen.page.evaluate(FOLD, events) == folded(events)
+    table = Workspace(server.folder, provider)
+    table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
+    table.answers.instead["gamma"] = Reply(status=500)
+    events = run_in_thread(server.ledger, run_in_thread(server.run_council, protocol="adversarial"))
+    seen = look().at(server.url)
+    assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
     assert any(event["type"] == "fault" for event in events)
 
 
 @pytest.mark.behaviour("50-page-one-fold")
-def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(server: WebServer, open_browser: Look) -> None:
-    run = judged(server)
+def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
+    run = run_judges(server)
     events = run_in_thread(server.ledger, run)
-    seen = open_browser().at(server.url)
+    seen = look().at(server.url)
     for many in range(1, len(events), 3):
-        told, own = seen.page.evaluate(FOLD, events[:many]), folded(events[:many])
-        assert {name: told[name] for name in own if name != "verdict"} == {
-            name: of for name, of in own.items() if name != "verdict"
+        actual, expected = seen.page.evaluate(FOLD, events[:many]), fold_in_python(events[:many])
+        assert {name: actual[name] for name in expected if name != "verdict"} == {
+            name: of for name, of in expected.items() if name != "verdict"
         }
 
 
@@ -95,7 +95,7 @@ def test_a_fold_up_to_any_moment_is_the_house_s_fold_up_to_it(server: WebServer,
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
-def test_a_small_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
+def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     assert page.evaluate(SHAPE, text) == shape
@@ -108,7 +108,7 @@ def test_a_small_markdown_becomes_nodes(chromium: Any, shared_server: WebServer,
     ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
     ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
 )  # fmt: skip
-def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, shared_server: WebServer, text: str) -> None:
+def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: WebServer, text: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     page.set_default_timeout(60_000)
@@ -123,7 +123,7 @@ def test_markdown_of_any_shape_is_read_to_its_end(chromium: Any, shared_server: 
     ("before", "after"),
     [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
 )  # fmt: skip
-def test_a_comparison_holds_both_texts_whole(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
+def test_a_diff_contains_both_texts(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
     parts = page.evaluate(
@@ -136,27 +136,25 @@ def test_a_comparison_holds_both_texts_whole(chromium: Any, shared_server: WebSe
 
 
 @pytest.mark.behaviour("50-page-columns")
-def test_what_streams_as_json_is_shown_as_its_words(chromium: Any, shared_server: WebServer) -> None:
+def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: WebServer) -> None:
     page = chromium.new_page()
     page.goto(shared_server.url)
-    said = page.evaluate(
-        "async pieces => { const flow = (await import('/page/livetext.js')).jsonFlow(); return pieces.map(flow).join('') }",
+    text = page.evaluate(
+        "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
         [
             '```json\n{"verdict": "FA',
             'IL", "key_ins',
             'ight": "A \\"quote\\" and \\u00e9", "n": 3, "list": ["a", "b"]}',
         ],
     )
-    assert said.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
+    assert text.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
     page.close()
 
 
 @pytest.mark.behaviour("50-page-unknown-run")
-def test_a_run_that_is_not_there_is_said_to_be_missing_and_a_prefix_leads_to_it(
-    server: WebServer, open_browser: Look
-) -> None:
-    run = run_in_thread(server.convened)
-    seen = open_browser().at(server.url)
+def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: WebServer, look: Look) -> None:
+    run = run_in_thread(server.run_council)
+    seen = look().at(server.url)
     seen.go("/run/nosuchrun")
     seen.page.wait_for_selector(".problem.big")
     assert "nosuchrun" in seen.text(".problem.big")

@@ -1,4 +1,4 @@
-"""The page as a person uses it: start a run, watch it, stop it, take it up, look back, take it away."""
+"""The page in use: start, watch, stop, resume, browse and export runs."""
 
 from __future__ import annotations
 
@@ -19,59 +19,57 @@ Look = Callable[..., Browser]
 PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
 
 
-def pressed(seen: Browser, question: str = QUESTION) -> str:
-    """Ask from the form; what stood on the button."""
+def submit_question(seen: Browser, question: str = QUESTION) -> str:
+    """Submit the form and return the label of its button."""
     seen.page.fill("#question", question)
     seen.page.wait_for_selector(".go .run:not([disabled])")
-    said = seen.text(".go .run")
+    label = seen.text(".go .run")
     seen.page.click(".go .run")
     seen.page.wait_for_selector(".seat")
-    return said
+    return label
 
 
-def quiet(seen: Browser, server: WebServer) -> None:
-    """Nothing was asked of anybody else, and nothing went wrong unseen."""
-    assert seen.strangers(server.host) == []
-    assert seen.complaints == []
+def assert_no_errors(seen: Browser, site: WebServer) -> None:
+    """Check that the page made no external request and had no error."""
+    assert seen.external_requests(site.host) == []
+    assert seen.errors == []
 
 
 @pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "issue-7-page-run")
-def test_a_run_is_started_watched_stopped_and_taken_up_from_the_page(
-    server: WebServer, provider: FakeProvider, open_browser: Look
-) -> None:
-    workspace = Workspace(server.folder, provider)
-    workspace.configure(more=PRICED)
-    workspace.answers.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
-    seen = open_browser().at(server.url)
+def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    table = Workspace(server.folder, provider)
+    table.configure(more=PRICED)
+    table.answers.instead["beta"] = Reply(text=" ".join(f"Word {n} of beta." for n in range(9000)), drip=0.02)
+    seen = look().at(server.url)
 
-    assert pressed(seen).startswith("Run · at most $")
+    assert submit_question(seen).startswith("Run · at most $")
     seen.wait("mark => document.querySelector('[data-seat=alpha]').innerText.includes(mark)", mark("alpha", "draft"))
     seen.wait("() => document.querySelector('[data-seat=beta] .live-text')?.innerText.includes('Word 3 of beta')")
     assert seen.page.locator("[data-seat=beta]").get_attribute("data-state") == "writing"
 
     seen.page.click("button:has-text('Stop')")
-    seen.stands("incomplete: stopped by you")
-    assert "cancelled before the last step" in seen.text(".above")
+    seen.wait_for_status("incomplete: stopped by you")
+    assert "cancelled before the last step" in seen.text(".degraded")
 
-    del workspace.answers.instead["beta"]
+    del table.answers.instead["beta"]
     seen.page.click(".actions button:has-text('Resume')")
-    seen.stands("complete")
+    seen.wait_for_status("complete")
     seen.page.wait_for_selector(".answer .prose")
     assert "The synthesise of chair" in seen.text(".answer .prose")
     assert seen.texts(".seat-name") == ["alpha", "beta", "gamma", "chair"]
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-replay")
-def test_the_timeline_replays_a_run_by_hand_and_by_itself(server: WebServer, open_browser: Look) -> None:
-    run = run_in_thread(server.convened)
-    seen = open_browser().run(server.url, run)
+def test_the_timeline_replays_a_run_by_dragging_and_playing(server: WebServer, look: Look) -> None:
+    run = run_in_thread(server.run_council)
+    seen = look().run(server.url, run)
     plot = seen.page.locator(".plot input")
     box = plot.bounding_box()
     assert box is not None
 
     seen.page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
-    seen.stands("replay")
+    seen.wait_for_status("replay")
     assert not seen.page.locator(".answer").is_visible()
     there = float(plot.input_value())
     plot.press("ArrowLeft")
@@ -80,14 +78,14 @@ def test_the_timeline_replays_a_run_by_hand_and_by_itself(server: WebServer, ope
     seen.wait("() => !document.querySelector('.statement[data-showing=said]')")
 
     seen.page.keyboard.press("r")
-    seen.stands("complete")
+    seen.wait_for_status("complete")
     assert seen.page.locator(".answer").is_visible()
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
-def judged(server: WebServer) -> str:
-    """Two judges who agree on one finding and quarrel about another."""
-    shared = {"severity": "critical", "category": "security", "description": "The core returns one and checks nothing.", "location": "src/core.py:2", "recommendation": "Check it.", "fix": "Check it first.", "why": "Nobody did.", "ref": "src/core.py:1"}  # fmt: skip
+def run_judges(server: WebServer) -> str:
+    """Run two judges who agree on one finding and dispute another."""
+    shared = {"severity": "critical", "category": "security", "description": "The core returns one and checks nothing.", "location": "src/core.py:2", "recommendation": "Check it.", "fix": "Check it first.", "why": "It was forgotten.", "ref": "src/core.py:1"}  # fmt: skip
     lone = shared | {
         "severity": "minor",
         "description": "The name says nothing about the thing.",
@@ -112,27 +110,27 @@ def judged(server: WebServer) -> str:
         "r2/judge-1": second | {"findings": [shared, lone], "debate_notes": notes},
         "r2/judge-2": second | {"verdict": "FAIL", "findings": [shared], "debate_notes": notes | {"revised_from": "WARN", "challenges": [against]}},
     }  # fmt: skip
-    answers = server.folder / "judges.json"
-    answers.write_text(
+    cast = server.folder / "judges.json"
+    cast.write_text(
         "".join(f"[{json.dumps(key)}]\nreply = {toml(line)}\n" for key, line in lines.items()), encoding="utf-8"
     )
-    seats = "".join(f'[seats.judge-{n}]\nmodel = "scripted:{answers}"\n' for n in (1, 2))
+    seats = "".join(f'[seats.judge-{n}]\nmodel = "scripted:{cast}"\n' for n in (1, 2))
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
-    return str(run_in_thread(server.convened, "validate src/core.py", options={"debate": True}))
+    return str(run_in_thread(server.run_council, "validate src/core.py", options={"debate": True}))
 
 
 def toml(value: Any) -> str:
-    """JSON is almost TOML; only the mark between a key and its value differs, and nothing is an empty text."""
+    """Format a JSON value as TOML, without nulls."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {toml(of)}" for key, of in value.items() if of is not None) + "}"
     return "[" + ", ".join(map(toml, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
 
 @pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts")
-def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().run(server.url, judged(server))
+def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServer, look: Look) -> None:
+    seen = look().run(server.url, run_judges(server))
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
-    assert seen.texts(".map .standing") == ["agreed", "disputed", "disputed"]
+    assert seen.texts(".map .status") == ["agreed", "disputed", "disputed"]
     cells = [row.split() for row in seen.texts(".map tbody tr")]
     assert cells[1].count("opposes") == 1
     assert "WARN" in seen.text(".shifts") and "FAIL" in seen.text(".shifts")
@@ -145,12 +143,12 @@ def test_a_finding_opens_from_the_map_and_leads_to_the_words_behind_it(server: W
     flashed = seen.page.wait_for_selector(".flash")
     assert "The name says nothing about the thing." in flashed.inner_text()
     assert seen.page.evaluate("() => document.activeElement.dataset.key") == "r2 judge-1"
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-keyboard")
-def test_the_keyboard_alone_focuses_seats_widens_and_helps(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().run(server.url, run_in_thread(server.convened))
+def test_keyboard_shortcuts(server: WebServer, look: Look) -> None:
+    seen = look().run(server.url, run_in_thread(server.run_council))
     keys = seen.page.keyboard
     keys.press("2")
     assert seen.texts(".seat-name") == ["beta"] or seen.page.locator(".seat:visible").count() == 1
@@ -167,16 +165,16 @@ def test_the_keyboard_alone_focuses_seats_widens_and_helps(server: WebServer, op
 
 
 @pytest.mark.behaviour("50-page-diff")
-def test_rounds_are_compared_word_by_word(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().run(server.url, judged(server))
+def test_rounds_are_compared_word_by_word(server: WebServer, look: Look) -> None:
+    seen = look().run(server.url, run_judges(server))
     seen.page.click("[data-seat=judge-2] [data-key^=r2] button:has-text('compare')")
     assert "WARN" in " ".join(seen.texts("[data-seat=judge-2] del"))
     assert "FAIL" in " ".join(seen.texts("[data-seat=judge-2] ins"))
 
 
 @pytest.mark.behaviour("50-page-behind")
-def test_every_tab_tells_what_stands_behind_a_run(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().run(server.url, judged(server))
+def test_every_tab_shows_its_details(server: WebServer, look: Look) -> None:
+    seen = look().run(server.url, run_judges(server))
     page = seen.page
     page.click("#tab-packet")
     assert "src/core.py" in seen.text("#panel-packet")
@@ -194,42 +192,42 @@ def test_every_tab_tells_what_stands_behind_a_run(server: WebServer, open_browse
     assert '"type": "phase"' in seen.text(".event-detail")
     page.click("#tab-report")
     seen.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('core.py')")
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-history")
-def test_the_history_has_unfinished_runs_first_and_can_be_searched(server: WebServer, open_browser: Look) -> None:
-    run_in_thread(server.convened, "Should the kitchen close on Mondays?")
-    unfinished = run_in_thread(server.convened, "Should the cellar flood?")
+def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebServer, look: Look) -> None:
+    run_in_thread(server.run_council, "Should the kitchen close on Mondays?")
+    unfinished = run_in_thread(server.run_council, "Should the cellar flood?")
     with server.database() as db:
         db.execute("UPDATE runs SET status = 'running' WHERE id = ?", [unfinished])
         db.execute("DELETE FROM events WHERE run = ? AND type = 'closed'", [unfinished])
-    run_in_thread(server.convened, "Should the garden grow?")
-    seen = open_browser().at(server.url)
-    seen.wait("() => document.querySelectorAll('.past').length === 3")
-    assert seen.texts(".past .q") == [
+    run_in_thread(server.run_council, "Should the garden grow?")
+    seen = look().at(server.url)
+    seen.wait("() => document.querySelectorAll('.run-item').length === 3")
+    assert seen.texts(".run-item .q") == [
         "Should the cellar flood?",
         "Should the garden grow?",
         "Should the kitchen close on Mondays?",
     ]
-    assert seen.page.locator(".past button").count() == 1
+    assert seen.page.locator(".run-item button").count() == 1
     seen.wait("() => document.querySelector('.spend').innerText === 'Spent today\\n$0'")
     seen.page.fill(".rail input", "garden")
-    seen.wait("() => document.querySelectorAll('.past').length === 1")
-    seen.page.click(".past a")
+    seen.wait("() => document.querySelectorAll('.run-item').length === 1")
+    seen.page.click(".run-item a")
     seen.page.wait_for_selector(".answer .prose")
     assert seen.text(".run-head h1") == "Should the garden grow?"
     seen.page.fill(".rail input", "")
-    seen.page.click(".past button:has-text('Resume')")
+    seen.page.click(".run-item button:has-text('Resume')")
     seen.wait(
         "() => document.querySelector('.run-head h1').innerText.includes('cellar') && document.querySelector('.run-head .pill').innerText === 'complete'"
     )
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-files")
-def test_files_are_picked_within_the_roots_and_go_into_the_plan(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().at(server.url)
+def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
     assert "secret.pem" not in seen.text(".tree") and ".env" not in seen.text(".tree")
@@ -239,12 +237,12 @@ def test_files_are_picked_within_the_roots_and_go_into_the_plan(server: WebServe
     assert seen.texts(".picked code") == ["src/core.py"]
     seen.page.fill("#question", "Is it sound?")
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
-    quiet(seen, server)
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_who_sits_answers_in_the_page(server: WebServer, open_browser: Look) -> None:
-    seen = open_browser().at(server.url)
+def test_a_person_answers_in_the_page(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
     seen.page.fill("#question", QUESTION)
     seen.page.wait_for_selector("#member-beta")
     seen.page.select_option("#member-beta", "human")
@@ -257,19 +255,17 @@ def test_a_person_who_sits_answers_in_the_page(server: WebServer, open_browser: 
         seen.page.fill("#asked-words", words)
         seen.page.click(".asks button:has-text('Answer')")
         seen.wait("words => document.querySelector('[data-seat=beta]').innerText.includes(words)", words)
-    seen.stands("complete")
-    quiet(seen, server)
+    seen.wait_for_status("complete")
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")
-def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforehand(
-    server: WebServer, open_browser: Look
-) -> None:
+def test_a_person_who_judges_fills_in_a_form_without_defaults(server: WebServer, look: Look) -> None:
     seats = '[seats.judge-1]\nmodel = "human"\n[seats.judge-2]\nmodel = "scripted:"\n'
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
-    seen = open_browser().at(server.url)
+    seen = look().at(server.url)
     seen.page.click("#protocol-judges", force=True)
-    pressed(seen, "src/core.py")
+    submit_question(seen, "src/core.py")
     form = seen.page.locator(".asks form")
     form.get_by_label("verdict").wait_for()
     assert form.get_by_label("verdict").input_value() == ""
@@ -281,24 +277,22 @@ def test_a_person_who_judges_fills_in_a_form_in_which_nothing_is_chosen_beforeha
     form.get_by_label("description").fill("Nothing is checked at all.")
     form.get_by_label("location").fill("src/core.py:2")
     form.locator("button:has-text('Answer')").click()
-    seen.stands("complete")
+    seen.wait_for_status("complete")
     seen.wait("() => document.querySelector('.map')?.innerText.includes('core.py:2')")
-    assert "FAIL" in seen.text("[data-seat=judge-1] .stand")
-    quiet(seen, server)
+    assert "FAIL" in seen.text("[data-seat=judge-1] .position")
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(
-    server: WebServer, open_browser: Look, tmp_path: Path
-) -> None:
-    run = judged(server)
-    seen = open_browser().run(server.url, run)
+def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path: Path) -> None:
+    run = run_judges(server)
+    seen = look().run(server.url, run)
     with seen.page.expect_download() as waiting:
         seen.page.click("a:has-text('Share .html')")
     file = tmp_path / "run.html"
     waiting.value.save_as(file)
 
-    alone = open_browser(offline=True)
+    alone = look(offline=True)
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
     assert alone.text(".verdict") == seen.text(".verdict")
@@ -306,21 +300,21 @@ def test_a_run_is_taken_away_as_one_file_that_works_without_a_network(
     alone.page.keyboard.press("1")
     assert alone.page.locator(".seat:visible").count() == 1
     alone.page.locator(".plot input").press("ArrowLeft")
-    alone.stands("replay")
+    alone.wait_for_status("replay")
     alone.page.click("#tab-report")
     alone.wait("() => document.querySelector('#panel-report .prose')?.innerText.includes('core.py')")
     assert {url.partition(":")[0] for url in alone.asked} <= {"file", "data"}
-    assert alone.complaints == []
+    assert alone.errors == []
 
 
 @pytest.mark.behaviour("50-page-one-stream")
 def test_eight_tabs_share_one_stream_and_each_is_answered(
-    server: WebServer, provider: FakeProvider, open_browser: Look
+    server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
-    workspace = Workspace(server.folder, provider)
-    gate = workspace.hold("synthesise")
-    seen = open_browser().at(server.url)
-    pressed(seen)
+    table = Workspace(server.folder, provider)
+    gate = table.hold("synthesise")
+    seen = look().at(server.url)
+    submit_question(seen)
     where = seen.page.url
     tabs = [seen.page, *(seen.context.new_page() for _ in range(7))]
     for tab in tabs[1:]:
@@ -332,23 +326,23 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
             arg=mark("gamma", "improve"),
         )
         assert tab.evaluate("async () => (await fetch('/api/runs')).status") == 200
-    tabs.pop(0).close()  # whoever led is gone
+    tabs.pop(0).close()  # the leader is gone
     gate.release()
     for tab in tabs:
         tab.wait_for_function(
             "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=60_000
         )
-    assert seen.strangers(server.host) == []
+    assert seen.external_requests(server.host) == []
 
 
 @pytest.mark.behaviour("issue-7-page-embedded")
-def test_the_embedded_member_is_watched_from_the_form_to_its_answer(server: WebServer, open_browser: Look) -> None:
+def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
     (server.folder / "council.toml").unlink()
-    seen = open_browser().at(server.url)
+    seen = look().at(server.url)
     seen.page.click("#protocol-quick", force=True)
-    assert pressed(seen, "Is the sky blue?") == "Run · free"
+    assert submit_question(seen, "Is the sky blue?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
     assert "local:smollm2" in seen.text(".seat .member")
     assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
-    quiet(seen, server)
+    assert_no_errors(seen, server)

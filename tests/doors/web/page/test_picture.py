@@ -1,4 +1,4 @@
-"""The picture of the README: made by its script, from a run."""
+"""The picture of the README, generated from a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.paths import ROOT
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The script, with a cast that speaks faster than anybody could read."""
+    """Load the script with a cast that streams at full speed."""
     spec = spec_from_file_location("make_picture", ROOT / "scripts" / "make_picture.py")
     assert spec is not None
     assert spec.loader is not None
@@ -40,9 +40,9 @@ def test_the_picture_is_there_and_small() -> None:
 
 
 @pytest.mark.behaviour("issue-7-picture")
-def test_the_cast_of_the_picture_holds_a_real_run(script: Any, tmp_path: Path) -> None:
-    told = build_report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
-    assert (told["status"], told["verdict"]) == ("complete", "FAIL")
-    assert [one["state"] for one in told["degraded"]] == ["failed(overload)"]
-    assert [shift["seat"] for shift in told["shifts"] if shift["changed"]] == ["judge-defender"]
-    assert [finding["disputed"] for finding in told["findings"]].count(True) == 1
+def test_the_cast_of_the_picture_produces_a_complete_run(script: Any, tmp_path: Path) -> None:
+    summary = build_report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
+    assert (summary["status"], summary["verdict"]) == ("complete", "FAIL")
+    assert [one["state"] for one in summary["degraded"]] == ["failed(overload)"]
+    assert [shift["seat"] for shift in summary["shifts"] if shift["changed"]] == ["judge-defender"]
+    assert [finding["disputed"] for finding in summary["findings"]].count(True) == 1

@@ -1,37 +1,37 @@
-// The answer, with what is missing above it, and behind each claim the seats that stand for it.
+// The answer, with degradation notices above it and the supporting seats of each claim.
 
-import { button, bringIntoView, el, flash, link, memory, refill, webAddress } from "./dom.js";
+import { button, bringIntoView, el, flash, link, changeDetector, setChildren, webAddress } from "./dom.js";
 import { chip, chips } from "./chips.js";
-import { capital, short, stateInWords } from "./words.js";
-import { heardSeats } from "./fold.js";
-import { rankingTable } from "./ranking.js";
-import { toneOf } from "./stands.js";
-import { write } from "./prose.js";
+import { capital, short, formatState } from "./format.js";
+import { answeredCount } from "./minutes.js";
+import { rankingTable } from "./ranking_table.js";
+import { toneOf } from "./positions.js";
+import { renderMarkdown } from "./render_markdown.js";
 
 export function answerView(context) {
   const node = el("section", { class: "answer card", "aria-labelledby": "answer-title", hidden: true });
-  const isNew = memory();
+  const isNew = changeDetector();
 
   function update({ minutes, detail }) {
     const done = minutes.verdict !== null;
     node.hidden = !done;
     if (!done || !isNew(minutes.run, minutes.seq, detail)) return;
-    refill(node, missing(minutes, detail), head(minutes), body(minutes, detail), ...parts(minutes.verdict, context));
+    setChildren(node, degradedNotes(minutes, detail), head(minutes), body(minutes, detail), ...parts(minutes.verdict, context));
   }
 
   return { node, update };
 }
 
-/** What is degraded: the report's own sentences. */
-function missing(m, detail) {
+/** Degradation notices, in the words of the report. */
+function degradedNotes(m, detail) {
   const lines = detail?.above || (detail?.report?.degraded || []).map(sentence);
   if (!lines.length) return null;
-  return el("div", { class: "above", role: "note", "aria-label": "What is missing" }, el("ul", { class: "plain" }, lines.map((line) => el("li", {}, line))));
+  return el("div", { class: "degraded", role: "note", "aria-label": "Degraded" }, el("ul", { class: "plain" }, lines.map((line) => el("li", {}, line))));
 }
 
 function sentence({ seat, phase, state, reason }) {
   if (!seat) return capital(reason || state);
-  return `${seat} did not answer in ${phase}: ${stateInWords(state)}${reason ? `: ${reason}` : ""}.`;
+  return `${seat} did not answer in ${phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
 }
 
 function head(m) {
@@ -41,16 +41,16 @@ function head(m) {
   return el("header", { class: "answer-head" },
     el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word || "Answer"),
     v.confidence && el("span", { class: "pill", "data-tone": toneOf(v.confidence) || null }, `confidence ${v.confidence}`),
-    asked > 0 && el("span", { class: "soft" }, `${heardSeats(m)} of ${asked} seats`));
+    asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
 }
 
 function body(m, detail) {
-  const said = detail?.report?.answer || m.verdict.answer || "";
-  if (!said.trim()) return el("p", { class: "soft" }, m.reason ? capital(m.reason) : "There is no answer.");
+  const text = detail?.report?.answer || m.verdict.answer || "";
+  if (!text.trim()) return el("p", { class: "soft" }, m.reason ? capital(m.reason) : "No answer.");
   const sources = new Set((m.verdict.sources || []).map((one) => one.n));
   const cite = (n) => (sources.has(n) ? button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` }) : null);
   const node = el("div", { class: "words" });
-  write(node, said, { top: 3, cite });
+  renderMarkdown(node, text, { top: 3, cite });
   return node;
 }
 
@@ -72,7 +72,7 @@ function parts(v, context) {
     part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: true }),
     part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, ` ${short(one.text, 400)}`)], { open: true }),
     part("Claims", v.claims, (one) => claim(one, context)),
-    part("Seen by one family alone", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)], { open: false }),
+    part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, one.finding || String(one)), one.family && el("span", { class: "tag" }, one.family)], { open: false }),
     part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, ` ${one.text || one}`)]),
     part("Sources", v.sources, source, { open: false }),
   ];
@@ -108,7 +108,7 @@ function claim(one, context) {
   return [
     el("span", { class: "tag", "data-tone": { supported: "good", contradicted: "bad", qualified: "doubt" }[one.status] || null }, one.status),
     el("span", {}, ` ${one.claim}`), (one.sources || []).map((n) => button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` })),
-    el("p", { class: "by" }, "held by", chips(one.by, context, { quote: one.claim }), one.against?.length > 0 && [" against", chips(one.against, context, { quote: one.topic })]),
+    el("p", { class: "by" }, "supported by", chips(one.by, context, { quote: one.claim }), one.against?.length > 0 && [" opposed by", chips(one.against, context, { quote: one.topic })]),
   ];
 }
 

@@ -1,6 +1,6 @@
-// The HTTP API. Every answer is JSON, every refusal is one line that can be shown as it is.
+// HTTP API client. Every error is one line that can be shown as it is.
 
-/** The token stands in the address once, behind the #, where no server and no log sees it. It becomes a cookie. */
+/** Exchange the token in the URL fragment for a cookie. A fragment is never sent to a server or logged. */
 export async function signIn() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
@@ -8,27 +8,27 @@ export async function signIn() {
   await send("session", { token });
 }
 
-async function answered(response) {
+async function parseResponse(response) {
   const text = await response.text();
   let value = null;
   try {
     value = JSON.parse(text);
   } catch {
-    // said below
+    // handled below
   }
   if (response.ok && value !== null) return value;
-  const words = value?.error || value?.detail;
-  const error = new Error(typeof words === "string" ? words : plainWords(response.status));
+  const message = value?.error || value?.detail;
+  const error = new Error(typeof message === "string" ? message : statusMessage(response.status));
   error.status = response.status;
   throw error;
 }
 
-function plainWords(status) {
+function statusMessage(status) {
   if (status === 401) return "this page is not signed in: open the address that `council serve` printed";
-  return `the server answered with ${status}`;
+  return `the server answered with status ${status}`;
 }
 
-async function reached(path, init) {
+async function request(path, init) {
   try {
     return await fetch(`/api/${path}`, { credentials: "same-origin", ...init });
   } catch {
@@ -36,35 +36,35 @@ async function reached(path, init) {
   }
 }
 
-export const get = async (path) => answered(await reached(path));
+export const get = async (path) => parseResponse(await request(path));
 
 export async function text(path) {
-  const response = await reached(path);
-  return response.ok ? response.text() : answered(response);
+  const response = await request(path);
+  return response.ok ? response.text() : parseResponse(response);
 }
 
 export async function send(path, body = {}, signal) {
   const headers = { "Content-Type": "application/json" };
-  return answered(await reached(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
+  return parseResponse(await request(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
 }
 
-/** a=1&b=2 of what has a value. */
+/** Format a query string from the values that are set. */
 export function query(values) {
-  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
-  return given.length ? `?${new URLSearchParams(given)}` : "";
+  const set = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return set.length ? `?${new URLSearchParams(set)}` : "";
 }
 
-const of = (run) => `runs/${encodeURIComponent(run)}`;
+const runPath = (run) => `runs/${encodeURIComponent(run)}`;
 
-/** What a run view needs of the server. A file that was exported brings its own. */
+/** Data source of a run view. An exported file has its own. */
 export const server = {
-  detail: (run) => get(of(run)),
-  attempts: (run) => get(`${of(run)}/attempts`),
-  packet: (run) => get(`${of(run)}/packet`),
-  report: (run, format) => text(`${of(run)}/report?format=${format}`),
-  reportAddress: (run, format) => `/api/${of(run)}/report?format=${format}`,
-  asks: (run) => get(`${of(run)}/asks`),
-  answer: (run, key, answer) => send(`${of(run)}/asks/${key.split("/").map(encodeURIComponent).join("/")}`, { answer }),
-  cancel: (run) => send(`${of(run)}/cancel`),
-  resume: (run) => send(`${of(run)}/resume`),
+  detail: (run) => get(runPath(run)),
+  attempts: (run) => get(`${runPath(run)}/attempts`),
+  packet: (run) => get(`${runPath(run)}/packet`),
+  report: (run, format) => text(`${runPath(run)}/report?format=${format}`),
+  reportAddress: (run, format) => `/api/${runPath(run)}/report?format=${format}`,
+  asks: (run) => get(`${runPath(run)}/asks`),
+  answer: (run, key, answer) => send(`${runPath(run)}/asks/${key.split("/").map(encodeURIComponent).join("/")}`, { answer }),
+  cancel: (run) => send(`${runPath(run)}/cancel`),
+  resume: (run) => send(`${runPath(run)}/resume`),
 };

@@ -1,33 +1,33 @@
-// A question to a person: whoever sits as `human` answers it here.
+// Questions to a person who holds a `human` seat.
 
-import { button, el, memory, refill } from "./dom.js";
-import { askFields } from "./askfields.js";
-import { BUSY } from "./words.js";
-import { everyone } from "./fold.js";
+import { button, el, changeDetector, setChildren } from "./dom.js";
+import { askFields } from "./ask_fields.js";
+import { BUSY } from "./format.js";
+import { allSeats } from "./minutes.js";
 import { markdown } from "./markdown.js";
 
 export function asksView(context) {
-  const node = el("section", { class: "asks", "aria-label": "A question to you", hidden: true });
-  const isNew = memory();
-  let waits = false;
+  const node = el("section", { class: "asks", "aria-label": "Question for you", hidden: true });
+  const isNew = changeDetector();
+  let isWaiting = false;
 
   function update({ full, live }) {
-    const people = live && context.source.asks ? everyone(full).filter((seat) => isHuman(seat) && BUSY.has(seat.state)) : [];
+    const people = live && context.source.asks ? allSeats(full).filter((seat) => isHuman(seat) && BUSY.has(seat.state)) : [];
     const key = people.map((seat) => `${seat.name} ${seat.phase}`).join();
     if (!isNew(full.run, key)) return;
-    waits = people.length > 0;
-    node.hidden = !waits;
-    if (waits) load(full.run);
+    isWaiting = people.length > 0;
+    node.hidden = !isWaiting;
+    if (isWaiting) load(full.run);
   }
 
   async function load(run) {
     try {
       const open = await context.source.asks(run);
-      refill(node, open.map((ask) => form(run, ask)));
+      setChildren(node, open.map((ask) => form(run, ask)));
       node.hidden = !open.length;
-      if (!open.length && waits) setTimeout(() => waits && load(run), 1000); // looked a moment too early
+      if (!open.length && isWaiting) setTimeout(() => isWaiting && load(run), 1000); // the question may not be stored yet
     } catch (error) {
-      refill(node, el("p", { class: "problem", role: "alert" }, error.message));
+      setChildren(node, el("p", { class: "problem", role: "alert" }, error.message));
     }
   }
 
@@ -35,20 +35,20 @@ export function asksView(context) {
     const words = el("textarea", { id: "asked-words", rows: "6" });
     const typed = ask.fields?.length ? askFields(ask.fields) : null;
     const problem = el("p", { class: "problem", role: "alert", hidden: true });
-    const said = () => (typed ? JSON.stringify(typed.value()) : words.value);
-    return el("form", { class: "card", onsubmit: (event) => (event.preventDefault(), give(run, ask.key, said(), problem)) },
-      el("h2", { class: "eyebrow" }, `Your turn: you sit as ${ask.seat}`), el("details", { open: true }, el("summary", {}, "What you are asked"), el("div", { class: "put", tabindex: "0", role: "group", "aria-label": "What you are asked" }, markdown(ask.prompt, { top: 3 }))),
+    const answer = () => (typed ? JSON.stringify(typed.value()) : words.value);
+    return el("form", { class: "card", onsubmit: (event) => (event.preventDefault(), submitAnswer(run, ask.key, answer(), problem)) },
+      el("h2", { class: "eyebrow" }, `Your turn: answer for seat ${ask.seat}`), el("details", { open: true }, el("summary", {}, "Question"), el("div", { class: "prompt", tabindex: "0", role: "group", "aria-label": "Question" }, markdown(ask.prompt, { top: 3 }))),
       typed ? typed.node : [el("label", { for: "asked-words" }, "Your answer"), words], problem,
-      el("div", { class: "go" }, button("Answer", null, { class: "primary", type: "submit" }), button("Abstain", () => give(run, ask.key, "", problem), { class: "quiet" })));
+      el("div", { class: "go" }, button("Answer", null, { class: "primary", type: "submit" }), button("Abstain", () => submitAnswer(run, ask.key, "", problem), { class: "quiet" })));
   }
 
-  async function give(run, key, words, problem) {
+  async function submitAnswer(run, key, words, problem) {
     try {
       await context.source.answer(run, key, words);
-      refill(node);
+      setChildren(node);
       node.hidden = true;
     } catch (error) {
-      refill(problem, error.message);
+      setChildren(problem, error.message);
       problem.hidden = false;
     }
   }

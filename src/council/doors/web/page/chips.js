@@ -1,11 +1,11 @@
-// A seat's name as a small button that leads to its words.
+// Button with the name of a seat that shows its statement.
 
 import { button, el } from "./dom.js";
 
-/** `quote` is looked for in the statement, `phase` says which one; else the last. */
+/** `phase` selects the statement (default: the last), `quote` the passage in it. */
 export function chip(seat, context, { phase, quote } = {}) {
-  const label = [el("span", { class: "dot", "aria-hidden": "true" }), context.brief(seat)];
-  return button(label, () => context.show(seat, phase, quote), { class: `chip ${context.tone(seat)}`, title: `Show what ${seat} said` });
+  const label = [el("span", { class: "dot", "aria-hidden": "true" }), context.shortName(seat)];
+  return button(label, () => context.show(seat, phase, quote), { class: `chip ${context.tone(seat)}`, title: `Show the statement of ${seat}` });
 }
 
 export const chips = (seats, context, more) => el("span", { class: "chips" }, (seats || []).map((seat) => chip(seat, context, more)));

@@ -1,19 +1,19 @@
-// What changed between two rounds, word by word: first by lines, then by words within the lines that differ, so that two
-// long texts are compared in a moment. Myers' way, with a limit: what has little in common is shown as replaced.
+// Word diff of two rounds: first by lines, then by words within changed lines, to be fast on long texts.
+// Myers' algorithm with a limit: texts with little in common are shown as replaced.
 
 import { el } from "./dom.js";
 
-const FAR = 400; // differences after which two texts are not compared further
+const MAX_CHANGES = 400; // changes after which two texts count as replaced
 
-const ISLAND = 3; // words that two texts must share in a row to be shown as kept
+const MIN_SHARED_WORDS = 3; // shared words in a row that are shown as unchanged
 
-/** A list of {kind: "same" | "gone" | "new", text}. */
+/** Return a list of {kind: "same" | "gone" | "new", text}. */
 export function wordDiff(before, after) {
-  return tidy(raw(before, after));
+  return mergeShortMatches(rawDiff(before, after));
 }
 
-/** A word or two that happen to be equal in the middle of a change belong to the change: else nobody could read it. */
-function tidy(parts) {
+/** Merge one or two equal words inside a change into it, for readability. */
+function mergeShortMatches(parts) {
   const out = [];
   let [gone, fresh] = ["", ""];
   const flush = () => {
@@ -22,7 +22,7 @@ function tidy(parts) {
     [gone, fresh] = ["", ""];
   };
   parts.forEach((part, n) => {
-    const lone = part.kind === "same" && n > 0 && n < parts.length - 1 && (gone || fresh) && (part.text.match(/[\p{L}\p{N}]+/gu) || []).length < ISLAND && !part.text.includes("\n");
+    const lone = part.kind === "same" && n > 0 && n < parts.length - 1 && (gone || fresh) && (part.text.match(/[\p{L}\p{N}]+/gu) || []).length < MIN_SHARED_WORDS && !part.text.includes("\n");
     if (part.kind === "same" && !lone) {
       flush();
       add(out, "same", part.text);
@@ -34,13 +34,13 @@ function tidy(parts) {
   return out;
 }
 
-function raw(before, after) {
+function rawDiff(before, after) {
   const out = [];
-  for (const part of compared(before.split(/(?<=\n)/), after.split(/(?<=\n)/))) {
+  for (const part of diffParts(before.split(/(?<=\n)/), after.split(/(?<=\n)/))) {
     if (part.kind === "same") add(out, "same", part.from.join(""));
     else {
       const [a, b] = [part.from.join(""), part.to.join("")];
-      for (const piece of compared(words(a), words(b))) {
+      for (const piece of diffParts(words(a), words(b))) {
         add(out, piece.kind === "same" ? "same" : "gone", piece.from.join(""));
         if (piece.kind !== "same") add(out, "new", piece.to.join(""));
       }
@@ -57,8 +57,8 @@ function add(out, kind, text) {
   else out.push({ kind, text });
 }
 
-/** Runs of equal parts and of replaced ones: [{kind, from, to}]. */
-function compared(a, b) {
+/** Return runs of equal and replaced parts: [{kind, from, to}]. */
+function diffParts(a, b) {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;
@@ -87,12 +87,12 @@ function script(a, b) {
     if (down) steps.push(["to", b[(y -= 1)]]);
     else steps.push(["from", a[(x -= 1)]]);
   }
-  return grouped(steps.reverse());
+  return groupSteps(steps.reverse());
 }
 
-/** How far each diagonal comes with every number of changes; nothing when the texts are too far apart. */
+/** Return the furthest point of each diagonal by number of changes, or null if the texts differ too much. */
 function shortest(a, b) {
-  const most = Math.min(a.length + b.length, FAR);
+  const most = Math.min(a.length + b.length, MAX_CHANGES);
   const at = most + 1;
   const v = new Int32Array(2 * most + 3);
   const trace = [];
@@ -108,7 +108,7 @@ function shortest(a, b) {
   return null;
 }
 
-function grouped(steps) {
+function groupSteps(steps) {
   const parts = [];
   for (const [kind, text] of steps) {
     const same = kind === "same";
@@ -122,15 +122,15 @@ function grouped(steps) {
 
 const TAGS = { same: "span", gone: "del", new: "ins" };
 
-/** The words alone are compared: marks of Markdown say nothing about a change of mind. */
-const bare = (text) => text.replace(/\*\*|`/g, "");
+/** Strip Markdown marks, which are not changes of content. */
+const stripMarks = (text) => text.replace(/\*\*|`/g, "");
 
 export function diffNode(earlier, later) {
-  const [before, after] = [bare(earlier), bare(later)];
+  const [before, after] = [stripMarks(earlier), stripMarks(later)];
   const parts = wordDiff(before, after);
-  const kept = parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.length, 0);
-  const share = Math.round((100 * kept) / Math.max(1, after.length));
+  const unchanged = parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.length, 0);
+  const share = Math.round((100 * unchanged) / Math.max(1, after.length));
   return el("div", {},
-    el("p", { class: "hint" }, `${Math.min(100, share)} % of it stood there before`),
+    el("p", { class: "hint" }, `${Math.min(100, share)} % unchanged`),
     el("div", { class: "diff" }, parts.map((part) => el(TAGS[part.kind], {}, part.text))));
 }

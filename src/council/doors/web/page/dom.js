@@ -1,35 +1,35 @@
-// Elements are built, never parsed: a string can only become a text node or the value of a named attribute.
-// Whatever a model wrote passes through here, so there is no other way into the page.
+// DOM helpers. A string can only become a text node or an attribute value, never parsed HTML.
+// All model output reaches the page through these functions.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["value", "checked", "hidden", "disabled", "open", "selected", "min", "max"]);
 
-/** el("p", {class: "soft"}, "words", el("b", {}, "more")) */
-export function el(tag, given = {}, ...children) {
-  return filled(document.createElement(tag), given, children);
+/** Make an element: el("p", {class: "soft"}, "text", el("b", {}, "more")) */
+export function el(tag, attributes = {}, ...children) {
+  return build(document.createElement(tag), attributes, children);
 }
 
-export function svg(tag, given = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), given, children);
+export function svg(tag, attributes = {}, ...children) {
+  return build(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function filled(node, given, children) {
-  for (const [name, value] of Object.entries(given)) set(node, name, value);
-  node.append(...children.flat(9).filter(shown).map((child) => (child instanceof Node ? child : String(child))));
+function build(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) set(node, name, value);
+  node.append(...children.flat(9).filter(isShown).map((child) => (child instanceof Node ? child : String(child))));
   return node;
 }
 
-const shown = (child) => child !== null && child !== undefined && child !== false && child !== "";
+const isShown = (child) => child !== null && child !== undefined && child !== false && child !== "";
 
 export function set(node, name, value) {
   if (typeof value === "function") node.addEventListener(name.replace(/^on/, ""), value);
-  else if (name === "style") for (const [key, what] of Object.entries(value)) node.style.setProperty(key, what);
+  else if (name === "style") for (const [key, item] of Object.entries(value)) node.style.setProperty(key, item);
   else if (PROPERTIES.has(name) && name in node) node[name] = value;
   else if (value === null || value === undefined || value === false) node.removeAttribute(name);
   else node.setAttribute(name, value === true ? "" : String(value));
 }
 
-/** The only place where an address becomes a link: http and https alone, and the other side learns nothing of this page. */
+/** Make a link. Only http and https are allowed, without opener or referrer. */
 export function link(address, ...children) {
   const safe = webAddress(address);
   if (!safe) return el("span", {}, ...children);
@@ -45,32 +45,28 @@ export function webAddress(address) {
   }
 }
 
-/** Put these children in the place of all others. */
-export function refill(node, ...children) {
-  node.replaceChildren(...children.flat(9).filter(shown).map((child) => (child instanceof Node ? child : String(child))));
+/** Replace all children. */
+export function setChildren(node, ...children) {
+  node.replaceChildren(...children.flat(9).filter(isShown).map((child) => (child instanceof Node ? child : String(child))));
   return node;
 }
 
-/** Change a text only where it differs, so that nothing is laid out again for nothing. */
-export function say(node, text) {
-  const said = String(text ?? "");
-  if (node.textContent !== said) node.textContent = said;
+/** Set the text if it differs, to avoid needless layout. */
+export function setText(node, text) {
+  const value = String(text ?? "");
+  if (node.textContent !== value) node.textContent = value;
   return node;
 }
 
-export function flag(node, name, on) {
-  if (node.hasAttribute(name) !== Boolean(on)) node.toggleAttribute(name, Boolean(on));
-}
-
-export function mark(node, name, value) {
+export function setAttr(node, name, value) {
   if (value === null || value === undefined || value === "") node.removeAttribute(name);
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
 export const button = (label, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, label);
 
-/** What a view last showed: `changed(…)` is true when any of it is new, compared by value for what is plain. */
-export function memory() {
+/** Return a function that tells whether any of its arguments differs from the last call. */
+export function changeDetector() {
   let last = [];
   return (...now) => {
     const same = now.length === last.length && now.every((one, n) => Object.is(one, last[n]));
@@ -79,18 +75,18 @@ export function memory() {
   };
 }
 
-/** Whether the reader asked for calm. */
-export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** Whether the reader prefers reduced motion. */
+export const prefersReducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Bring a node into view; without a ride for those who asked for calm. */
+/** Scroll a node into view, smoothly unless reduced motion is preferred. */
 export function bringIntoView(node, block = "nearest") {
-  node.scrollIntoView({ behavior: calm() ? "auto" : "smooth", block, inline: "nearest" });
+  node.scrollIntoView({ behavior: prefersReducedMotion() ? "auto" : "smooth", block, inline: "nearest" });
 }
 
-/** Draw the eye to a node for a moment. */
+/** Highlight a node for a moment. */
 export function flash(node) {
   node.classList.remove("flash");
-  void node.offsetWidth; // begins the animation anew
+  void node.offsetWidth; // restarts the animation
   node.classList.add("flash");
   setTimeout(() => node.classList.remove("flash"), 2400);
 }

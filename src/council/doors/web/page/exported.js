@@ -1,35 +1,35 @@
-// A run in a file: the same views over the events that stand in it. Nothing is asked of anybody.
+// Entry point of an exported file: the same views over the embedded events, without any request.
 
-import { button, el, mark } from "./dom.js";
-import { helpDialog, listen } from "./keys.js";
-import { runView } from "./run.js";
+import { button, el, setAttr } from "./dom.js";
+import { helpDialog, bindKeys } from "./keyboard.js";
+import { runView } from "./run_view.js";
 import { themeButton } from "./theme.js";
 
-const kept = JSON.parse(document.getElementById("council-run").textContent);
+const data = JSON.parse(document.getElementById("council-run").textContent);
 const help = helpDialog();
 const root = document.documentElement;
 const main = el("main", { id: "main", tabindex: "-1" });
 
 const source = {
-  detail: async () => kept.detail,
-  report: async () => kept.markdown,
+  detail: async () => data.detail,
+  report: async () => data.markdown,
 };
 
 function follow(run, handlers) {
-  for (const entry of kept.events) handlers.entry(entry);
+  for (const entry of data.events) handlers.entry(entry);
   handlers.end();
   return () => {};
 }
 
 document.body.append(
   el("header", { class: "top" }, el("span", { class: "brand" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()),
-  el("div", { class: "house alone" }, main), help);
-mark(root, "data-export", "yes");
-const shown = runView(kept.detail.report.run, { source, follow, again: () => {}, canAct: false });
+  el("div", { class: "layout alone" }, main), help);
+setAttr(root, "data-export", "yes");
+const shown = runView(data.detail.report.run, { source, follow, reconnect: () => {}, canAct: false });
 main.append(shown.node);
 
 function wide(on = !root.hasAttribute("data-wide")) {
-  mark(root, "data-wide", on ? "yes" : null);
+  setAttr(root, "data-wide", on ? "yes" : null);
 }
 
-listen(() => shown, { help: () => help.showModal(), wide, isWide: () => root.hasAttribute("data-wide") });
+bindKeys(() => shown, { help: () => help.showModal(), wide, isWide: () => root.hasAttribute("data-wide") });

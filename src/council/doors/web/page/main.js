@@ -1,12 +1,12 @@
 // The page of `council serve`: history on the left, one run or the start form on the right.
 
-import { again, begin, watch } from "./stream.js";
-import { button, el, mark, refill, say } from "./dom.js";
+import { connect, reconnect, watch } from "./stream.js";
+import { button, el, setAttr, setChildren } from "./dom.js";
 import { get, server, signIn } from "./api.js";
-import { helpDialog, listen } from "./keys.js";
+import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
-import { runView } from "./run.js";
-import { startView } from "./start.js";
+import { runView } from "./run_view.js";
+import { startView } from "./start_form.js";
 import { themeButton } from "./theme.js";
 
 const main = el("main", { id: "main", tabindex: "-1" });
@@ -18,16 +18,16 @@ let shown = null;
 let protocols = [];
 let people = {};
 
-const toggle = button("Runs", () => aside(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
+const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
-  el("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "To the content"),
+  el("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
   el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()),
-  el("div", { class: "house" }, rail.node, main), help);
+  el("div", { class: "layout" }, rail.node, main), help);
 
-rail.node.addEventListener("click", ({ target }) => target.closest("a") && aside(false));
+rail.node.addEventListener("click", ({ target }) => target.closest("a") && showRail(false));
 
-function aside(on) {
-  mark(root, "data-rail", on ? "open" : null);
+function showRail(on) {
+  setAttr(root, "data-rail", on ? "open" : null);
   toggle.setAttribute("aria-expanded", String(on));
 }
 
@@ -43,20 +43,20 @@ function open(run, fresh = false) {
 
 function go() {
   shown?.close?.();
-  aside(false);
+  showRail(false);
   const { run } = route();
   if (run) {
-    shown = runView(run, { source, follow: watch, again, canAct: true, notify: rail.load });
+    shown = runView(run, { source, follow: watch, reconnect, canAct: true, notify: rail.load });
   } else {
-    shown = startView({ protocols, people, begun: (id) => (open(id), rail.load()) });
+    shown = startView({ protocols, people, onStart: (id) => (open(id), rail.load()) });
     document.title = "council";
   }
-  refill(main, shown.node);
-  rail.here();
+  setChildren(main, shown.node);
+  rail.markCurrent();
 }
 
 function wide(on = !root.hasAttribute("data-wide")) {
-  mark(root, "data-wide", on ? "yes" : null);
+  setAttr(root, "data-wide", on ? "yes" : null);
 }
 
 async function boot() {
@@ -64,14 +64,14 @@ async function boot() {
     await signIn();
     [protocols, people] = await Promise.all([get("protocols"), get("members")]);
   } catch (error) {
-    refill(main, el("p", { class: "problem big", role: "alert" }, error.message));
+    setChildren(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;
   }
   rail.protocols(protocols.map((one) => one.name));
   rail.load();
-  begin();
+  connect();
   addEventListener("hashchange", go);
-  listen(() => (shown?.bench ? shown : null), {
+  bindKeys(() => (shown?.seats ? shown : null), {
     help: () => help.showModal(), wide, isWide: () => root.hasAttribute("data-wide"), fresh: () => (location.hash = "#/new"),
     search: () => rail.node.querySelector("input").focus(),
   });

@@ -1,16 +1,16 @@
-// A small Markdown, built as nodes: headings, lists, tables, code, quotes, emphasis, links. No HTML, no images.
-// Blocks come one by one, so that a statement of 50,000 tokens can be built in slices between two frames.
+// Small Markdown renderer that builds nodes: headings, lists, tables, code, quotes, emphasis, links. No HTML, no images.
+// Blocks are generated one by one, so that a statement of 50,000 tokens can be built in slices.
 
 import { el } from "./dom.js";
-import { inline } from "./inline.js";
+import { inline } from "./markdown_inline.js";
 
-const DEEPEST = 5; // lists in lists, quotes in quotes
+const MAX_DEPTH = 5; // nesting of lists and quotes
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
 const RULE = /^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$/;
-const MOST = { items: 40, rows: 60, lines: 300, words: 6000 }; // what one node may hold; more goes on in the next one
+const LIMITS = { items: 40, rows: 60, lines: 300, words: 6000 }; // per node; the rest continues in the next node
 
-/** The nodes of a text, one after the other. `top` is the level of its highest heading. */
+/** Yield the nodes of a text. `top` is the level of its highest heading. */
 export function* blocks(text, { top = 4, cite = null } = {}) {
   yield* read(text.replace(/\r\n?/g, "\n").split("\n"), { top, cite, depth: 0 });
 }
@@ -35,34 +35,34 @@ function* read(lines, how) {
 
 function block(lines, at, how) {
   const line = lines[at];
-  if (FENCE.test(line)) return fenced(lines, at);
+  if (FENCE.test(line)) return codeBlock(lines, at);
   if (/^ {0,3}#{1,6}\s/.test(line)) return [[heading(line, how)], at + 1];
   if (RULE.test(line)) return [[el("hr")], at + 1];
-  if (how.depth < DEEPEST && /^ {0,3}>/.test(line)) return quote(lines, at, how);
-  if (how.depth < DEEPEST && ITEM.test(line)) return list(lines, at, how);
+  if (how.depth < MAX_DEPTH && /^ {0,3}>/.test(line)) return quote(lines, at, how);
+  if (how.depth < MAX_DEPTH && ITEM.test(line)) return list(lines, at, how);
   if (isTable(lines, at)) return table(lines, at, how);
   return paragraph(lines, at, how);
 }
 
 function heading(line, { top, cite }) {
   const marks = line.trim().match(/^#+/)[0].length;
-  const said = line.trim().slice(marks).trim().replace(/ #{1,6}$/, "");
-  return el(`h${Math.min(6, top + marks - 1)}`, {}, inline(said, cite));
+  const text = line.trim().slice(marks).trim().replace(/ #{1,6}$/, "");
+  return el(`h${Math.min(6, top + marks - 1)}`, {}, inline(text, cite));
 }
 
-function fenced(lines, at) {
+function codeBlock(lines, at) {
   const [, mark, language] = lines[at].match(FENCE);
   let end = at + 1;
   while (end < lines.length && !(lines[end].trim().startsWith(mark) && !lines[end].trim().slice(mark.length).replaceAll(mark[0], ""))) end += 1;
   const inside = lines.slice(at + 1, end);
-  const parts = portions(inside, MOST.lines);
+  const parts = chunks(inside, LIMITS.lines);
   return [parts.map((part) => pre(part, language)), end + 1];
 }
 
-// It scrolls sideways, so it must be reachable by keyboard.
+// It scrolls sideways, so it must be focusable.
 const pre = (part, language) => el("pre", { tabindex: "0", "data-language": language || null }, el("code", {}, part.join("\n")));
 
-function portions(all, most) {
+function chunks(all, most) {
   const parts = [];
   for (let n = 0; n < all.length; n += most) parts.push(all.slice(n, n + most));
   return parts.length ? parts : [[]];
@@ -90,7 +90,7 @@ function list(lines, at, how) {
     end = next;
   }
   const first = ordered ? Number.parseInt(mark, 10) : 1;
-  return [portions(items, MOST.items).map((part, n) => listNode(part, ordered, first + n * MOST.items, how)), end];
+  return [chunks(items, LIMITS.items).map((part, n) => listNode(part, ordered, first + n * LIMITS.items, how)), end];
 }
 
 function item(lines, at, found) {
@@ -117,7 +117,7 @@ function listNode(items, ordered, start, how) {
   return el(ordered ? "ol" : "ul", attributes, items.map((inside) => el("li", {}, itemNodes(inside, how))));
 }
 
-/** An item of one paragraph is no paragraph: it stands close to its mark. */
+/** Unwrap a leading paragraph of an item, for a tight list. */
 function itemNodes(inside, how) {
   const nodes = [...read(inside, { ...how, depth: how.depth + 1 })];
   return nodes[0]?.tagName === "P" ? [...nodes[0].childNodes, ...nodes.slice(1)] : nodes;
@@ -138,7 +138,7 @@ function table(lines, at, { cite }) {
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
   const rows = lines.slice(at + 2, end).map(cells);
-  const tables = portions(rows, MOST.rows).map((part, n) =>
+  const tables = chunks(rows, LIMITS.rows).map((part, n) =>
     el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "a table" },
       el("table", {}, el("thead", { hidden: n > 0 }, el("tr", {}, head.map((cell) => el("th", { scope: "col" }, inline(cell, cite))))),
         el("tbody", {}, part.map((row) => el("tr", {}, head.map((_, n) => el("td", {}, inline(row[n] || "", cite)))))))));
@@ -155,17 +155,17 @@ function startsBlock(lines, at) {
 function paragraph(lines, at, { cite }) {
   let end = at + 1;
   while (end < lines.length && lines[end].trim() && !startsBlock(lines, end)) end += 1;
-  const said = lines.slice(at, end).map((line) => line.trim()).join("\n");
-  return [pieces(said).map((piece) => el("p", {}, inline(piece, cite))), end];
+  const text = lines.slice(at, end).map((line) => line.trim()).join("\n");
+  return [pieces(text).map((piece) => el("p", {}, inline(piece, cite))), end];
 }
 
-/** A paragraph without an end is cut at spaces: it could not be laid out in one go. */
+/** Split a very long paragraph at spaces, to keep layout fast. */
 function pieces(text) {
   const found = [];
   let at = 0;
-  while (text.length - at > MOST.words) {
-    const space = text.lastIndexOf(" ", at + MOST.words);
-    const end = space > at ? space : at + MOST.words;
+  while (text.length - at > LIMITS.words) {
+    const space = text.lastIndexOf(" ", at + LIMITS.words);
+    const end = space > at ? space : at + LIMITS.words;
     found.push(text.slice(at, end));
     at = end;
   }

@@ -1,6 +1,6 @@
-// Where in a run the page looks: at its end (or live), or at a moment of it that moves on when it plays.
+// Replay position: null for the end (or live), otherwise a moment that advances while playing.
 
-/** `end()` is how long the run has been at work; `changed()` asks for a new frame. */
+/** `end()` returns the active seconds of the run; `changed()` requests a new frame. */
 export function newPlayer(end, changed) {
   const state = { at: null, playing: false, speed: 4 };
   let last = 0;
@@ -20,13 +20,13 @@ export function newPlayer(end, changed) {
     changed();
   }
 
-  function pace(speed) {
+  function setSpeed(speed) {
     state.speed = speed;
     changed();
   }
 
-  /** As much further as time has passed; at the end it is live again. */
-  function move() {
+  /** Advance by the elapsed time; at the end it is live again. */
+  function advance() {
     if (!state.playing) return;
     const now = performance.now();
     state.at += ((now - last) / 1000) * state.speed;
@@ -35,5 +35,5 @@ export function newPlayer(end, changed) {
     else changed();
   }
 
-  return { state, seek, toggle, pace, move };
+  return { state, seek, toggle, setSpeed, advance };
 }

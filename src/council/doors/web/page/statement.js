@@ -1,13 +1,12 @@
-// One statement in a seat's column: streaming as plain text, then as Markdown, or why it is missing.
+// One statement: streamed as plain text, then shown as Markdown, or the reason for its absence.
 
-import { button, el, mark, refill, say } from "./dom.js";
+import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { diffNode } from "./diff.js";
-import { liveText } from "./livetext.js";
-import { number, stateInWords, tookWords } from "./words.js";
-import { write } from "./prose.js";
+import { liveText } from "./live_text.js";
+import { number, formatState, formatSeconds } from "./format.js";
+import { renderMarkdown } from "./render_markdown.js";
 
-/** `earlier()` gives what the same seat said in the round before, if it can be compared; `built` hears that what had
-    streamed stands there as Markdown. */
+/** `earlier()` returns the statement of the previous round, if any; `built` is called when streamed text has become Markdown. */
 export function statementNode({ key, title, earlier, built }) {
   const body = el("div", { class: "said" });
   const facts = el("span", { class: "facts" });
@@ -17,73 +16,73 @@ export function statementNode({ key, title, earlier, built }) {
   let showing = "";
   let said = null;
   let live = null;
-  let heard = 0;
-  let drop = null;
+  let piecesShown = 0;
+  let cancelBuild = null;
 
   function toggle() {
     const on = compare.getAttribute("aria-pressed") !== "true";
     compare.setAttribute("aria-pressed", String(on));
-    if (on) refill(body, diffNode(earlier().said, said.said));
+    if (on) setChildren(body, diffNode(earlier().said, said.said));
     else build();
   }
 
-  /** The text as it streams: pieces are added, a text of a replay is shown up to its end. */
+  /** Show streamed pieces, or the partial text of a replay. */
   function stream(from) {
     if (showing !== "live") {
-      become("live");
+      setMode("live");
       live = liveText();
-      heard = 0;
-      refill(body, live.node);
-      say(facts, "");
+      piecesShown = 0;
+      setChildren(body, live.node);
+      setText(facts, "");
     }
     if (from.text !== undefined) live.show(from.text);
     else {
-      if (heard > from.pieces.length) live.clear(), (heard = 0);
-      for (; heard < from.pieces.length; heard += 1) live.write(from.pieces[heard]);
+      if (piecesShown > from.pieces.length) live.clear(), (piecesShown = 0);
+      for (; piecesShown < from.pieces.length; piecesShown += 1) live.write(from.pieces[piecesShown]);
     }
   }
 
-  function become(what) {
-    drop?.();
-    drop = null;
+  function setMode(what) {
+    cancelBuild?.();
+    cancelBuild = null;
     showing = what;
-    mark(node, "data-showing", what);
+    setAttr(node, "data-showing", what);
     compare.hidden = true;
     compare.setAttribute("aria-pressed", "false");
   }
 
-  function tell(statement) {
-    if (showing === "said" && said.seq === statement.seq) return; // also in a replay, where it is another object
+  function showStatement(statement) {
+    if (showing === "said" && said.seq === statement.seq) return; // compare by seq: a replay has other objects
     const streamed = showing === "live";
     said = statement;
-    become("said");
-    say(facts, factsOf(statement));
+    setMode("said");
+    setText(facts, factsOf(statement));
     const before = earlier();
     compare.hidden = !before;
-    if (before) compare.setAttribute("title", `What changed since ${before.phase}`);
+    if (before) compare.setAttribute("title", `Changes since ${before.phase}`);
     build(streamed && built);
   }
 
-  /** What streamed stays until its Markdown is whole. */
+  /** Build the Markdown; the streamed text stays until it is complete. */
   function build(then) {
-    drop?.();
-    drop = write(body, said.said, { top: 5 }, () => then && then(node));
+    cancelBuild?.();
+    cancelBuild = renderMarkdown(body, said.said, { top: 5 }, () => then && then(node));
   }
 
-  function pause(words, detail) {
-    const told = `${words}|${detail}`;
-    if (showing === told) return;
-    become(told);
-    mark(node, "data-showing", "silent");
-    say(facts, "");
-    refill(body, el("p", { class: "silent" }, words), detail && el("p", { class: "reason" }, detail));
+  function showMessage(words, detail) {
+    const mode = `${words}|${detail}`;
+    if (showing === mode) return;
+    setMode(mode);
+    setAttr(node, "data-showing", "silent");
+    setText(facts, "");
+    setChildren(body, el("p", { class: "silent" }, words), detail && el("p", { class: "reason" }, detail));
   }
 
-  const absent = (missed) => pause(stateInWords(missed.state), missed.reason);
-  return { node, body, stream, tell, pause, absent, get said() { return said; } };
+  const showAbsence = (absence) => showMessage(formatState(absence.state), absence.reason);
+  return { node, body, stream, showStatement, showMessage, showAbsence, get said() { return said; } };
 }
 
 function factsOf(said) {
   const tokens = said.usage?.out ? `${number(said.usage.out)} tokens` : "";
-  return [tokens, tookWords(said.seconds || 0)].filter(Boolean).join(" · ");
+  return [tokens, formatSeconds(said.seconds || 0)].filter(Boolean).join(" · ");
 }

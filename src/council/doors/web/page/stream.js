@@ -1,64 +1,64 @@
-// One event stream for all tabs. Browsers stop at six connections to a server, so eight tabs with a stream each would lock
-// the API out. The tab that holds a lock leads: it streams whatever any tab watches and tells the others.
-// Where locks or channels are missing, each tab leads itself.
+// One event stream for all tabs. Browsers allow six connections per server, so a stream in each of eight tabs would block
+// the API. The tab that holds a lock is the leader: it streams every watched run and forwards the events to the others.
+// Without locks or channels, each tab is its own leader.
 
-import { TYPES } from "./fold.js";
+import { TYPES } from "./minutes.js";
 
 const NAME = "council-stream";
-const PATIENCE = 1500; // milliseconds until a stream that was refused is tried again
-const SOON = 30; // milliseconds in which several tabs that ask at once become one stream
+const RETRY_MS = 1500; // milliseconds before a refused stream is retried
+const BATCH_MS = 30; // milliseconds in which requests of several tabs are merged
 
 const watched = new Map(); // run → {since(), entry(e), reset(), end()} of this tab
-const wanted = new Map(); // tab → {run: since}, known to the leader
+const wanted = new Map(); // tab → {run: since}, only in the leader
 const me = Math.random().toString(36).slice(2);
 const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(NAME) : null;
-let leads = false;
+let isLeader = false;
 
 export function watch(run, handlers) {
   watched.set(run, handlers);
-  tellWants();
+  sendWants();
   return () => {
     watched.delete(run);
-    tellWants();
+    sendWants();
   };
 }
 
-/** Ask for a run once more: it had ended and was resumed. */
-export const again = () => tellWants(true);
+/** Request the runs again, after one was resumed. */
+export const reconnect = () => sendWants(true);
 
-export function begin() {
-  if (!channel || !navigator.locks) return lead();
-  channel.onmessage = ({ data }) => HEARD[data.kind]?.(data);
+export function connect() {
+  if (!channel || !navigator.locks) return becomeLeader();
+  channel.onmessage = ({ data }) => HANDLERS[data.kind]?.(data);
   addEventListener("pagehide", () => channel.postMessage({ kind: "wants", tab: me, runs: {} }));
-  addEventListener("pageshow", (event) => event.persisted && tellWants(true));
+  addEventListener("pageshow", (event) => event.persisted && sendWants(true));
   navigator.locks.request(NAME, () => {
-    lead();
-    return new Promise(() => {}); // held until the tab is gone
+    becomeLeader();
+    return new Promise(() => {}); // hold the lock until the tab closes
   });
 }
 
 const wants = () => Object.fromEntries([...watched].map(([run, handlers]) => [run, handlers.since()]));
 
-function tellWants(anew = false) {
-  const told = { kind: "wants", tab: me, runs: wants(), anew };
-  if (leads) hearWants(told);
-  else channel?.postMessage(told);
+function sendWants(force = false) {
+  const message = { kind: "wants", tab: me, runs: wants(), force };
+  if (isLeader) receiveWants(message);
+  else channel?.postMessage(message);
 }
 
-/** A run may have been asked for by the beginning of its name. */
-const watching = (run) => watched.get(run) || [...watched].find(([name]) => run.startsWith(name))?.[1];
+/** Return the handlers of a run; it may be watched under a prefix of its id. */
+const handlersOf = (run) => watched.get(run) || [...watched].find(([name]) => run.startsWith(name))?.[1];
 
-const HEARD = {
-  who: () => tellWants(),
-  wants: (told) => leads && hearWants(told),
-  entry: ({ run, entry }) => watching(run)?.entry(entry),
-  reset: ({ runs }) => runs.forEach((run) => watching(run)?.reset()),
-  refused: ({ runs }) => runs.forEach((run) => watching(run)?.refused()),
-  end: ({ run }) => watching(run)?.end(),
+const HANDLERS = {
+  who: () => sendWants(),
+  wants: (message) => isLeader && receiveWants(message),
+  entry: ({ run, entry }) => handlersOf(run)?.entry(entry),
+  reset: ({ runs }) => runs.forEach((run) => handlersOf(run)?.reset()),
+  refused: ({ runs }) => runs.forEach((run) => handlersOf(run)?.refused()),
+  end: ({ run }) => handlersOf(run)?.end(),
 };
 
-function toAll(message) {
-  HEARD[message.kind](message);
+function broadcast(message) {
+  HANDLERS[message.kind](message);
   if (wanted.size > 1 || !wanted.has(me)) channel?.postMessage(message);
 }
 
@@ -66,30 +66,30 @@ function toAll(message) {
 
 let source = null;
 let timer = 0;
-const carried = new Map(); // run → the last event the open stream has told of it
+const positions = new Map(); // run → last event of the open stream
 
-function lead() {
-  leads = true;
+function becomeLeader() {
+  isLeader = true;
   channel?.postMessage({ kind: "who" });
-  tellWants();
+  sendWants();
 }
 
-function hearWants({ tab, runs, anew }) {
+function receiveWants({ tab, runs, force }) {
   if (Object.keys(runs).length) wanted.set(tab, runs);
   else wanted.delete(tab);
-  const missing = Object.entries(runs).some(([run, since]) => !carried.has(run) || since < carried.get(run));
-  if (anew || missing) timer ||= setTimeout(open, SOON);
+  const missing = Object.entries(runs).some(([run, since]) => !positions.has(run) || since < positions.get(run));
+  if (force || missing) timer ||= setTimeout(open, BATCH_MS);
   else if (!wanted.size) close();
 }
 
 function close() {
   source?.close();
   source = null;
-  carried.clear();
+  positions.clear();
 }
 
-/** Each run from where the tab that knows least of it has come to. */
-function least() {
+/** Lowest position of each run over all tabs. */
+function minPositions() {
   const found = new Map();
   for (const [run, since] of [...wanted.values()].flatMap(Object.entries)) found.set(run, Math.min(found.get(run) ?? since, since));
   return found;
@@ -98,38 +98,38 @@ function least() {
 function open() {
   timer = 0;
   close();
-  for (const [run, since] of least()) carried.set(run, since);
-  const runs = [...carried.keys()];
+  for (const [run, since] of minPositions()) positions.set(run, since);
+  const runs = [...positions.keys()];
   if (!runs.length) return;
-  const asked = runs.map((run) => `run=${encodeURIComponent(run)}`).join("&");
-  const since = encodeURIComponent([...carried].map(([run, seq]) => `${run}:${seq}`).join(","));
-  const mine = new EventSource(`/api/stream?${asked}&since=${since}`);
+  const names = runs.map((run) => `run=${encodeURIComponent(run)}`).join("&");
+  const since = encodeURIComponent([...positions].map(([run, seq]) => `${run}:${seq}`).join(","));
+  const mine = new EventSource(`/api/stream?${names}&since=${since}`);
   source = mine;
-  mine.onopen = () => toAll({ kind: "reset", runs });
-  mine.onerror = () => mine.readyState === EventSource.CLOSED && refused(mine, runs);
-  for (const type of TYPES) mine.addEventListener(type, ({ data }) => told(JSON.parse(data)));
-  mine.addEventListener("end", ({ data }) => ended(JSON.parse(data || "{}").run));
+  mine.onopen = () => broadcast({ kind: "reset", runs });
+  mine.onerror = () => mine.readyState === EventSource.CLOSED && onRefused(mine, runs);
+  for (const type of TYPES) mine.addEventListener(type, ({ data }) => onEvent(JSON.parse(data)));
+  mine.addEventListener("end", ({ data }) => onEnd(JSON.parse(data || "{}").run));
 }
 
-/** The server answered, but with no stream: who watches may find out why and leave; else it is tried again. */
-function refused(mine, runs) {
-  toAll({ kind: "refused", runs });
-  setTimeout(() => source === mine && open(), PATIENCE);
+/** The server refused the stream: let the views check why, and retry. */
+function onRefused(mine, runs) {
+  broadcast({ kind: "refused", runs });
+  setTimeout(() => source === mine && open(), RETRY_MS);
 }
 
-function told(entry) {
+function onEvent(entry) {
   if (entry.seq) {
-    carried.set(entry.run, entry.seq);
+    positions.set(entry.run, entry.seq);
     for (const runs of wanted.values()) if (entry.run in runs) runs[entry.run] = Math.max(runs[entry.run], entry.seq);
   }
-  toAll({ kind: "entry", run: entry.run, entry });
+  broadcast({ kind: "entry", run: entry.run, entry });
 }
 
-function ended(run) {
-  for (const one of run ? [run] : [...carried.keys()]) {
-    carried.delete(one);
+function onEnd(run) {
+  for (const one of run ? [run] : [...positions.keys()]) {
+    positions.delete(one);
     for (const runs of wanted.values()) delete runs[one];
-    toAll({ kind: "end", run: one });
+    broadcast({ kind: "end", run: one });
   }
-  if (!carried.size) close();
+  if (!positions.size) close();
 }

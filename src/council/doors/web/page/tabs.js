@@ -1,19 +1,19 @@
-// What stands behind a run, a tab each: packet, money, attempts, events, report. A tab is filled when it is opened.
+// Tabs with the details of a run: packet, money, attempts, events, report. A tab is filled when it is opened.
 
-import { attemptsTab } from "./attempts.js";
+import { attemptsTab } from "./attempts_tab.js";
 import { button, el } from "./dom.js";
-import { eventsTab } from "./eventlist.js";
-import { moneyTab } from "./moneytab.js";
-import { packetTab } from "./packet.js";
-import { reportTab } from "./reporttab.js";
+import { eventsTab } from "./events_tab.js";
+import { moneyTab } from "./money_tab.js";
+import { packetTab } from "./packet_tab.js";
+import { reportTab } from "./report_tab.js";
 
 const TABS = [["Packet", packetTab], ["Money", moneyTab], ["Attempts", attemptsTab], ["Events", eventsTab], ["Report", reportTab]];
 
 export function tabsView(context) {
   const panels = new Map();
-  const bar = el("div", { class: "tabs", role: "tablist", "aria-label": "Behind the run" });
+  const bar = el("div", { class: "tabs", role: "tablist", "aria-label": "Run details" });
   const stage = el("div", { class: "stage" });
-  const node = el("section", { class: "behind card", "aria-label": "Behind the run" }, bar, stage);
+  const node = el("section", { class: "run-details card", "aria-label": "Run details" }, bar, stage);
   let chosen = "";
   let last = null;
 
@@ -38,10 +38,10 @@ export function tabsView(context) {
 
   function choose(name) {
     chosen = name;
-    for (const [who, { tab, panel }] of panels) {
-      tab.setAttribute("aria-selected", String(who === name));
-      tab.tabIndex = who === name ? 0 : -1;
-      panel.hidden = who !== name;
+    for (const [key, { tab, panel }] of panels) {
+      tab.setAttribute("aria-selected", String(key === name));
+      tab.tabIndex = key === name ? 0 : -1;
+      panel.hidden = key !== name;
     }
     const one = panels.get(name);
     if (!one.view) {

@@ -1,30 +1,30 @@
-// Light, dark, or as the system has it. Remembered where the browser lets it be.
+// Theme: light, dark or system. Stored in the browser if possible.
 
-import { button, mark, say } from "./dom.js";
+import { button, setAttr, setText } from "./dom.js";
 
 const ORDER = ["auto", "light", "dark"];
 const NAMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
 
 export function themeButton() {
-  let now = kept();
-  const node = button("", () => show(ORDER[(ORDER.indexOf(now) + 1) % ORDER.length]), { class: "quiet theme" });
+  let current = loadTheme();
+  const node = button("", () => setTheme(ORDER[(ORDER.indexOf(current) + 1) % ORDER.length]), { class: "quiet theme" });
 
-  function show(theme) {
-    now = theme;
-    mark(document.documentElement, "data-theme", theme === "auto" ? null : theme);
-    say(node, NAMES[theme]);
+  function setTheme(theme) {
+    current = theme;
+    setAttr(document.documentElement, "data-theme", theme === "auto" ? null : theme);
+    setText(node, NAMES[theme]);
     try {
       localStorage.setItem("council-theme", theme);
     } catch {
-      // a file or a private window may not keep anything
+      // no storage in a local file or a private window
     }
   }
 
-  show(now);
+  setTheme(current);
   return node;
 }
 
-function kept() {
+function loadTheme() {
   try {
     const theme = localStorage.getItem("council-theme");
     return ORDER.includes(theme) ? theme : "auto";

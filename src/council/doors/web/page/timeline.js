@@ -1,33 +1,33 @@
-// Phases and seats over time. It is the replay's slider too: a native range lies over the plot, so that it can be dragged,
-// stepped with the arrow keys and read out.
+// Timeline of phases and seats, and the replay slider: a native range input over the plot, for dragging, arrow keys and
+// screen readers.
 
-import { button, el, mark, memory, refill, say } from "./dom.js";
-import { clock, stateInWords, OK } from "./words.js";
-import { everyone, hostOf, isApart, rounds } from "./fold.js";
+import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
+import { clock, formatState, OK } from "./format.js";
+import { allSeats, parentSeat, isPrivatePhase, rounds } from "./minutes.js";
 
 const SPEEDS = [1, 4, 16];
 
 export function timelineView(context) {
   const play = button("Play", () => context.play.toggle(), { class: "play", "aria-pressed": "false" });
-  const speeds = SPEEDS.map((speed) => button(`${speed}×`, () => context.play.pace(speed), { "aria-pressed": "false", "data-speed": speed, "aria-label": `${speed} times as fast` }));
+  const speeds = SPEEDS.map((speed) => button(`${speed}×`, () => context.play.setSpeed(speed), { "aria-pressed": "false", "data-speed": speed, "aria-label": `${speed} times speed` }));
   const now = el("span", { class: "now" });
   const back = button("To the end", () => context.play.seek(null), { class: "quiet", hidden: true });
   const labels = el("div", { class: "labels" });
   const bands = el("div", { class: "bands", "aria-hidden": "true" });
   const rows = el("div", { class: "rows", "aria-hidden": "true" });
-  const slider = el("input", { type: "range", min: "0", max: "1", step: "any", value: "1", "aria-label": "Moment of the run" });
+  const slider = el("input", { type: "range", min: "0", max: "1", step: "any", value: "1", "aria-label": "Position in the run" });
   const plot = el("div", { class: "plot" }, bands, rows, slider);
   const node = el("section", { class: "timeline card", "aria-labelledby": "timeline-title" },
     el("header", { class: "bar" }, el("h2", { class: "eyebrow", id: "timeline-title" }, "Timeline"),
       el("div", { class: "transport", role: "group", "aria-label": "Replay" }, play, el("span", { class: "segments" }, speeds), now, back)),
     el("div", { class: "chart" }, labels, plot), legend());
-  const isNew = memory();
-  const seatsNew = memory();
+  const isNew = changeDetector();
+  const seatsNew = changeDetector();
   slider.addEventListener("input", () => context.play.seek(Number(slider.value)));
-  slider.addEventListener("keydown", stepped);
+  slider.addEventListener("keydown", onKeydown);
 
-  /** A step of the arrow keys is a second, a page is a phase. */
-  function stepped(event) {
+  /** Arrow keys move by a sixtieth of the run. */
+  function onKeydown(event) {
     const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
     if (!step) return;
     event.preventDefault();
@@ -37,68 +37,68 @@ export function timelineView(context) {
 
   function update(scene) {
     const { full, at, seconds, end } = scene;
-    const seats = everyone(full).filter((seat) => !hostOf(full, seat.name) && (seat.model || seat.phase));
-    if (seatsNew(seats.length)) refill(labels, el("span", { class: "corner" }), seats.map((seat) => labelOf(seat)));
+    const seats = allSeats(full).filter((seat) => !parentSeat(full, seat.name) && (seat.model || seat.phase));
+    if (seatsNew(seats.length)) setChildren(labels, el("span", { class: "corner" }), seats.map((seat) => labelOf(seat)));
     const moving = scene.live && at === null;
     if (isNew(full.seq, seats.length, moving ? Math.floor(end * 2) : end)) draw(full, seats, end);
-    slider.min = String(beginning(full));
+    slider.min = String(startOf(full));
     slider.max = String(end || 1);
     slider.value = String(at === null ? end || 1 : at);
     slider.setAttribute("aria-valuetext", valueText(scene));
-    say(now, `${clock(seconds)} / ${clock(end)}`);
-    say(play, scene.playing ? "Pause" : "Play");
-    mark(play, "aria-pressed", String(scene.playing));
-    for (const one of speeds) mark(one, "aria-pressed", String(Number(one.dataset.speed) === scene.speed));
+    setText(now, `${clock(seconds)} / ${clock(end)}`);
+    setText(play, scene.playing ? "Pause" : "Play");
+    setAttr(play, "aria-pressed", String(scene.playing));
+    for (const one of speeds) setAttr(one, "aria-pressed", String(Number(one.dataset.speed) === scene.speed));
     back.hidden = at === null;
-    say(back, scene.live ? "Back to live" : "To the end");
-    mark(node, "data-at", at === null ? "end" : "past");
+    setText(back, scene.live ? "Back to live" : "To the end");
+    setAttr(node, "data-at", at === null ? "end" : "past");
   }
 
   const labelOf = (seat) => button(seat.name, () => context.focusSeat(seat.name), { class: `label ${context.tone(seat.name)}`, title: `Focus ${seat.name}` });
 
   function draw(full, seats, end) {
-    plot.style.setProperty("--begin", String(beginning(full)));
-    plot.style.setProperty("--end", String(Math.max(beginning(full) + 0.001, end)));
-    refill(bands, rounds(full).map((phase) => band(phase, end)));
-    refill(rows, seats.map((seat) => row(full, seat, end)));
-    mark(node, "data-rows", seats.length > 24 ? "tiny" : seats.length > 10 ? "small" : null);
+    plot.style.setProperty("--begin", String(startOf(full)));
+    plot.style.setProperty("--end", String(Math.max(startOf(full) + 0.001, end)));
+    setChildren(bands, rounds(full).map((phase) => band(phase, end)));
+    setChildren(rows, seats.map((seat) => row(full, seat, end)));
+    setAttr(node, "data-rows", seats.length > 24 ? "tiny" : seats.length > 10 ? "small" : null);
   }
 
   function row(full, seat, end) {
-    const spans = full.spans.filter((span) => span.seat === seat.name || hostOf(full, span.seat) === seat.name);
+    const spans = full.spans.filter((span) => span.seat === seat.name || parentSeat(full, span.seat) === seat.name);
     return el("div", { class: `row ${context.tone(seat.name)}` }, spans.map((span) => bar(full, span, seat, end)));
   }
 
   return { node, update };
 }
 
-/** The time a run waited for its worker is not drawn. */
-const beginning = (full) => full.phases.values().next().value?.from || 0;
+/** Start of the first phase; the wait for the worker is not drawn. */
+const startOf = (full) => full.phases.values().next().value?.from || 0;
 
-const along = (from, to) => ({ "--from": String(from), "--to": String(to) });
+const timeRange = (from, to) => ({ "--from": String(from), "--to": String(to) });
 
 function band(phase, end) {
-  return el("div", { class: "band", style: along(phase.from, phase.to ?? end) }, el("span", {}, phase.name));
+  return el("div", { class: "band", style: timeRange(phase.from, phase.to ?? end) }, el("span", {}, phase.name));
 }
 
 function bar(full, span, seat, end) {
   const ended = span.to !== null;
   const kind = !ended ? "open" : OK.has(span.state) || span.state === "truncated" ? "ok" : span.state === "stopped" ? "stopped" : "failed";
-  const apart = span.seat !== seat.name || isApart(full, span.phase);
+  const apart = span.seat !== seat.name || isPrivatePhase(full, span.phase);
   return [
-    el("div", { class: `span ${kind}${apart ? " apart" : ""}`, style: along(span.from, span.to ?? end) }),
-    span.marks.map((one) => el("span", { class: "mark retry", style: along(one.t, one.t), title: one.text })),
-    ended && kind !== "stopped" && !apart && el("span", { class: `mark ${kind}`, style: along(span.to, span.to), title: stateInWords(span.state) }),
+    el("div", { class: `span ${kind}${apart ? " apart" : ""}`, style: timeRange(span.from, span.to ?? end) }),
+    span.marks.map((one) => el("span", { class: "mark retry", style: timeRange(one.t, one.t), title: one.text })),
+    ended && kind !== "stopped" && !apart && el("span", { class: `mark ${kind}`, style: timeRange(span.to, span.to), title: formatState(span.state) }),
   ];
 }
 
 function valueText({ minutes, seconds }) {
   const phase = rounds(minutes).at(-1);
-  const where = phase ? ` in ${phase.name}, ${phase.said.size} of ${phase.asked.length} heard` : "";
+  const where = phase ? ` in ${phase.name}, ${phase.said.size} of ${phase.asked.length} answered` : "";
   return `${clock(seconds)}${where}`;
 }
 
 const legend = () =>
   el("p", { class: "legend", "aria-hidden": "true" },
-    el("span", {}, el("i", { class: "mark ok" }), "said"), el("span", {}, el("i", { class: "mark retry" }), "retry"), el("span", {}, el("i", { class: "mark failed" }), "absent"),
+    el("span", {}, el("i", { class: "mark ok" }), "answered"), el("span", {}, el("i", { class: "mark retry" }), "retry"), el("span", {}, el("i", { class: "mark failed" }), "absent"),
     el("span", { class: "hint" }, "drag to replay"));

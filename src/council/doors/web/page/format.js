@@ -1,11 +1,11 @@
-// Numbers, times and states as a person would say them. The states' words are those of the terminal and the report.
+// Format numbers, times and states. The texts of the states match the terminal and the report.
 
-const WORDS = {
-  waiting: "waits for its turn",
-  asked: "was asked",
-  writing: "is writing",
-  ok: "has spoken",
-  ok_repaired: "has spoken, after a repair turn",
+const STATES = {
+  waiting: "waiting",
+  asked: "asked",
+  writing: "writing",
+  ok: "answered",
+  ok_repaired: "answered after a repair turn",
   in_doubt: "no complete answer arrived, and it may have been billed",
   degenerate: "its answer was empty, repetitive or a placeholder",
   truncated: "its answer was cut off at its length limit",
@@ -32,20 +32,20 @@ const WORDS = {
 const STOPPED = {
   interrupted: "interrupted",
   cancelled: "stopped by you",
-  budget: "out of money",
-  chair: "without a chair",
+  budget: "budget spent",
+  chair: "no chair",
   quorum: "too few answered",
 };
 
 export const OK = new Set(["ok", "ok_repaired"]);
 export const BUSY = new Set(["asked", "writing"]);
 
-export function stateInWords(state) {
-  return WORDS[state] || (state.startsWith("failed(cli") ? "its command failed" : state);
+export function formatState(state) {
+  return STATES[state] || (state.startsWith("failed(cli") ? "its command failed" : state);
 }
 
-/** "complete", "running", "incomplete: out of money" */
-export function statusInWords(minutes, live) {
+/** "complete", "running", "incomplete: budget spent" */
+export function formatStatus(minutes, live) {
   if (minutes.status === "queued") return "queued";
   if (minutes.status === "running") return live ? "running" : "stopped";
   const why = STOPPED[minutes.stopped];
@@ -66,7 +66,7 @@ export function clock(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-export function tookWords(seconds) {
+export function formatSeconds(seconds) {
   return seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 }
 
@@ -89,8 +89,6 @@ export function ago(at, now = Date.now() / 1000) {
   return new Date(at * 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: past > 3e7 ? "numeric" : undefined });
 }
 
-export const moment = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour12: false });
-
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export function listed(names) {
@@ -98,7 +96,7 @@ export function listed(names) {
   return `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
-/** On one line and not too long. */
+/** Shorten to one line of at most `most` characters. */
 export function short(text, most = 120) {
   const line = String(text ?? "").replace(/\s+/g, " ").trim();
   return line.length <= most ? line : `${line.slice(0, most - 1).trimEnd()}…`;
@@ -106,14 +104,14 @@ export function short(text, most = 120) {
 
 const RESPONSES = /\b[Rr]esponses? ((?:[A-Z]{1,2}\b)(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)*)/g;
 
-/** What a reader wrote of responses under labels, with the seats in their place; unknown labels stay. */
-export function unblind(text, labels) {
+/** Replace the blind labels ("Response A") in a text by seat names; unknown labels stay. */
+export function replaceLabels(text, labels) {
   if (!labels || !Object.keys(labels).length) return text;
-  return text.replace(RESPONSES, (whole, said) => (said.match(/[A-Z]{1,2}/g).every((one) => labels[one]) ? said.replace(/[A-Z]{1,2}/g, (one) => labels[one]) : whole));
+  return text.replace(RESPONSES, (whole, names) => (names.match(/[A-Z]{1,2}/g).every((one) => labels[one]) ? names.replace(/[A-Z]{1,2}/g, (one) => labels[one]) : whole));
 }
 
-/** Names that stand over narrow columns: without what all of them begin with. */
-export function briefly(names) {
+/** Drop the first part of the names if they all share it, for narrow columns. */
+export function shortNames(names) {
   const parts = names.map((name) => name.split("-"));
   const shared = names.length > 1 && parts.every((one) => one.length > 1 && one[0] === parts[0][0] && /\D/.test(one.slice(1).join("")));
   return shared ? parts.map((one) => one.slice(1).join("-")) : [...names];

@@ -1,102 +1,102 @@
-// The start form: what to ask, of whom, in which way, and what it will cost at most before anything is spent.
+// Start form: question, protocol, members, files, and the plan with its cost.
 
-import { button, el, mark, refill, say } from "./dom.js";
-import { count, money, number } from "./words.js";
-import { filePicker } from "./files.js";
-import { optionFields } from "./options.js";
-import { protocolPicture } from "./picture.js";
+import { button, el, setAttr, setChildren, setText } from "./dom.js";
+import { count, money, number } from "./format.js";
+import { filePicker } from "./file_picker.js";
+import { optionFields } from "./option_fields.js";
+import { protocolDiagram } from "./protocol_diagram.js";
 import { send } from "./api.js";
 
-const PAUSE = 350; // milliseconds without a key until the estimate is asked for
+const DEBOUNCE_MS = 350; // milliseconds without input before an estimate is requested
 const TASKS = ["validate", "brainstorm", "research"];
 
-/** `people` is who can sit: {members, rosters} of the API. */
-export function startView({ protocols, people, begun }) {
+/** `people` is the response of /api/members. */
+export function startView({ protocols, people, onStart }) {
   const question = el("textarea", { id: "question", rows: "3", required: true, placeholder: "Should we …?", oninput: changed, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !submit.disabled && node.requestSubmit() });
   const files = filePicker(changed);
   const cards = el("div", { class: "protocols", role: "radiogroup", "aria-label": "Protocol" });
   const options = el("div", {});
-  const cap = el("input", { type: "number", id: "cap", min: "0", step: "0.01", placeholder: "no other cap", oninput: changed });
+  const cap = el("input", { type: "number", id: "cap", min: "0", step: "0.01", placeholder: "no limit", oninput: changed });
   const plan = el("div", { class: "plan", "aria-live": "polite" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = button("Run", null, { class: "primary run", type: "submit", disabled: true });
   const task = el("select", { id: "task", oninput: changed }, TASKS.map((one) => el("option", { value: one }, one)));
   const taskField = el("div", { class: "field", hidden: true }, el("label", { for: "task" }, "Task"), task);
-  const wish = el("div", { class: "wish" }, el("div", { class: "field" }, el("label", { for: "question", class: "away" }, "Question"), question), files.node,
+  const form = el("div", { class: "request" }, el("div", { class: "field" }, el("label", { for: "question", class: "visually-hidden" }, "Question"), question), files.node,
     el("fieldset", {}, el("legend", {}, "Protocol"), cards), taskField, options,
-    el("div", { class: "field small" }, el("label", { for: "cap" }, "It may cost at most, in dollars"), cap));
-  const node = el("form", { class: "start", onsubmit: run }, el("h1", {}, "What should the council answer?"), wish,
-    el("aside", { class: "card estimate", "aria-label": "Plan and price" }, el("h2", { class: "eyebrow" }, "Plan"), plan, problem, el("div", { class: "go" }, submit, el("span", { class: "hint" }, "Nothing is spent before you press Run."))));
-  const seats = new Map(); // seat → the member that was chosen for it
+    el("div", { class: "field small" }, el("label", { for: "cap" }, "Maximum cost, in dollars"), cap));
+  const node = el("form", { class: "start", onsubmit: run }, el("h1", {}, "What should the council answer?"), form,
+    el("aside", { class: "card estimate", "aria-label": "Plan and cost" }, el("h2", { class: "eyebrow" }, "Plan"), plan, problem, el("div", { class: "go" }, submit, el("span", { class: "hint" }, "Nothing is spent until you press Run."))));
+  const seats = new Map(); // seat → chosen member
   let chosen = "";
   let fields = null;
   let timer = 0;
-  let asking = null;
+  let pending = null;
 
   const choose = (name) => {
     chosen = name;
     const about = protocols.find((one) => one.name === name);
     fields = about ? optionFields(about.options, changed, { roster: (people.rosters || []).map((one) => one.name) }) : null;
-    refill(options, fields?.node.childElementCount ? el("details", { class: "part" }, el("summary", {}, "Options"), fields.node) : null);
+    setChildren(options, fields?.node.childElementCount ? el("details", { class: "part" }, el("summary", {}, "Options"), fields.node) : null);
     taskField.hidden = !["judges", "quick"].includes(name);
     seats.clear();
     changed();
   };
-  const all = [{ name: "", summary: "your words decide", phases: [] }, ...protocols];
-  refill(cards, all.map((one, n) => card(one, n === 0, choose)));
+  const all = [{ name: "", summary: "chosen from the question", phases: [] }, ...protocols];
+  setChildren(cards, all.map((one, n) => card(one, n === 0, choose)));
   changed();
 
   function body() {
     const words = question.value.trim();
     const verb = !taskField.hidden && !TASKS.some((one) => words.toLowerCase().startsWith(one)) ? `${task.value} ` : "";
-    const given = { question: `${verb}${words}` };
-    if (chosen) Object.assign(given, { protocol: chosen, options: fields?.value() || {} });
-    if (files.value().length) given.targets = files.value();
-    if (files.root()) given.root = files.root();
-    if (seats.size) given.seats = Object.fromEntries(seats);
-    if (cap.value !== "") given.max_cost = Number(cap.value);
-    return given;
+    const request = { question: `${verb}${words}` };
+    if (chosen) Object.assign(request, { protocol: chosen, options: fields?.value() || {} });
+    if (files.value().length) request.targets = files.value();
+    if (files.root()) request.root = files.root();
+    if (seats.size) request.seats = Object.fromEntries(seats);
+    if (cap.value !== "") request.max_cost = Number(cap.value);
+    return request;
   }
 
   function changed() {
     clearTimeout(timer);
-    asking?.abort();
+    pending?.abort();
     problem.hidden = true;
     submit.disabled = true;
-    say(submit, "Run");
-    if (!question.value.trim() && !files.value().length) return refill(plan, el("p", { class: "soft" }, "The plan and its price appear here as you type."));
-    mark(plan, "data-old", "yes");
-    timer = setTimeout(estimate, PAUSE);
+    setText(submit, "Run");
+    if (!question.value.trim() && !files.value().length) return setChildren(plan, el("p", { class: "soft" }, "The plan and its cost appear here as you type."));
+    setAttr(plan, "data-old", "yes");
+    timer = setTimeout(estimate, DEBOUNCE_MS);
     return undefined;
   }
 
   async function estimate() {
-    asking = new AbortController();
+    pending = new AbortController();
     try {
-      const { max_cost: _, ...given } = body();
-      const told = await send("estimate", given, asking.signal);
-      const held = document.activeElement?.id;
-      refill(plan, planNodes(told, member));
-      if (held) plan.querySelector(`#${CSS.escape(held)}`)?.focus();
-      mark(plan, "data-old", null);
-      say(submit, price(told, cap.value));
+      const { max_cost: _, ...request } = body();
+      const estimated = await send("estimate", request, pending.signal);
+      const focused = document.activeElement?.id;
+      setChildren(plan, planNodes(estimated, member));
+      if (focused) plan.querySelector(`#${CSS.escape(focused)}`)?.focus();
+      setAttr(plan, "data-old", null);
+      setText(submit, price(estimated, cap.value));
       submit.disabled = false;
     } catch (error) {
-      if (error.name === "AbortError" || asking.signal.aborted) return;
+      if (error.name === "AbortError" || pending.signal.aborted) return;
       fail(error);
     }
   }
 
-  /** Who sits there, to be chosen from those that can be called. */
+  /** Select for the member of a seat, with the available members. */
   function member(seat) {
     const known = (people.members || []).filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
     const names = [...new Set([seat.model, ...known, "human"])];
-    return el("select", { id: `member-${seat.name}`, "aria-label": `Who sits as ${seat.name}`, onchange: ({ target }) => (seats.set(seat.name, target.value), changed()) }, names.map((name) => el("option", { value: name, selected: name === seat.model }, name === "human" ? "human: you" : name)));
+    return el("select", { id: `member-${seat.name}`, "aria-label": `Member for ${seat.name}`, onchange: ({ target }) => (seats.set(seat.name, target.value), changed()) }, names.map((name) => el("option", { value: name, selected: name === seat.model }, name === "human" ? "human: you" : name)));
   }
 
   function fail(error) {
-    refill(plan);
-    say(problem, error.message);
+    setChildren(plan);
+    setText(problem, error.message);
     problem.hidden = false;
   }
 
@@ -105,7 +105,7 @@ export function startView({ protocols, people, begun }) {
     submit.disabled = true;
     try {
       const { run: id } = await send("runs", body());
-      begun(id);
+      onStart(id);
     } catch (error) {
       fail(error);
     }
@@ -119,8 +119,8 @@ function card(protocol, checked, choose) {
   const id = `protocol-${protocol.name || "auto"}`;
   return el("label", { class: "protocol", for: id },
     el("input", { type: "radio", name: "protocol", id, value: protocol.name, checked, onchange: () => choose(protocol.name) }),
-    protocol.phases?.length ? protocolPicture(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
-    el("b", {}, protocol.name || "automatic"), el("span", { class: "hint" }, protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, "needs setting up"));
+    protocol.phases?.length ? protocolDiagram(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
+    el("b", {}, protocol.name || "automatic"), el("span", { class: "hint" }, protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, "needs setup"));
 }
 
 function price(plan, cap) {

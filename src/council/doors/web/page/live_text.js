@@ -1,27 +1,27 @@
-// Text as it streams in: plain, appended to text nodes of a few thousand characters each, so that a new piece lays out
-// one small block and not a book. What streams as JSON is shown as the words inside it.
+// Streamed text, appended to blocks of a few thousand characters, so that a new piece needs only a small layout.
+// Streamed JSON is shown as plain lines.
 
 import { el } from "./dom.js";
 
-const FULL = 3000; // characters after which the next line begins a new block
-const BURST = 8000; // … and the next word, where there are no lines
+const BLOCK_CHARS = 3000; // characters before a new block starts at the next line
+const MAX_BLOCK_CHARS = 8000; // … or at the next word if there is no line break
 
 export function liveText() {
   const node = el("div", { class: "live-text" });
   let block = null;
   let length = 0;
-  let flow = null;
+  let transform = null;
 
   function write(piece) {
-    if (flow === null && piece.trim()) flow = /^\s*(\{|```)/.test(piece) ? jsonFlow() : (text) => text;
-    append(flow ? flow(piece) : piece);
+    if (transform === null && piece.trim()) transform = /^\s*(\{|```)/.test(piece) ? jsonToText() : (text) => text;
+    append(transform ? transform(piece) : piece);
   }
 
   function append(text) {
     let rest = node.childNodes.length ? text : text.trimStart();
     while (rest) {
       if (!block) begin();
-      const cut = breakIn(rest, block.length);
+      const cut = findBreak(rest, block.length);
       const part = cut < 0 ? rest : rest.slice(0, cut);
       block.text.appendData(part);
       block.length += part.length;
@@ -35,7 +35,7 @@ export function liveText() {
     node.append(el("div", { class: "leaf" }, block.text));
   }
 
-  /** The whole text so far; only what is new is added, where the old is its beginning. */
+  /** Show the whole text so far, adding only the new part. */
   function show(text) {
     if (text.length < length) clear();
     append(text.slice(length));
@@ -46,41 +46,41 @@ export function liveText() {
     node.replaceChildren();
     block = null;
     length = 0;
-    flow = null;
+    transform = null;
   }
 
   return { node, write, show, clear };
 }
 
-function breakIn(text, had) {
-  if (had + text.length <= FULL) return -1;
-  const line = text.indexOf("\n", Math.max(0, FULL - had));
-  if (line >= 0 && had + line < BURST) return line + 1;
-  if (had + text.length <= BURST) return -1;
-  const space = text.indexOf(" ", Math.max(0, BURST - had));
-  return space >= 0 ? space + 1 : Math.max(1, BURST - had);
+function findBreak(text, had) {
+  if (had + text.length <= BLOCK_CHARS) return -1;
+  const line = text.indexOf("\n", Math.max(0, BLOCK_CHARS - had));
+  if (line >= 0 && had + line < MAX_BLOCK_CHARS) return line + 1;
+  if (had + text.length <= MAX_BLOCK_CHARS) return -1;
+  const space = text.indexOf(" ", Math.max(0, MAX_BLOCK_CHARS - had));
+  return space >= 0 ? space + 1 : Math.max(1, MAX_BLOCK_CHARS - had);
 }
 
-/** JSON, piece by piece, as lines of "key  value": nobody wants to watch quotation marks being typed. */
-export function jsonFlow() {
+/** Return a function that converts JSON pieces to lines of "key: value". */
+export function jsonToText() {
   let inside = false;
   let escaped = false;
   let code = "";
   let isKey = true;
   let depth = 0;
-  let began = false;
+  let hasStarted = false;
   const stack = [];
 
-  function sign(char) {
-    if (inside) return within(char);
-    if (!began && char !== "{" && char !== "[") return "";
+  function convert(char) {
+    if (inside) return convertString(char);
+    if (!hasStarted && char !== "{" && char !== "[") return "";
     if (char === '"') {
       inside = true;
       isKey = stack.at(-1) === "{" && expectsKey;
       return isKey ? `\n${"  ".repeat(Math.max(0, depth - 1))}` : "";
     }
     if (char === "{" || char === "[") {
-      began = true;
+      hasStarted = true;
       stack.push(char);
       depth += 1;
       expectsKey = char === "{";
@@ -105,7 +105,7 @@ export function jsonFlow() {
 
   let expectsKey = true;
 
-  function within(char) {
+  function convertString(char) {
     if (code) return unicode(char);
     if (escaped) {
       escaped = false;
@@ -130,8 +130,8 @@ export function jsonFlow() {
   }
 
   return (piece) => {
-    let said = "";
-    for (const char of piece) said += sign(char);
-    return said;
+    let text = "";
+    for (const char of piece) text += convert(char);
+    return text;
   };
 }

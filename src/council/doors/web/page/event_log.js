@@ -1,31 +1,31 @@
-// A run's events as they came in, and the minutes at any moment of it. Replay makes the pieces of an answer anew, from its
-// text and the time it took, as `council replay` does.
+// Events of a run, and its minutes at any moment. Replay recreates streamed text from the statement and its duration, as
+// `council replay` does.
 
-import { hear, isPassing, newMinutes } from "./fold.js";
+import { applyEvent, isTransient, newMinutes } from "./minutes.js";
 
-export function newRecord() {
+export function newEventLog() {
   const entries = [];
-  const times = []; // seconds at work when each of them happened
+  const times = []; // active seconds of each entry
   const full = newMinutes();
   let shown = null;
   let next = 0;
   let at = 0;
 
-  /** Take an event down; false for one that is known already. */
-  function take(entry) {
-    if (isPassing(entry)) {
-      hear(full, entry);
+  /** Add an event; return false if it is already known. */
+  function add(entry) {
+    if (isTransient(entry)) {
+      applyEvent(full, entry);
       return true;
     }
     if (entry.seq <= full.seq) return false;
-    hear(full, entry);
+    applyEvent(full, entry);
     entries.push(entry);
     times.push(full.seconds);
     return true;
   }
 
-  /** What was streaming is sent again from its beginning after a new connection. */
-  function hush() {
+  /** Clear streamed text, which is sent again after a reconnect. */
+  function clearStreams() {
     full.live.clear();
   }
 
@@ -37,21 +37,21 @@ export function newRecord() {
     }
     at = moment;
     while (next < entries.length && times[next] <= moment) {
-      hear(shown, entries[next]);
+      applyEvent(shown, entries[next]);
       next += 1;
     }
-    writeOn(moment);
+    streamUpTo(moment);
     return shown;
   }
 
-  function writeOn(moment) {
+  function streamUpTo(moment) {
     shown.live.clear();
     shown.spans.forEach((span, n) => {
       const later = full.spans[n];
       const said = later && span.to === null ? full.phases.get(span.phase)?.said.get(span.seat) : null;
       if (!said || said.key !== span.key || later.to === null) return;
-      const began = later.marks.at(-1)?.t ?? span.from;
-      const share = (moment - began) / Math.max(0.001, later.to - began);
+      const start = later.marks.at(-1)?.t ?? span.from;
+      const share = (moment - start) / Math.max(0.001, later.to - start);
       if (share <= 0) return;
       shown.live.set(span.key, { seat: span.seat, text: said.said.slice(0, Math.floor(share * said.said.length)) });
       const seat = shown.chair?.name === span.seat ? shown.chair : shown.seats.get(span.seat);
@@ -59,5 +59,5 @@ export function newRecord() {
     });
   }
 
-  return { entries, times, full, take, hush, minutesAt };
+  return { entries, times, full, add, clearStreams, minutesAt };
 }

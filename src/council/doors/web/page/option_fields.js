@@ -1,15 +1,15 @@
-// The options of a protocol as form fields, made from its JSON schema: a new option needs no line here.
+// Form fields for the options of a protocol, generated from its JSON schema.
 
 import { el } from "./dom.js";
 
-/** {node, value()}: what was changed from its default, by name. `known` has names that may be suggested: {roster: […]}. */
+/** Return {node, value()}: the options that differ from their defaults. `known` has suggestions by option: {roster: […]}. */
 export function optionFields(schema, changed, known = {}) {
   const fields = Object.entries(schema?.properties || {}).map(([name, about]) => field(name, plain(about), changed, known[name]));
   const node = el("div", { class: "options" }, fields.map((one) => one.node));
   return { node, value: () => Object.fromEntries(fields.map((one) => [one.name, one.value()]).filter(([, value]) => value !== undefined)) };
 }
 
-/** What stands in an `anyOf` beside null, with the description of the whole. */
+/** Return the non-null part of an `anyOf`, with the outer description and default. */
 function plain(about) {
   const choice = (about.anyOf || about.allOf || []).find((one) => one.type !== "null");
   return choice ? { ...choice, description: about.description, default: about.default } : about;
@@ -39,7 +39,7 @@ const INPUTS = {
   array: (id) => el("input", { type: "text", id, placeholder: "a, b, c" }),
 };
 
-/** Nothing where it was left as it is: the defaults are the server's to know. */
+/** Return undefined for an unchanged field: the server knows the defaults. */
 const READ = {
   boolean: (input, about) => (input.checked === (about.default === true) ? undefined : input.checked),
   choice: (input, about) => (input.value === (about.default ?? "") ? undefined : input.value || undefined),

@@ -1,22 +1,22 @@
-// The inside of a line of Markdown: code, emphasis, links. Built as nodes; whatever is not understood stays as it was written.
+// Inline Markdown: code, emphasis, links. Text that does not parse stays as it is.
 
 import { el, link, webAddress } from "./dom.js";
 
-const DEEPEST = 4;
-const LONGEST = 20000; // characters of a line that are still read for marks: text of any shape must stay quick
-const TRIES = 12; // closing marks that are looked at for one opening mark
+const MAX_DEPTH = 4;
+const MAX_LINE_CHARS = 20000; // longer lines are not parsed, to stay fast on any input
+const MAX_TRIES = 12; // closing marks to check for one opening mark
 const EMPHASIS = [["***", "strong"], ["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]];
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
 const STOPS = /[\\`*_~[!h]/g;
 
-/** Nodes and strings for one line. `cite(n)` may return what stands in the place of a citation such as [3]. */
+/** Return nodes and strings for one line. `cite(n)` may return a replacement for a citation such as [3]. */
 export function inline(text, cite = null, depth = 0) {
-  if (text.length > LONGEST || depth > DEEPEST) return [text];
+  if (text.length > MAX_LINE_CHARS || depth > MAX_DEPTH) return [text];
   const out = [];
   let plain = "";
-  const closed = new Map(); // marks that never close after some place
-  const give = (node) => {
+  const closed = new Map(); // marks without a closing mark in the rest of the line
+  const push = (node) => {
     if (plain) out.push(plain);
     plain = "";
     out.push(node);
@@ -30,7 +30,7 @@ export function inline(text, cite = null, depth = 0) {
     const found = READ[text[at]]?.(text, at, { cite, depth, closed });
     if (found) {
       if (typeof found.node === "string") plain += found.node;
-      else give(found.node);
+      else push(found.node);
       at = found.end;
     } else {
       plain += text[at];
@@ -48,7 +48,7 @@ const READ = {
   _: emphasis,
   "~": emphasis,
   "[": bracket,
-  "!": (text, at, how) => (text[at + 1] === "[" ? bracket(text, at + 1, how) : null), // an image is only ever a link
+  "!": (text, at, how) => (text[at + 1] === "[" ? bracket(text, at + 1, how) : null), // images become links
   h: address,
 };
 
@@ -69,7 +69,7 @@ function emphasis(text, at, { cite, depth, closed }) {
   if (!mark || closed.has(mark) || /\s/.test(text[at + mark.length] ?? " ")) return null;
   if (mark[0] === "_" && WORD.test(text[at - 1] || "")) return null;
   let from = at + mark.length;
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const end = text.indexOf(mark, from);
     if (end < 0) {
       if (tries === 0) closed.set(mark, true);
@@ -98,7 +98,7 @@ function bracket(text, at, { cite, depth }) {
     const end = text.indexOf(")", close);
     if (end > 0 && end - close < 2000) {
       const target = text.slice(close + 2, end).trim().split(/\s/)[0];
-      const inside = depth ? [label] : inline(label, null, DEEPEST);
+      const inside = depth ? [label] : inline(label, null, MAX_DEPTH);
       return { node: webAddress(target) ? link(target, inside) : el("span", {}, inside), end: end + 1 };
     }
   }

@@ -1,10 +1,10 @@
-// Who changed its mind between the rounds: verdicts as lines from round to round, and every change with its reason.
+// Position changes between rounds: verdicts as lines, and every change with its reason.
 
-import { briefly } from "./words.js";
+import { shortNames } from "./format.js";
 import { chip } from "./chips.js";
-import { el, memory, refill, svg } from "./dom.js";
-import { planned, rounds } from "./fold.js";
-import { toneOf } from "./stands.js";
+import { el, changeDetector, setChildren, svg } from "./dom.js";
+import { plannedSeats, rounds } from "./minutes.js";
+import { toneOf } from "./positions.js";
 
 const SCALE = ["PASS", "WARN", "FAIL"];
 const [WIDE, HIGH, LEFT, RIGHT, TOP] = [360, 34, 52, 120, 22];
@@ -13,38 +13,38 @@ export function shiftsView(context) {
   const body = el("div", {});
   const node = el("section", { class: "shifts card", "aria-labelledby": "shifts-title", hidden: true },
     el("h2", { class: "eyebrow", id: "shifts-title" }, "How positions moved"), body);
-  const isNew = memory();
+  const isNew = changeDetector();
 
   function update({ minutes }) {
     if (!isNew(minutes.run, minutes.seq)) return;
     const chart = slopes(minutes, context);
-    const told = changes(minutes, context);
-    node.hidden = !chart && !told.length;
-    refill(body, chart, told.length > 0 && el("ul", { class: "plain" }, told));
+    const items = changes(minutes, context);
+    node.hidden = !chart && !items.length;
+    setChildren(body, chart, items.length > 0 && el("ul", { class: "plain" }, items));
   }
 
   return { node, update };
 }
 
 function slopes(m, context) {
-  const held = rounds(m).filter((phase) => [...phase.said.values()].some((said) => SCALE.includes(said.reply?.verdict)));
-  const lines = planned(m).filter(Boolean).map((seat) => ({ seat, words: held.map((phase) => phase.said.get(seat.name)?.reply?.verdict) })).filter((line) => line.words.some(Boolean));
-  if (held.length < 2 || !lines.length) return null;
-  const names = briefly(lines.map((line) => line.seat.name));
-  const x = (n) => LEFT + (n * (WIDE - LEFT - RIGHT)) / (held.length - 1);
-  // Lines on one level lie side by side, so that none hides another.
+  const phases = rounds(m).filter((phase) => [...phase.said.values()].some((said) => SCALE.includes(said.reply?.verdict)));
+  const lines = plannedSeats(m).filter(Boolean).map((seat) => ({ seat, words: phases.map((phase) => phase.said.get(seat.name)?.reply?.verdict) })).filter((line) => line.words.some(Boolean));
+  if (phases.length < 2 || !lines.length) return null;
+  const names = shortNames(lines.map((line) => line.seat.name));
+  const x = (n) => LEFT + (n * (WIDE - LEFT - RIGHT)) / (phases.length - 1);
+  // Spread lines of one level, so that none hides another.
   const y = (word, n) => TOP + SCALE.indexOf(word) * HIGH + (n - (lines.length - 1) / 2) * Math.min(6, 22 / lines.length);
   const height = TOP + SCALE.length * HIGH;
-  const places = apart(lines.map((line, n) => y(line.words.findLast(Boolean), n) + 4), 13);
-  const said = lines.map((line, n) => `${names[n]} ${line.words.filter(Boolean).join(" then ")}`).join("; ");
-  return svg("svg", { viewBox: `0 0 ${WIDE} ${height}`, class: "slopes", role: "img", "aria-label": `Verdicts by round: ${said}` },
-    held.map((phase, n) => svg("text", { x: x(n), y: 11, "text-anchor": "middle", class: "axis" }, phase.name)),
+  const places = spread(lines.map((line, n) => y(line.words.findLast(Boolean), n) + 4), 13);
+  const summary = lines.map((line, n) => `${names[n]} ${line.words.filter(Boolean).join(" then ")}`).join("; ");
+  return svg("svg", { viewBox: `0 0 ${WIDE} ${height}`, class: "slopes", role: "img", "aria-label": `Verdicts by round: ${summary}` },
+    phases.map((phase, n) => svg("text", { x: x(n), y: 11, "text-anchor": "middle", class: "axis" }, phase.name)),
     SCALE.map((word, n) => [svg("text", { x: 0, y: TOP + n * HIGH + 4, class: "axis level", "data-tone": toneOf(word) }, word), svg("line", { x1: LEFT - 8, x2: WIDE - RIGHT + 8, y1: TOP + n * HIGH, y2: TOP + n * HIGH, class: "grid" })]),
     lines.map((line, n) => slope(line, n, { name: names[n], at: places[n] }, x, y, context)));
 }
 
-/** The same places, moved as far from each other as labels need. */
-function apart(places, least) {
+/** Move the positions apart so that labels do not overlap. */
+function spread(places, least) {
   const moved = [...places];
   const order = places.map((_, n) => n).sort((a, b) => places[a] - places[b]);
   order.slice(1).forEach((n, before) => {
@@ -63,12 +63,12 @@ function slope(line, n, label, x, y, context) {
     svg("text", { x: endX + 12, y: label.at, class: "end" }, label.name));
 }
 
-/** As the verdict tells them; while there is none, verdicts that changed. */
+/** Position changes of the verdict. */
 function changes(m, context) {
   return (m.verdict?.shifts || []).filter((one) => one.changed).map((one) =>
     el("li", {}, chip(one.seat, context, { quote: one.reason }), " ",
-      el("span", { class: "moved" }, el("span", {}, one.from || "its claim"), el("span", { "aria-label": "to" }, " → "), el("strong", { "data-tone": toneOf(one.to) || null }, one.to)),
+      el("span", { class: "moved" }, el("span", {}, one.from || "claim"), el("span", { "aria-label": "to" }, " → "), el("strong", { "data-tone": toneOf(one.to) || null }, one.to)),
       one.topic && el("span", { class: "soft" }, ` on ${one.topic}`),
-      one.weak && el("span", { class: "tag", title: "It cites nothing: possible anchoring" }, "weak flip"),
+      one.weak && el("span", { class: "tag", title: "Cites no evidence: possible anchoring" }, "weak flip"),
       one.reason && el("p", { class: "soft" }, one.reason)));
 }

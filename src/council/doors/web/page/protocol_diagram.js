@@ -1,10 +1,10 @@
-// A protocol as a small picture, drawn from its phases: who speaks at once stands side by side, who speaks alone is the chair.
+// Small diagram of a protocol: one column per phase, with a circle for each parallel call.
 
 import { svg } from "./dom.js";
 
-const [WIDE, HIGH, MOST] = [132, 56, 5];
+const [WIDE, HIGH, MAX_CIRCLES] = [132, 56, 5];
 
-export function protocolPicture(phases) {
+export function protocolDiagram(phases) {
   const shown = (phases || []).slice(0, 6);
   const step = WIDE / (shown.length + 1);
   const columns = shown.map((phase, n) => ({ x: step * (n + 1), ys: heights(phase), phase }));
@@ -17,7 +17,7 @@ export function protocolPicture(phases) {
 }
 
 function heights({ calls }) {
-  const n = Math.max(1, Math.min(MOST, calls));
+  const n = Math.max(1, Math.min(MAX_CIRCLES, calls));
   const gap = Math.min(15, (HIGH - 12) / Math.max(1, n - 1));
   return Array.from({ length: n }, (_, at) => HIGH / 2 + (at - (n - 1) / 2) * gap);
 }

@@ -1,19 +1,19 @@
-// Every request that left, with its bytes and what came back. What the server keeps is read when it is asked for.
+// Every request with its response. The stored bytes are loaded when a row is opened.
 
-import { attemptInWords } from "./fold.js";
-import { el, memory, refill } from "./dom.js";
-import { money, stateInWords } from "./words.js";
+import { formatAttempt } from "./minutes.js";
+import { el, changeDetector, setChildren } from "./dom.js";
+import { money, formatState } from "./format.js";
 
 export function attemptsTab(context) {
   const node = el("div", {});
-  const isNew = memory();
-  let raw = null; // key#n → the attempt as the server has it
+  const isNew = changeDetector();
+  let raw = null; // key#n → the stored attempt
 
   function update({ minutes, full }) {
     if (!isNew(minutes.run, minutes.attempts.length, minutes.seq, raw)) return;
-    if (!minutes.attempts.length) return refill(node, el("p", {}, "No request has left yet."));
+    if (!minutes.attempts.length) return setChildren(node, el("p", {}, "No requests sent yet."));
     const open = new Set([...node.querySelectorAll("details[open]")].map((one) => one.dataset.key));
-    return refill(node, minutes.attempts.map((one) => attempt(minutes, full, one, open)));
+    return setChildren(node, minutes.attempts.map((one) => attempt(minutes, full, one, open)));
   }
 
   function attempt(m, full, one, open) {
@@ -21,7 +21,7 @@ export function attemptsTab(context) {
     const outcome = one.fault ? `failed (${one.fault.kind})` : outcomeOf(m, one);
     const inside = el("div", {});
     const node = el("details", { class: "attempt", "data-key": id, open: open.has(id) },
-      el("summary", {}, el("code", {}, id), el("span", { class: "soft" }, ` ${one.member}`), one.why && el("span", { class: "tag" }, attemptInWords(one)),
+      el("summary", {}, el("code", {}, id), el("span", { class: "soft" }, ` ${one.member}`), one.why && el("span", { class: "tag" }, formatAttempt(one)),
         el("span", { class: "end", "data-tone": one.fault ? "bad" : null }, [outcome, one.usd !== null ? money(one.usd, 4) : ""].filter(Boolean).join(" · "))), inside);
     const fill = () => node.open && !inside.firstChild && load(full, one, inside);
     node.addEventListener("toggle", fill);
@@ -30,24 +30,24 @@ export function attemptsTab(context) {
   }
 
   async function load(m, one, inside) {
-    refill(inside, el("p", { class: "hint" }, "…"));
-    const kept = await rawOf(m.run, one);
+    setChildren(inside, el("p", { class: "hint" }, "…"));
+    const stored = await rawOf(m.run, one);
     const asked = m.prompts.get(one.key);
     const said = [...m.phases.values()].flatMap((phase) => [...phase.said.values()]).find((said) => said.key === one.key);
-    refill(inside,
+    setChildren(inside,
       one.fault && el("p", { class: "problem" }, `${one.fault.kind}: ${one.fault.detail}`),
-      piece("Request", kept?.request ?? (asked?.messages || []).map((message) => `${message.role}:\n${message.content}`).join("\n\n")),
-      piece("Answer", kept?.result ?? (!one.fault && said ? said.reply ?? said.said : null)));
+      piece("Request", stored?.request ?? (asked?.messages || []).map((message) => `${message.role}:\n${message.content}`).join("\n\n")),
+      piece("Answer", stored?.result ?? (!one.fault && said ? said.reply ?? said.said : null)));
   }
 
   async function rawOf(run, one) {
     if (!context.source.attempts) return null;
     try {
-      raw ||= new Map((await context.source.attempts(run)).map((kept) => [`${kept.key}#${kept.n}`, kept]));
-      if (!raw.get(`${one.key}#${one.n}`)?.result) raw = new Map((await context.source.attempts(run)).map((kept) => [`${kept.key}#${kept.n}`, kept]));
+      raw ||= new Map((await context.source.attempts(run)).map((stored) => [`${stored.key}#${stored.n}`, stored]));
+      if (!raw.get(`${one.key}#${one.n}`)?.result) raw = new Map((await context.source.attempts(run)).map((stored) => [`${stored.key}#${stored.n}`, stored]));
       return raw.get(`${one.key}#${one.n}`);
     } catch {
-      return null; // what the events tell is shown instead
+      return null; // fall back to the events
     }
   }
 
@@ -55,9 +55,9 @@ export function attemptsTab(context) {
 }
 
 function outcomeOf(m, one) {
-  const phase = [...m.phases.values()].find((held) => held.keys.get(one.seat) === one.key);
+  const phase = [...m.phases.values()].find((item) => item.keys.get(one.seat) === one.key);
   const state = phase?.said.get(one.seat)?.state || phase?.absent.get(one.seat)?.state;
-  return state ? stateInWords(state) : "under way";
+  return state ? formatState(state) : "in progress";
 }
 
 function piece(title, value) {
@@ -65,7 +65,7 @@ function piece(title, value) {
   return el("section", {}, el("h4", {}, title), el("pre", { tabindex: "0" }, readable(value)));
 }
 
-/** JSON is set out in lines, whether it comes as text or as an object. */
+/** Indent JSON, given as text or as an object. */
 function readable(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2);
   try {

@@ -1,7 +1,7 @@
-// Files and folders to send along, picked from the roots the server allows.
+// File picker for the roots of the server.
 
-import { bytes } from "./words.js";
-import { button, el, refill } from "./dom.js";
+import { bytes } from "./format.js";
+import { button, el, setChildren } from "./dom.js";
 import { get, query } from "./api.js";
 
 export function filePicker(changed) {
@@ -9,9 +9,9 @@ export function filePicker(changed) {
   const chosen = el("ul", { class: "plain picked" });
   const rows = el("ul", { class: "plain tree" });
   const where = el("p", { class: "where" });
-  const roots = el("select", { "aria-label": "Root folder", onchange: () => enter("") });
+  const roots = el("select", { "aria-label": "Root folder", onchange: () => openFolder("") });
   const dialog = el("dialog", { class: "files-dialog", "aria-label": "Pick files" },
-    el("header", { class: "bar" }, el("h2", {}, "Files to send along"), roots, button("Done", () => dialog.close(), { class: "primary" })), where,
+    el("header", { class: "bar" }, el("h2", {}, "Files to send"), roots, button("Done", () => dialog.close(), { class: "primary" })), where,
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" }, rows));
   const add = button("Add files …", show);
   const node = el("div", { class: "field" }, el("span", { class: "label" }, "Files"), chosen, el("div", {}, add), dialog);
@@ -22,34 +22,34 @@ export function filePicker(changed) {
     if (loaded) return;
     try {
       const found = await get("roots");
-      refill(roots, found.map((root) => el("option", { value: root.name }, root.path || root.name)));
+      setChildren(roots, found.map((root) => el("option", { value: root.name }, root.path || root.name)));
       roots.hidden = found.length < 2;
       loaded = true;
-      enter("");
+      openFolder("");
     } catch (error) {
-      refill(rows, el("li", { class: "problem", role: "alert" }, error.message));
+      setChildren(rows, el("li", { class: "problem", role: "alert" }, error.message));
     }
   }
 
-  async function enter(path) {
-    refill(where, crumbs(path));
+  async function openFolder(path) {
+    setChildren(where, crumbs(path));
     try {
       const found = await get(`files${query({ root: roots.value, path })}`);
-      refill(rows, found.length ? found.map(row) : el("li", { class: "soft" }, "Nothing here that may be sent."));
+      setChildren(rows, found.length ? found.map(row) : el("li", { class: "soft" }, "No files here that can be sent."));
     } catch (error) {
-      refill(rows, el("li", { class: "problem", role: "alert" }, error.message));
+      setChildren(rows, el("li", { class: "problem", role: "alert" }, error.message));
     }
   }
 
   function crumbs(path) {
     const parts = path.split("/").filter(Boolean);
-    return [button("top", () => enter(""), { class: "quiet" }), parts.map((part, n) => [" / ", button(part, () => enter(parts.slice(0, n + 1).join("/")), { class: "quiet" })])];
+    return [button("top", () => openFolder(""), { class: "quiet" }), parts.map((part, n) => [" / ", button(part, () => openFolder(parts.slice(0, n + 1).join("/")), { class: "quiet" })])];
   }
 
   function row(file) {
     const id = `file-${file.path.replace(/[^\w-]/g, "_")}`;
     const box = el("input", { type: "checkbox", id, checked: picked.has(file.path), onchange: () => toggle(file) });
-    const name = file.kind === "folder" ? button(`${file.name}/`, () => enter(file.path), { class: "quiet" }) : el("label", { for: id }, file.name);
+    const name = file.kind === "folder" ? button(`${file.name}/`, () => openFolder(file.path), { class: "quiet" }) : el("label", { for: id }, file.name);
     if (file.kind === "folder") box.setAttribute("aria-label", `All of ${file.name}`);
     return el("li", {}, box, name, file.kind === "file" && el("span", { class: "soft" }, bytes(file.bytes || 0)));
   }
@@ -62,7 +62,7 @@ export function filePicker(changed) {
   }
 
   function draw() {
-    refill(chosen, [...picked].map(([path, kind]) => el("li", {}, el("code", {}, kind === "folder" ? `${path}/` : path), button("×", () => toggle({ path, kind }), { class: "quiet", "aria-label": `Leave out ${path}` }))));
+    setChildren(chosen, [...picked].map(([path, kind]) => el("li", {}, el("code", {}, kind === "folder" ? `${path}/` : path), button("×", () => toggle({ path, kind }), { class: "quiet", "aria-label": `Remove ${path}` }))));
   }
 
   return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : "") };

@@ -1,8 +1,7 @@
-// Where seats stand: their words round by round, and the rows of the disagreement map. Nothing is judged here that the
-// rules have not judged: the page only arranges what verdict and statements say.
+// Positions of the seats by round, and the rows of the disagreement map. The page only arranges the results of the rules.
 
-import { planned, rounds } from "./fold.js";
-import { short } from "./words.js";
+import { plannedSeats, rounds } from "./minutes.js";
+import { short } from "./format.js";
 
 const TONES = {
   PASS: "good", SURVIVED: "good", STAND: "good", for: "good", HIGH: "good",
@@ -14,22 +13,22 @@ export const toneOf = (word) => TONES[word] || "";
 
 const wordOf = (reply) => (typeof reply?.verdict === "string" ? reply.verdict : typeof reply?.stance === "string" ? reply.stance : "");
 
-/** WARN → FAIL: each change of a seat's word once. */
-export function standsOf(m, name) {
+/** Return the positions of a seat without repeats: WARN → FAIL. */
+export function positionsOf(m, name) {
   const words = rounds(m).map((phase) => wordOf(phase.said.get(name)?.reply)).filter(Boolean);
   return words.filter((word, n) => word !== words[n - 1]);
 }
 
-/** Rows {id, title, about, cells: Map(seat → {stand, why}), status, tone, quote, finding}. */
+/** Return rows {id, title, about, cells: Map(seat → {position, why}), status, tone, quote, finding}. */
 export function mapRows(m) {
   const v = m.verdict;
-  const rows = v ? [...findingRows(m, v), ...disputeRows(m, v), ...attackRows(m), ...claimRows(m, v)] : soFar(m);
+  const rows = v ? [...findingRows(m, v), ...disputeRows(m, v), ...attackRows(m), ...claimRows(m, v)] : provisionalRows(m);
   return rows.map((row, n) => ({ ...row, id: n }));
 }
 
-const seatsOf = (m) => planned(m).filter(Boolean).map((seat) => seat.name);
+const seatsOf = (m) => plannedSeats(m).filter(Boolean).map((seat) => seat.name);
 
-const cellsOf = (m, stand) => new Map(seatsOf(m).map((name) => [name, m.seats.get(name).statements ? stand(name) : { stand: "absent" }]));
+const cellsOf = (m, position) => new Map(seatsOf(m).map((name) => [name, m.seats.get(name).statements ? position(name) : { position: "absent" }]));
 
 // Findings of judges
 
@@ -38,8 +37,8 @@ function findingRows(m, v) {
   return (v.findings || []).map((finding) => {
     const challenged = finding.disputed ? challengers(notes, finding) : new Map();
     const cells = cellsOf(m, (name) =>
-      finding.found_by?.includes(name) ? { stand: "agrees", why: "found it" }
-        : challenged.has(name) ? { stand: "opposes", why: challenged.get(name) } : { stand: "silent" });
+      finding.found_by?.includes(name) ? { position: "agrees", why: "found it" }
+        : challenged.has(name) ? { position: "opposes", why: challenged.get(name) } : { position: "silent" });
     const by = finding.found_by?.length || 0;
     const status = finding.disputed ? "disputed" : by === finding.of ? "agreed" : `${by} of ${finding.of}`;
     return {
@@ -56,13 +55,13 @@ function challengers(notes, finding) {
   for (const [name, note] of Object.entries(notes)) {
     for (const one of note.challenges || []) {
       const aimed = finding.found_by?.includes(one.target_judge);
-      if (aimed && alike(one.claim, finding)) found.set(name, one.response);
+      if (aimed && isSimilar(one.claim, finding)) found.set(name, one.response);
     }
   }
   return found;
 }
 
-function alike(claim, finding) {
+function isSimilar(claim, finding) {
   const file = place(finding.location).split(":")[0];
   if (file && claim.includes(file)) return true;
   const words = new Set(finding.description.toLowerCase().match(/\w{4,}/g) || []);
@@ -75,10 +74,10 @@ function alike(claim, finding) {
 const STANCES = { supports: "agrees", for: "agrees", PASS: "agrees", first: "agrees", opposes: "opposes", against: "opposes", FAIL: "opposes", last: "opposes" };
 
 function disputeRows(m, v) {
-  const held = (v.disagreements || []).filter((one) => one.positions?.length);
-  return held.map((one) => {
+  const disputes = (v.disagreements || []).filter((one) => one.positions?.length);
+  return disputes.map((one) => {
     const at = new Map(one.positions.map((side) => [side.seat, side]));
-    const cells = cellsOf(m, (name) => (at.has(name) ? sideOf(at.get(name)) : { stand: "silent" }));
+    const cells = cellsOf(m, (name) => (at.has(name) ? sideOf(at.get(name)) : { position: "silent" }));
     return { title: short(one.topic || one.issue, 44), about: one.issue, cells, status: "disputed", tone: "split", sides: one.positions, quote: one.issue };
   });
 }
@@ -86,16 +85,16 @@ function disputeRows(m, v) {
 function sideOf(side) {
   const word = side.stance || side.verdict || side.position || "";
   const why = [word, side.round2 && `then ${side.round2}`, side.claim || side.why].filter(Boolean).join(": ");
-  return { stand: STANCES[word] || (word ? "qualifies" : "agrees"), why };
+  return { position: STANCES[word] || (word ? "qualifies" : "agrees"), why };
 }
 
 function claimRows(m, v) {
   const disputed = new Set((v.disagreements || []).map((one) => one.topic));
   return (v.claims || []).filter((one) => !disputed.has(one.topic)).map((one) => {
     const cells = cellsOf(m, (name) =>
-      one.against?.includes(name) ? { stand: "opposes", why: "against it" }
-        : one.conceded?.includes(name) ? { stand: "qualifies", why: "conceded" }
-          : one.by?.includes(name) ? { stand: "agrees", why: one.claim } : { stand: "silent" });
+      one.against?.includes(name) ? { position: "opposes", why: "against it" }
+        : one.conceded?.includes(name) ? { position: "qualifies", why: "conceded" }
+          : one.by?.includes(name) ? { position: "agrees", why: one.claim } : { position: "silent" });
     return { title: short(one.topic || one.claim, 44), about: one.claim, cells, status: one.status, tone: one.status === "contradicted" ? "split" : "", claim: one, quote: one.claim };
   });
 }
@@ -110,32 +109,32 @@ function attackRows(m) {
   return [...attack.said].flatMap(([name, said]) =>
     (said.reply?.issues || []).map((issue, n) => {
       const point = points.find((one) => one.issue === `${name}-${n + 1}`);
-      const cells = cellsOf(m, (seat) => (seat === name ? { stand: "opposes", why: issue.flaw } : seat === leader ? { stand: "agrees", why: "its draft" } : { stand: "silent" }));
-      const status = point ? (point.landed ? "landed" : "held off") : "open";
+      const cells = cellsOf(m, (seat) => (seat === name ? { position: "opposes", why: issue.flaw } : seat === leader ? { position: "agrees", why: "its draft" } : { position: "silent" }));
+      const status = point ? (point.landed ? "landed" : "rejected") : "open";
       return { title: short(issue.hits, 44), about: issue.flaw, cells, status, tone: point?.landed ? "bad" : "", severity: issue.severity.toLowerCase(), sides: point && [{ seat: "chair", why: point.why }], quote: issue.flaw, correction: issue.correction };
     }));
 }
 
-// While a run is under way: what was said so far, not yet weighed by the rules
+// Provisional rows of a running council, before the rules have run
 
-function soFar(m) {
+function provisionalRows(m) {
   const found = new Map();
   const add = (key, title, about, seat, cell, more) => {
-    if (!found.has(key)) found.set(key, { title, about, held: new Map(), quote: about, ...more });
-    found.get(key).held.set(seat, cell);
+    if (!found.has(key)) found.set(key, { title, about, bySeat: new Map(), quote: about, ...more });
+    found.get(key).bySeat.set(seat, cell);
   };
   for (const phase of rounds(m)) {
     for (const [seat, said] of phase.said) {
       for (const one of said.reply?.findings || []) {
-        if (one?.description) add(one.location || one.description, place(one.location) || short(one.description, 40), one.description, seat, { stand: "agrees", why: "found it" }, { severity: one.severity });
+        if (one?.description) add(one.location || one.description, place(one.location) || short(one.description, 40), one.description, seat, { position: "agrees", why: "found it" }, { severity: one.severity });
       }
       for (const one of said.reply?.claims || []) {
-        if (one?.topic) add(one.topic.toLowerCase(), short(one.topic, 44), one.text, seat, { stand: STANCES[one.stance] || "qualifies", why: one.text });
+        if (one?.topic) add(one.topic.toLowerCase(), short(one.topic, 44), one.text, seat, { position: STANCES[one.stance] || "qualifies", why: one.text });
       }
     }
   }
-  const rows = [...found.values()].map(({ held, ...row }) => ({
-    ...row, cells: cellsOf(m, (name) => held.get(name) || { stand: "silent" }), status: `${held.size} of ${seatsOf(m).length}`, tone: "",
+  const rows = [...found.values()].map(({ bySeat, ...row }) => ({
+    ...row, cells: cellsOf(m, (name) => bySeat.get(name) || { position: "silent" }), status: `${bySeat.size} of ${seatsOf(m).length}`, tone: "",
   }));
   return [...rows, ...attackRows(m)];
 }

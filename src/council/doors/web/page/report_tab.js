@@ -1,7 +1,7 @@
-// The report as Markdown, and every other form of it to take away.
+// The report as Markdown, with downloads in every format.
 
-import { button, el, memory, refill } from "./dom.js";
-import { write } from "./prose.js";
+import { button, el, changeDetector, setChildren } from "./dom.js";
+import { renderMarkdown } from "./render_markdown.js";
 
 const FORMS = ["md", "json", "sarif", "junit", "github", "mermaid", "html"];
 
@@ -9,22 +9,22 @@ export function reportTab(context) {
   const text = el("div", {});
   const forms = el("p", { class: "forms" });
   const node = el("div", {}, forms, text);
-  const isNew = memory();
+  const isNew = changeDetector();
 
   function update({ full }) {
     if (!isNew(full.run, full.status, full.seq && full.status !== "running" ? full.seq : 0)) return;
     if (context.source.reportAddress) {
-      refill(forms, "Take away: ", FORMS.map((form) => el("a", { href: context.source.reportAddress(full.run, form), download: `${full.name || full.run}.${form}` }, form)), button("Copy as Markdown", copy, { class: "quiet" }));
+      setChildren(forms, "Download: ", FORMS.map((form) => el("a", { href: context.source.reportAddress(full.run, form), download: `${full.name || full.run}.${form}` }, form)), button("Copy as Markdown", copy, { class: "quiet" }));
     }
     load(full.run);
   }
 
   async function load(run) {
     try {
-      const said = await context.source.report(run, "md");
-      write(text, said, { top: 3 });
+      const report = await context.source.report(run, "md");
+      renderMarkdown(text, report, { top: 3 });
     } catch (error) {
-      refill(text, el("p", { class: "problem", role: "alert" }, error.message));
+      setChildren(text, el("p", { class: "problem", role: "alert" }, error.message));
     }
   }
 

@@ -1,4 +1,4 @@
-// A ranking's table, and every ballot behind it.
+// Table of a ranking, with its ballots.
 
 import { chip } from "./chips.js";
 import { el } from "./dom.js";

@@ -1,13 +1,12 @@
-// What a person is asked to fill in, made from the fields the server names: words, choices, numbers, lists, rows and groups.
+// Form for a question to a person, generated from the fields of the server: text, choices, numbers, lists, rows, groups.
 
 import { button, el } from "./dom.js";
 
-let made = 0;
+let counter = 0;
 
-/** {node, value()}: an object with what was filled in; what was left empty is left out. In a row it stands there empty: the
-    server fills in what is missing of the whole, not of its parts. */
+/** Return {node, value()}: an object without empty fields. Rows keep them, because the server completes only the top level. */
 export function askFields(fields, inRow = false) {
-  const parts = fields.map((field) => ({ field, ...PARTS[field.kind in PARTS ? field.kind : "text"](field) }));
+  const parts = fields.map((field) => ({ field, ...FIELD_TYPES[field.kind in FIELD_TYPES ? field.kind : "text"](field) }));
   const empty = (field) => (inRow ? (field.optional ? null : field.kind === "text" ? "" : undefined) : undefined);
   return {
     node: el("div", { class: "ask-fields" }, parts.map((part) => part.node)),
@@ -17,33 +16,33 @@ export function askFields(fields, inRow = false) {
 
 const title = (field) => field.name.replaceAll("_", " ");
 
-function labelled(field, input, value, hint = field.help) {
-  const id = `asked-${(made += 1)}`;
+function labelField(field, input, value, hint = field.help) {
+  const id = `asked-${(counter += 1)}`;
   input.id = id;
   if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
   return { node: el("div", { class: "field" }, el("label", { for: id }, title(field)), input, hint && el("span", { class: "hint", id: `${id}-hint` }, hint)), value };
 }
 
-const PARTS = {
+const FIELD_TYPES = {
   text(field) {
     const input = el("textarea", { rows: "3" });
-    return labelled(field, input, () => input.value.trim() || undefined);
+    return labelField(field, input, () => input.value.trim() || undefined);
   },
   choice(field) {
-    // Nothing is chosen beforehand: no vote is ever made for a person.
+    // No default choice: a person must vote explicitly.
     const input = el("select", { required: !field.optional }, el("option", { value: "" }, field.optional ? "–" : "choose …"), field.choices.map((one) => el("option", { value: String(one) }, String(one))));
-    return labelled(field, input, () => field.choices.find((one) => String(one) === input.value));
+    return labelField(field, input, () => field.choices.find((one) => String(one) === input.value));
   },
   "yes or no"(field) {
     const input = el("select", { required: true }, el("option", { value: "" }, "choose …"), el("option", { value: "no" }, "no"), el("option", { value: "yes" }, "yes"));
-    return labelled(field, input, () => (input.value ? input.value === "yes" : undefined));
+    return labelField(field, input, () => (input.value ? input.value === "yes" : undefined));
   },
-  number: (field) => figure(field, "any"),
-  "whole number": (field) => figure(field, "1"),
+  number: (field) => numberField(field, "any"),
+  "whole number": (field) => numberField(field, "1"),
   list(field) {
     const input = el("textarea", { rows: "3" });
-    const hint = [field.help, field.choices && `one of these on each line: ${field.choices.join(", ")}`].filter(Boolean).join("; ") || "one on each line";
-    return labelled(field, input, () => lines(input.value), hint);
+    const hint = [field.help, field.choices && `one per line, each one of: ${field.choices.join(", ")}`].filter(Boolean).join("; ") || "one per line";
+    return labelField(field, input, () => lines(input.value), hint);
   },
   group(field) {
     const inner = askFields(field.fields, true);
@@ -63,9 +62,9 @@ const PARTS = {
   },
 };
 
-function figure(field, step) {
+function numberField(field, step) {
   const input = el("input", { type: "number", step, min: field.minimum ?? "", max: field.maximum ?? "" });
-  return labelled(field, input, () => (input.value === "" ? undefined : Number(input.value)));
+  return labelField(field, input, () => (input.value === "" ? undefined : Number(input.value)));
 }
 
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);

@@ -1,33 +1,31 @@
-// The minutes: what a run looks like after some of its events. The same fold as council.minutes, so that the page, the
-// terminal and the report see one run. Replay is this fold up to a moment.
-// Times inside are seconds at work, pauses left out: that is the axis the timeline draws.
+// The minutes: state of a run after some of its events, with the same fold as the Python minutes.
+// Replay is this fold up to a moment. Times are active seconds, without pauses, as on the timeline.
 
-const PASSING = new Set(["delta", "fetch"]);
+const TRANSIENT = new Set(["delta", "fetch"]);
 export const TYPES = [
   "convened", "resumed", "phase", "phase_ended", "asked", "attempt", "fault", "bill", "delta", "statement", "absence",
   "lookup", "note", "labels", "verdict", "fetch", "closed",
 ];
 
-export const isPassing = (entry) => PASSING.has(entry.type);
+export const isTransient = (entry) => TRANSIENT.has(entry.type);
 
 export function newMinutes() {
   return {
     run: "", name: "", folder: "", plan: {}, started: 0, status: "running", stopped: "", reason: "", seats: new Map(),
     chair: null, phases: new Map(), notes: [], prompts: new Map(), troubles: [], attempts: [], spans: [], lookups: [],
     live: new Map(), cap: null, verdict: null, calls: null, reportPath: "", seconds: 0, last: 0, seq: 0, fetching: null,
-    usd: 0, estimated: false, unpriced: new Set(), told: 0,
+    usd: 0, estimated: false, unpriced: new Set(),
   };
 }
 
-export function hear(m, entry) {
+export function applyEvent(m, entry) {
   if (entry.type === "resumed") m.last = entry.at;
-  else if (!isPassing(entry)) {
+  else if (!isTransient(entry)) {
     m.seconds += m.last ? Math.max(0, entry.at - m.last) : 0;
     m.last = entry.at;
   }
   m.seq = Math.max(m.seq, entry.seq || 0);
-  m.told += 1;
-  TAKE_DOWN[entry.type]?.(m, entry);
+  HANDLERS[entry.type]?.(m, entry);
   return m;
 }
 
@@ -66,7 +64,7 @@ function endSpan(m, event) {
   return span;
 }
 
-const TAKE_DOWN = {
+const HANDLERS = {
   convened(m, event) {
     Object.assign(m, { run: event.run, name: event.name, plan: event.plan || {}, folder: event.folder, started: event.at });
     m.cap = m.plan.cap ?? null;
@@ -97,12 +95,12 @@ const TAKE_DOWN = {
     m.attempts.push({ ...event, t: m.seconds, fault: null, usd: null, estimated: false });
     if (event.most === null) m.unpriced.add(event.member);
     if (!event.why) return;
-    seatOf(m, event.seat).trouble = attemptInWords(event);
-    m.troubles.push({ ...event, t: m.seconds, text: attemptInWords(event) });
+    seatOf(m, event.seat).trouble = formatAttempt(event);
+    m.troubles.push({ ...event, t: m.seconds, text: formatAttempt(event) });
   },
   fault(m, event) {
     m.live.delete(event.key);
-    const text = faultInWords(event);
+    const text = formatFault(event);
     spanOf(m, event.key)?.marks.push({ t: m.seconds, kind: event.kind, text });
     m.troubles.push({ ...event, t: m.seconds, text });
     seatOf(m, event.seat).trouble = text;
@@ -121,7 +119,7 @@ const TAKE_DOWN = {
   delta(m, event) {
     if (!m.live.has(event.key)) m.live.set(event.key, { seat: event.seat, pieces: [], chars: 0 });
     const live = m.live.get(event.key);
-    // `from` is where the piece begins in its text: after a new connection some of it may come again.
+    // `from` is the offset of the piece: after a reconnect some of it may be sent again.
     const known = event.from === undefined ? 0 : Math.max(0, live.chars - event.from);
     const text = known ? event.text.slice(known) : event.text;
     if (text) live.pieces.push(text);
@@ -134,7 +132,7 @@ const TAKE_DOWN = {
     phaseOf(m, event.phase).said.set(event.seat, { ...event, t: m.seconds, from: span.from });
     const seat = seatOf(m, event.seat);
     Object.assign(seat, { state: event.state, phase: event.phase, servedBy: event.served_by, reason: "", trouble: "" });
-    count(seat, event);
+    addUsage(seat, event);
     seat.statements += 1;
   },
   absence(m, event) {
@@ -143,7 +141,7 @@ const TAKE_DOWN = {
     phaseOf(m, event.phase).absent.set(event.seat, { ...event, t: m.seconds });
     const seat = seatOf(m, event.seat);
     Object.assign(seat, { state: event.state, phase: event.phase, reason: event.reason });
-    count(seat, event);
+    addUsage(seat, event);
   },
   lookup(m, event) {
     m.lookups.push({ ...event, t: m.seconds });
@@ -163,45 +161,45 @@ const TAKE_DOWN = {
   },
 };
 
-function count(seat, event) {
+function addUsage(seat, event) {
   seat.tokens += event.usage?.out || 0;
   seat.read += event.usage?.in || 0;
   seat.attempts += event.attempts || 0;
   seat.seconds += event.seconds || 0;
 }
 
-export function faultInWords(event) {
-  const next = event.wait === null || event.wait === undefined ? "" : `, next try in ${event.wait < 10 ? event.wait.toFixed(1) : Math.round(event.wait)} s`;
+export function formatFault(event) {
+  const next = event.wait === null || event.wait === undefined ? "" : `, next attempt in ${event.wait < 10 ? event.wait.toFixed(1) : Math.round(event.wait)} s`;
   return `${event.member} failed (${event.kind}): ${event.detail}${next}`;
 }
 
-export function attemptInWords(event) {
+export function formatAttempt(event) {
   const [kind, rest] = [event.why.split(":")[0], event.why.split(":").slice(1).join(":").trim()];
-  if (kind === "fallback") return `${event.member} takes over: ${rest}`;
+  if (kind === "fallback") return `fallback to ${event.member}: ${rest}`;
   if (kind === "retry") return `try ${event.n} with ${event.member}: ${rest}`;
   return `try ${event.n} with ${event.member}: ${event.why}`;
 }
 
-// What views ask of the minutes
+// Queries
 
-export const everyone = (m) => [...m.seats.values(), ...(m.chair ? [m.chair] : [])];
+export const allSeats = (m) => [...m.seats.values(), ...(m.chair ? [m.chair] : [])];
 
-export const planned = (m) => (m.plan.seats || []).map((seat) => m.seats.get(seat.name));
+export const plannedSeats = (m) => (m.plan.seats || []).map((seat) => m.seats.get(seat.name));
 
-/** The seat that sent a helper out: judge-1 for judge-1-explorer-2; "" for a seat of the plan. */
-export function hostOf(m, name) {
+/** Return the seat a helper belongs to: judge-1 for judge-1-explorer-2; "" for a seat of the plan. */
+export function parentSeat(m, name) {
   const names = (m.plan.seats || []).map((seat) => seat.name);
   return names.includes(name) || m.chair?.name === name ? "" : names.find((host) => name.startsWith(`${host}-`)) || "";
 }
 
-/** Whether a phase is between a seat and its helpers: judge/judge-1/questions. */
-export const isApart = (m, phase) => phase.split("/").slice(1).some((part) => m.seats.has(part));
+/** Whether a phase is only between a seat and its helpers: judge/judge-1/questions. */
+export const isPrivatePhase = (m, phase) => phase.split("/").slice(1).some((part) => m.seats.has(part));
 
-export const rounds = (m) => [...m.phases.values()].filter((phase) => !isApart(m, phase.name));
+export const rounds = (m) => [...m.phases.values()].filter((phase) => !isPrivatePhase(m, phase.name));
 
 export const statements = (m) => [...m.phases.values()].flatMap((phase) => [...phase.said.values()]);
 
-/** What a seat said, in order. */
-export const saidBy = (m, name) => statements(m).filter((said) => said.seat === name);
+/** Statements of a seat, in order. */
+export const statementsOf = (m, name) => statements(m).filter((said) => said.seat === name);
 
-export const heardSeats = (m) => planned(m).filter((seat) => seat && seat.statements).length;
+export const answeredCount = (m) => plannedSeats(m).filter((seat) => seat && seat.statements).length;

@@ -1,0 +1,88 @@
+// Disagreement map: findings or topics by seat, with expandable rows.
+
+import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
+import { shortNames, capital } from "./format.js";
+import { chip } from "./chips.js";
+import { mapRows } from "./positions.js";
+import { plannedSeats } from "./minutes.js";
+
+const POSITIONS = ["agrees", "opposes", "qualifies", "silent", "absent"];
+const LABELS = { agrees: "agrees", opposes: "opposes", qualifies: "qualifies", silent: "silent", absent: "absent" };
+
+export function mapView(context) {
+  const body = el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Disagreement map" });
+  const note = el("p", { class: "hint" });
+  const node = el("section", { class: "map card", "aria-labelledby": "map-title", hidden: true },
+    el("h2", { class: "eyebrow", id: "map-title" }, "Disagreement map"), body, legend(), note);
+  const isNew = changeDetector();
+  let rows = [];
+  let opened = -1;
+
+  function update({ minutes }) {
+    if (!isNew(minutes.run, minutes.seq, minutes.verdict)) return;
+    rows = mapRows(minutes);
+    node.hidden = !rows.length;
+    note.textContent = minutes.verdict ? "" : "Preliminary: the rules have not run yet.";
+    draw(minutes);
+  }
+
+  function draw(minutes) {
+    const focused = body.contains(document.activeElement) ? document.activeElement.dataset.row : null;
+    const names = plannedSeats(minutes).filter(Boolean).map((seat) => seat.name);
+    const heads = shortNames(names);
+    setChildren(body, el("table", {},
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Finding or topic"), names.map((name, n) => el("th", { scope: "col", class: `who ${context.tone(name)}`, title: name }, el("span", {}, heads[n]))), el("th", { scope: "col" }, "Status"))),
+      el("tbody", {}, rows.map((row) => rowNodes(row, names)))));
+    if (focused !== null) body.querySelector(`button[data-row="${focused}"]`)?.focus();
+  }
+
+  function rowNodes(row, names) {
+    const isOpen = row.id === opened;
+    const title = button(row.title, () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
+    return [
+      el("tr", { "data-tone": row.tone || null, class: isOpen ? "open" : null },
+        el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
+        names.map((name) => cell(row, name)), el("td", { class: "status" }, row.status)),
+      isOpen && el("tr", { class: "detail" }, el("td", { colspan: names.length + 2 }, detail(row, names))),
+    ];
+  }
+
+  function cell(row, name) {
+    const { position, why } = row.cells.get(name) || { position: "silent" };
+    const label = `${name} ${LABELS[position]}`;
+    return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${why}` : label },
+      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, LABELS[position]));
+  }
+
+  function detail(row, names) {
+    const { finding } = row;
+    const facts = finding ? [["Where", finding.location], ["Fix", finding.fix], ["Why", finding.why], ["Reference", finding.ref]] : [["Correction", row.correction]];
+    const holders = names.filter((name) => ["agrees", "opposes", "qualifies"].includes(row.cells.get(name)?.position));
+    return [
+      el("p", { class: "lead" }, row.about),
+      el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
+      (row.sides || []).map((side) => el("p", { class: "stance" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": ")))),
+      finding?.disputed && names.filter((name) => row.cells.get(name)?.position === "opposes").map((name) => el("p", { class: "stance" }, chip(name, context, { quote: row.cells.get(name).why }), " ", row.cells.get(name).why)),
+      el("p", { class: "chips" }, "Statements: ", holders.map((name) => chip(name, context, { quote: row.quote }))),
+    ];
+  }
+
+  function open(id) {
+    opened = id;
+    draw(context.minutes());
+    body.querySelector(`button[data-row="${id}"]`)?.focus();
+  }
+
+  /** Open the next or previous row (keys j and k). */
+  function step(by) {
+    if (!rows.length) return;
+    open(Math.max(0, Math.min(rows.length - 1, opened < 0 ? (by > 0 ? 0 : rows.length - 1) : opened + by)));
+    setAttr(node, "data-used", "yes");
+    body.querySelector("tr.open")?.scrollIntoView({ block: "nearest" });
+  }
+
+  return { node, update, step, close: () => opened >= 0 && open(-1), get rows() { return rows; } };
+}
+
+const legend = () =>
+  el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position }, el("i", { class: "sign", "aria-hidden": "true" }), LABELS[position])));

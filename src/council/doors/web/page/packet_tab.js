@@ -1,0 +1,46 @@
+// Receipt of the packet: the files that were sent, and the skipped ones with the reason.
+
+import { bytes, count, number } from "./format.js";
+import { button, el, changeDetector, setChildren } from "./dom.js";
+
+export function packetTab(context) {
+  const node = el("div", {});
+  const isNew = changeDetector();
+
+  function update({ full }) {
+    if (isNew(full.run, full.plan)) setChildren(node, receipt(full.plan.packet || {}), dossier(full.run));
+  }
+
+  function dossier(run) {
+    if (!context.source.packet) return null;
+    const text = el("div", {});
+    const show = button("Show the packet as sent", async () => {
+      show.disabled = true;
+      try {
+        const value = await context.source.packet(run);
+        setChildren(text, pre(value.dossier ?? value.text ?? JSON.stringify(value, null, 2)));
+      } catch (error) {
+        setChildren(text, el("p", { class: "problem", role: "alert" }, error.message));
+      }
+      show.disabled = false;
+    });
+    return el("div", {}, show, text);
+  }
+
+  return { node, update };
+}
+
+const pre = (value) => el("pre", { tabindex: "0" }, typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+function receipt(packet) {
+  const files = packet.files || [];
+  const skipped = packet.skipped || [];
+  const holes = new Set(packet.holes || []);
+  const summary = files.length || skipped.length ? `${count(files.length, "file")}, ${bytes(packet.bytes || 0)}, about ${number(packet.tokens || 0)} tokens were sent to every seat.` : "No files were sent; the seats received only the question.";
+  return [
+    el("p", {}, summary),
+    files.length > 0 && el("ul", { class: "files" }, files.map((file) => el("li", {}, el("code", {}, typeof file === "string" ? file : file.path)))),
+    skipped.length > 0 && el("h3", {}, `Skipped (${skipped.length})`),
+    skipped.length > 0 && el("ul", { class: "files" }, skipped.map((one) => el("li", {}, el("code", {}, one.path), el("span", { class: "soft" }, ` ${one.why}`), holes.has(one.path) && el("span", { class: "tag", "data-tone": "bad" }, "not seen by the judges")))),
+  ];
+}

@@ -1,0 +1,138 @@
+// View of one run: one event log, many views. A change requests a frame, and a frame updates every view.
+
+import { answerView } from "./answer.js";
+import { asksView } from "./asks.js";
+import { announcer } from "./announcer.js";
+import { seatsView } from "./seats.js";
+import { el, setAttr, setChildren, setText } from "./dom.js";
+import { shortNames } from "./format.js";
+import { allSeats } from "./minutes.js";
+import { headerView } from "./header.js";
+import { mapView } from "./disagreement_map.js";
+import { newPlayer } from "./player.js";
+import { newEventLog } from "./event_log.js";
+import { shiftsView } from "./position_shifts.js";
+import { tabsView } from "./tabs.js";
+import { timelineView } from "./timeline.js";
+
+const HUES = 9;
+const HISTORY_EVENTS = new Set(["phase", "closed"]); // events that change the list of runs
+
+/** `source` provides data (the server or an exported file); `follow(run, handlers)` delivers the events. */
+export function runView(run, { source, follow, reconnect, canAct, notify = () => {} }) {
+  let log = newEventLog();
+  let detail = null;
+  let ended = false;
+  let waiting = 0;
+  const player = newPlayer(() => length(), () => requestUpdate());
+  const context = {
+    source, canAct, tone, resume, shortName,
+    minutes: () => log.full,
+    show: (seat, phase, quote) => seats.show(seat, phase, quote),
+    focusSeat: (seat) => seats.focus(seats.focused === seat ? "" : seat),
+    focused: (seat) => setAttr(node, "data-focus", seat),
+    play: player,
+  };
+  const seats = seatsView(context);
+  const map = mapView(context);
+  const views = { header: headerView(context), asks: asksView(context), answer: answerView(context), timeline: timelineView(context), map, shifts: shiftsView(context), seats, tabs: tabsView(context) };
+  const announcements = announcer();
+  const fetching = el("p", { class: "fetching", role: "status", hidden: true });
+  const panels = el("div", { class: "panels" }, seats.node, el("aside", { class: "side", "aria-label": "Positions" }, map.node, views.shifts.node));
+  const node = el("div", { class: "run" }, views.header.node, fetching, views.asks.node, views.answer.node, views.timeline.node,
+    panels, views.tabs.node, announcements.node);
+
+  /** Colour class of a seat; the chair has none. */
+  function tone(name) {
+    const names = allSeats(log.full).filter((seat) => seat !== log.full.chair).map((seat) => seat.name);
+    const at = names.indexOf(name);
+    return at < 0 ? "chair" : `s${(at % HUES) + 1}`;
+  }
+
+  /** Short name of a seat: attacker for judge-attacker. */
+  function shortName(name) {
+    const names = (log.full.plan.seats || []).map((seat) => seat.name);
+    return shortNames(names)[names.indexOf(name)] ?? name;
+  }
+
+  const live = () => !ended && log.full.status === "running";
+
+  /** Active seconds, including those since the last event of a live run. */
+  function length() {
+    const { seconds, last } = log.full;
+    return live() && last ? seconds + Math.max(0, Date.now() / 1000 - last) : seconds;
+  }
+
+  function requestUpdate() {
+    waiting ||= requestAnimationFrame(frame);
+  }
+
+  function frame() {
+    waiting = 0;
+    player.advance();
+    const { at, playing, speed } = player.state;
+    const scene = { log, full: log.full, minutes: log.minutesAt(at), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
+    for (const view of Object.values(views)) view.update(scene);
+    updateFetching(log.full.fetching);
+    setAttr(panels, "data-done", scene.minutes.verdict ? "yes" : null); // show positions first only after the end, so that they do not move text that is being read
+  }
+
+  function updateFetching(event) {
+    fetching.hidden = !event;
+    if (event) setText(fetching, `Downloading ${event.what}: ${Math.round((100 * event.done) / Math.max(1, event.total))} %`);
+  }
+
+  async function load() {
+    try {
+      detail = await source.detail(run);
+    } catch {
+      detail = null; // the events are enough to show the run
+    }
+    requestUpdate();
+  }
+
+  async function resume() {
+    await source.resume(run);
+    ended = false;
+    detail = null;
+    reconnect();
+    requestUpdate();
+    notify();
+  }
+
+  const stop = follow(run, {
+    since: () => log.full.seq,
+    reset: () => log.clearStreams(),
+    entry(entry) {
+      if (entry.type !== "delta") ended = false;
+      if (!log.add(entry)) return;
+      announcements.onEvent(entry, log.full);
+      if (entry.type === "closed") load();
+      if (HISTORY_EVENTS.has(entry.type)) notify();
+      requestUpdate();
+    },
+    async refused() {
+      const error = await source.detail(run).then(() => null, (reason) => reason);
+      if (!error?.status) return;
+      stop();
+      setChildren(node, el("p", { class: "problem big", role: "alert" }, error.message));
+    },
+    end() {
+      ended = true;
+      if (!detail) load();
+      requestUpdate();
+    },
+  });
+  const ticking = setInterval(() => (live() || player.state.playing) && requestUpdate(), 500);
+  requestUpdate();
+
+  return {
+    node, seats, map, player, tabs: views.tabs,
+    close() {
+      stop();
+      clearInterval(ticking);
+      cancelAnimationFrame(waiting);
+      log = newEventLog();
+    },
+  };
+}
