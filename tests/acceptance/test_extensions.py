@@ -103,9 +103,9 @@ def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(pa
         '[seats.one]\nmodel = "scripted:"\nfallback = ["acme:no"]\n[models]\ndefault = "acme:yes"\n'
         '[prices."acme:yes"]\ninput = 1000\noutput = 1000\n'
     )
-    dearer = json.loads(told("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
-    assert dearer["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
-    assert dearer["seats"][0]["fallbacks"] == ["acme:no"]
+    costly = json.loads(told("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
+    assert costly["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
+    assert costly["seats"][0]["fallbacks"] == ["acme:no"]
 
 
 def test_the_flags_of_a_protocol_choose_it_and_are_checked(package: Path) -> None:
