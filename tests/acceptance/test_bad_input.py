@@ -22,7 +22,7 @@ def check_refused(workspace: Workspace, done: Result, code: int, *words: str) ->
     """Check for a one-line error with these words and no other effect."""
     assert (done.code, done.out) == (code, ""), done.err
     assert done.err.count("\n") == 1 and done.err.endswith("\n"), done.err
-    assert "Traceback" not in done.err and "fault of council itself" not in done.err
+    assert "Traceback" not in done.err and "internal error" not in done.err
     for word in words:
         assert word in done.err
     assert workspace.provider.log == []

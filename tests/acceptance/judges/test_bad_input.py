@@ -88,7 +88,7 @@ def test_bad_input_is_one_clear_line_and_no_run(odd: JudgesWorkspace, council: T
         assert sentence in done.json["error"], arguments
         in_words = council(*arguments)
         assert (in_words.code, in_words.out, in_words.err.count("\n")) == (2, "", 1), arguments
-        assert "Traceback" not in in_words.err and "fault of council" not in in_words.err
+        assert "Traceback" not in in_words.err and "internal error" not in in_words.err
     assert (odd.provider.log, odd.runs()) == ([], [])
     assert not list(odd.folder.rglob("*canary*"))
 
