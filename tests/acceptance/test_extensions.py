@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.helpers import Result, wait_for_exit, wait_until
-from tests.doors.mcp.clients import called, connected, finished, refused
+from tests.doors.mcp.clients import call_refused, call_tool, connect, wait_until_done
 from tests.doors.mcp.clients import processes as processes_of
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import chromium, open_browser
@@ -74,7 +74,7 @@ def council(*arguments: str) -> Result:
     return wait_for_exit(subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
 
 
-def told(*arguments: str) -> str:
+def run_ok(*arguments: str) -> str:
     done = council(*arguments)
     assert done.code == 0, done.out + done.err
     return done.out
@@ -88,13 +88,13 @@ def test_the_page_shows_what_the_command_prints(package: Path) -> None:
     for step in re.split(r"^\$ council ", block, flags=re.MULTILINE)[1:]:
         command, *shown = step.splitlines()
         words = re.findall(r'"[^"]*"|\S+', command)
-        printed = iter(told(*(word.strip('"') for word in words)).splitlines())
+        printed = iter(run_ok(*(word.strip('"') for word in words)).splitlines())
         for line in (line for line in shown if line != "…"):
             assert any(line == output.strip() for output in printed), f'"{line}" is not what `{command}` printed'
 
 
 def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(package: Path) -> None:
-    plan = json.loads(told("--dry-run", "--json", "--seat", "alpha=acme:no", QUESTION))
+    plan = json.loads(run_ok("--dry-run", "--json", "--seat", "alpha=acme:no", QUESTION))
     rows = {seat["name"]: seat for seat in plan["seats"]}
     assert (rows["alpha"]["model"], rows["alpha"]["vendor"]) == ("acme:no", "acme")
     assert rows["beta"]["model"] == "acme:yes"
@@ -103,13 +103,13 @@ def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(pa
         '[seats.one]\nmodel = "scripted:"\nfallback = ["acme:no"]\n[models]\ndefault = "acme:yes"\n'
         '[prices."acme:yes"]\ninput = 1000\noutput = 1000\n'
     )
-    costly = json.loads(told("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
+    costly = json.loads(run_ok("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
     assert costly["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
     assert costly["seats"][0]["fallbacks"] == ["acme:no"]
 
 
 def test_the_flags_of_a_protocol_choose_it_and_are_checked(package: Path) -> None:
-    report = json.loads(told("--json", "--threshold", "3", QUESTION))
+    report = json.loads(run_ok("--json", "--threshold", "3", QUESTION))
     assert (report["protocol"], report["answer"]) == ("acme-vote", "rejected")
     for given, line in {
         ("--threshold", "9"): '--threshold "9" cannot be used: give a whole number from 1 to 3',
@@ -127,28 +127,28 @@ def test_a_search_provider_of_a_package_works(package: Path, monkeypatch: pytest
     assert done.code == 4
     assert "set ACME_SEARCH_KEY" in done.err
     monkeypatch.setenv("ACME_SEARCH_KEY", "k")
-    report = json.loads(told("--json", "--search", "acme", "What is the best queue?"))
+    report = json.loads(run_ok("--json", "--search", "acme", "What is the best queue?"))
     assert any(source["url"] == "https://acme.example/handbook" for source in report["sources"])
-    plan = json.loads(told("--dry-run", "--json", "--protocol", "general", "What is the best queue?"))
+    plan = json.loads(run_ok("--dry-run", "--json", "--protocol", "general", "What is the best queue?"))
     assert plan["options"]["search"] == "acme", "its key enables it"
 
 
 def test_help_doctor_models_and_protocols_list_the_package(package: Path) -> None:
-    shown = " ".join(told("--help").split())
+    shown = " ".join(run_ok("--help").split())
     assert "Flags of acme-vote: --threshold INTEGER Votes that are needed, 1 to 3. --wording [short|long]" in shown
     assert "Added by packages: acme." in shown
     assert "|html|acme]" in shown
-    models = {row["member"]: row for row in json.loads(told("models", "--price", "--json"))}
+    models = {row["member"]: row for row in json.loads(run_ok("models", "--price", "--json"))}
     assert (models["acme:no"]["vendor"], models["acme:no"]["available"]) == ("acme", True)
     assert models["acme:yes"]["price"]["output"] == "2.0"
-    (row,) = [row for row in json.loads(told("protocols", "--json")) if row["name"] == "acme-vote"]
+    (row,) = [row for row in json.loads(run_ok("protocols", "--json")) if row["name"] == "acme-vote"]
     assert (row["package"], row["seats"], row["calls"]) == (
         "acme-council",
         ["one", "two", "three"],
         {"min": 3, "max": 3},
     )
-    assert "(package acme-council)" in told("protocols")
-    doctor = json.loads(told("doctor", "--json"))
+    assert "(package acme-council)" in run_ok("protocols")
+    doctor = json.loads(run_ok("doctor", "--json"))
     assert {"acme:yes", "acme:no"} <= {row["member"] for row in doctor["members"] if row["installed"] and row["key"]}
     assert {"provider": "acme", "package": "acme-council", "needs": "ACME_SEARCH_KEY", "error": ""} in doctor["search"]
     kinds = {row["kind"]: row["error"] for row in doctor["extensions"]}
@@ -181,19 +181,19 @@ def test_the_library_uses_members_by_name_and_by_object(package: Path) -> None:
 
 @pytest.mark.anyio
 async def test_mcp_offers_and_checks_the_options(package: Path) -> None:
-    async with connected() as client:
+    async with connect() as client:
         (start,) = [tool for tool in (await client.list_tools()).tools if tool.name == "council_start"]
         schema = start.input_schema["properties"]
         assert "acme-vote" in schema["protocol"]["enum"]
         assert "acme-vote: threshold, wording short|long" in schema["options"]["description"]
         assert "acme-vote: three seats vote yes or no" in schema["protocol"]["description"]
-        line = await refused(client, "council_start", question=QUESTION, options={"threshold": 9})
+        line = await call_refused(client, "council_start", question=QUESTION, options={"threshold": 9})
         assert "--threshold" in line
         assert "1 to 3" in line
         options = {"threshold": 3, "seats": {"three": "acme:yes"}}
-        run = (await called(client, "council_start", question=QUESTION, options=options))["run"]
-        assert (await finished(client, run))["done"]
-        assert (await called(client, "council_result", run=run))["answer"] == "passed"
+        run = (await call_tool(client, "council_start", question=QUESTION, options=options))["run"]
+        assert (await wait_until_done(client, run))["done"]
+        assert (await call_tool(client, "council_result", run=run))["answer"] == "passed"
 
 
 @contextmanager
@@ -279,7 +279,7 @@ PROTOCOL = Protocol("clash", run, options=Options)
 
 def test_a_broken_package_is_named_only_where_it_is_used(package: Path) -> None:
     install(package, {"pyproject.toml": BROKEN, "clash.py": CLASH})
-    assert told("--threshold", "2", QUESTION).strip().endswith("passed")
+    assert run_ok("--threshold", "2", QUESTION).strip().endswith("passed")
     for arguments, words in {
         ("--seat", "alpha=broken:x"): ('member "broken"', '"broken-council"', "no_such_module"),
         ("--protocol", "clash"): ('protocol "clash"', '"broken-council"', "its option --rounds has another type"),
