@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from tests.acceptance.helpers import Result, wait_for_exit, wait_until
 from tests.doors.mcp.clients import call_refused, call_tool, connect, wait_until_done
 from tests.doors.mcp.clients import processes as processes_of
 from tests.doors.web.page.browser import Browser
-from tests.doors.web.page.conftest import chromium, open_browser
+from tests.doors.web.page.conftest import chromium
 from tests.paths import ROOT
 
-__all__ = ["chromium", "open_browser"]  # fixtures
+__all__ = ["chromium"]  # a fixture
 
 Json = dict[str, Any]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -237,9 +237,9 @@ def test_the_web_api_lists_the_fields_and_takes_the_options(package: Path) -> No
         assert request(url, f"/api/runs/{run}/report?format=json")["answer"] == "passed"
 
 
-def test_the_form_of_the_page_has_the_options(package: Path, open_browser: Callable[..., Browser]) -> None:
+def test_the_form_of_the_page_has_the_options(package: Path, chromium: Any) -> None:
     with serving() as url:
-        seen = open_browser().at(url)
+        seen = Browser(chromium.new_context()).at(url)
         seen.page.click("#protocol-acme-vote", force=True)
         seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
         seen.page.fill("#option-threshold", "3")
