@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
 
-__version__ = "0.2.0"
+from council.version import __version__ as __version__
+
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
     "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",
