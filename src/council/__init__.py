@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from council.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from council.doors.library import convene, convene_sync, stream
     from council.engine.council import Council
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from council.protocols import Protocol, register
     from council.runs.service import Convener
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
-
-
-from council.version import __version__ as __version__
 
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
