@@ -54,7 +54,8 @@ class Scripted:
             self._failures[request["key"]] = self._failures.get(request["key"], 0) + 1
             raise Fault(line["fail"], "scripted failure")
         text = _answer_text(line, request)
-        on_delta(text)
+        for word in text.split(" "):
+            on_delta(word + " ")
         await asyncio.sleep(0)  # let the other seats start
         words = sum(len(message["content"].split()) for message in request["messages"])
         return Answer(text, usage=Usage(words, len(text.split())), model=self.name)
