@@ -79,8 +79,8 @@ async def get_runs(
 @history_router.get("/runs/{run}", responses=example_responses(schemas.EXAMPLE_RUN_DETAIL, 404))
 async def get_run(run: str, app_state: AppStateDep) -> ApiResponse:
     """Return a run: report, plan, minutes and cost."""
-    run_state = await app_state.run_state(run)
-    return ApiResponse(run_json(await app_state.shared_convener.minutes(run), run_state))
+    state = await app_state.shared_convener.run_state(run)
+    return ApiResponse(run_json(await app_state.shared_convener.minutes(run), state))
 
 
 @history_router.get("/runs/{run}/report", responses=REPORT_RESPONSES)
@@ -183,7 +183,7 @@ async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
         try:
             await convener.requeue(run)
         except RunOwned:
-            if left == 0 or (await app_state.shared_convener.run_state(run))["status"] in ("queued", "running"):
+            if left == 0 or (await app_state.shared_convener.run_state(run)).is_open:
                 raise
             await asyncio.sleep(REQUEUE_INTERVAL_S)
         else:
@@ -197,7 +197,7 @@ def _effective_cap(record: Record, app_state: AppState) -> float | None:
 
 
 async def _status_response(run: str, app_state: AppState) -> ApiResponse:
-    return ApiResponse({"run": run, "status": (await app_state.run_state(run))["status"]}, 202)
+    return ApiResponse({"run": run, "status": (await app_state.shared_convener.run_state(run)).status}, 202)
 
 
 event_router = APIRouter(prefix="/api", tags=["events"])
