@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from council.runs.service import Convener
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
-
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
     "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",

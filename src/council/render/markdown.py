@@ -32,7 +32,7 @@ def render_answer(minutes: Minutes) -> str:
         return f"{clean(answer_text(minutes)).strip()}\n"
     view = _protocol_of(minutes).load_report_view()
     if verdict := view.verdict_text(minutes):
-        return str(verdict)
+        return verdict
     above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
@@ -56,7 +56,7 @@ def render_document(minutes: Minutes) -> str:
     protocol = _protocol_of(minutes)
     report = build_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
-    return str(own) if own else render_layout("document", _build_context(minutes, report), protocol.folder)
+    return own if own else render_layout("document", _build_context(minutes, report), protocol.folder)
 
 
 def render_run(run: FinishedRun) -> str:
