@@ -86,6 +86,9 @@ class Usage:
         return cls(read, out, cached, not value.get("unknown"), written)
 
 
+NO_USAGE = Usage()
+
+
 @dataclass(frozen=True, slots=True)
 class Seat:
     """Seat of a council: its name, its perspective and the member assigned to it."""
