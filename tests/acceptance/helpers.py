@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +17,7 @@ from council import events as ev
 from council.doors.cli import run as command
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
+from tests.fork_server import Process
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -134,12 +133,9 @@ class Workspace:
 
     # Run the command
 
-    def process(self, *arguments: str) -> subprocess.Popen[str]:
+    def process(self, *arguments: str) -> Process:
         """Start `council …` as a process in a new process group."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        return Process(arguments, self.folder)
 
     def council(self, *arguments: str) -> Result:
         return wait_for_exit(self.process(*arguments))
@@ -196,12 +192,12 @@ class Terminal:
         return Result(code, said.out, said.err)
 
 
-def wait_for_exit(process: subprocess.Popen[str]) -> Result:
+def wait_for_exit(process: Process) -> Result:
     out, err = process.communicate(timeout=120)
     return Result(process.returncode, out, err)
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: Process) -> None:
     """Send kill -9 and wait for the exit."""
     os.killpg(process.pid, signal.SIGKILL)
     assert wait_for_exit(process).code == -signal.SIGKILL

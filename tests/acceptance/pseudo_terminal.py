@@ -5,14 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import subprocess
-import sys
 import termios
 import threading
 import time
 from pathlib import Path
 
 from tests.acceptance.helpers import Result
+from tests.fork_server import Process
 
 
 class PseudoTerminal:
@@ -21,11 +20,7 @@ class PseudoTerminal:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x28\x00\x64\x00\x00\x00\x00\x00")  # 40 lines of 100 columns
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "council", *arguments], cwd=folder, env={**os.environ, "TERM": "xterm"},
-            stdin=slave, stderr=slave, stdout=subprocess.PIPE, text=True, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )  # fmt: skip
+        self.process = Process(arguments, folder, terminal={0: slave, 2: slave}, TERM="xterm")
         os.close(slave)
         self.screen = ""
         self._seen = 0

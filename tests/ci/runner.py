@@ -12,10 +12,15 @@ from typing import Any
 
 import yaml
 
+from tests.fork_server import command_folder
 from tests.paths import ROOT
 
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
-COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+def commands() -> str:
+    """Return a PATH with council and the tools of the development environment."""
+    return os.pathsep.join([str(command_folder()), str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @dataclass
@@ -77,7 +82,7 @@ class Runner:
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ROOT),
             "RUNNER_TEMP": str(self.temp),
-            "PATH": COMMANDS,
+            "PATH": commands(),
         }
         forge |= {"GITHUB_BASE_REF": base} if base else {}
         return subprocess.run(

@@ -18,7 +18,7 @@ import yaml
 from council.doors.cli.completion import script
 from council.doors.cli.management import management_group
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
-from tests.ci.runner import COMMANDS
+from tests.ci.runner import commands
 from tests.packet.conftest import commit, git
 from tests.paths import ROOT
 
@@ -33,7 +33,7 @@ SCRIPTS = sorted(path for path in (ROOT / "ci").iterdir() if path.suffix != ".ym
 @pytest.mark.behaviour("50-ci-scripts")
 @pytest.mark.parametrize("path", SCRIPTS, ids=[path.name for path in SCRIPTS])
 def test_every_script_passes_shellcheck_and_stops_at_the_first_error(path: Path) -> None:
-    subprocess.run(["shellcheck", "-x", str(path)], cwd=ROOT, env={**os.environ, "PATH": COMMANDS}, check=True)
+    subprocess.run(["shellcheck", "-x", str(path)], cwd=ROOT, env={**os.environ, "PATH": commands()}, check=True)
     text = path.read_text(encoding="utf-8")
     if path.name != "common.sh":
         assert text.startswith("#!/bin/sh\n")
@@ -43,7 +43,7 @@ def test_every_script_passes_shellcheck_and_stops_at_the_first_error(path: Path)
 
 def test_the_bash_completion_passes_shellcheck() -> None:
     Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
-    subprocess.run(["shellcheck", "-s", "bash", "council.bash"], env={**os.environ, "PATH": COMMANDS}, check=True)
+    subprocess.run(["shellcheck", "-s", "bash", "council.bash"], env={**os.environ, "PATH": commands()}, check=True)
 
 
 # GitLab
@@ -65,7 +65,7 @@ def run_job(job: Job, checkout: Path, tmp_path: Path) -> subprocess.CompletedPro
     }  # fmt: skip
     named = {name: Template(value).substitute(known) for name, value in job["variables"].items()}
     lines = "\n".join([*job["before_script"], *job["script"]])
-    env = {**os.environ, "PATH": COMMANDS, "TMPDIR": str(tmp_path), **known, **named}
+    env = {**os.environ, "PATH": commands(), "TMPDIR": str(tmp_path), **known, **named}
     return subprocess.run(
         ["sh", "-ec", lines], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120
     )
@@ -107,7 +107,7 @@ def hooked(judges: JudgesWorkspace, checkout: Path) -> JudgesWorkspace:
 
 
 def push(checkout: Path, *refs: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PATH": COMMANDS, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    env = {**os.environ, "PATH": commands(), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(["git", "push", "origin", *refs], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def test_it_installs_its_own_sources_in_a_separate_environment(tmp_path: Path) -
 
 @pytest.mark.behaviour("50-ci-scripts")
 def test_an_installed_council_is_reused() -> None:
-    env = {**os.environ, "PATH": COMMANDS, "TMPDIR": os.devnull}
+    env = {**os.environ, "PATH": commands(), "TMPDIR": os.devnull}
     done = subprocess.run(["sh", str(ROOT / "ci" / "install.sh")], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("council is already installed")
 

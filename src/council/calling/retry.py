@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -144,6 +144,7 @@ class Caller:
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
     fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
     budget: CallBudget = field(default_factory=NoBudget)
+    no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
 
     async def __call__(self, step: Step) -> Outcome:
         return await RetryLoop(self, step).run()
@@ -172,7 +173,9 @@ class RetryLoop:
 
     @property
     def timeout_s(self) -> float:
-        return self.step.timeout or self.caller.timeout(self.step.chain[0])
+        member = self.step.chain[0]
+        by_phase = None if member in self.caller.no_phase_timeout else self.step.timeout
+        return by_phase or self.caller.timeout(member)
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
@@ -341,28 +344,37 @@ class RetryLoop:
     async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
         share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()
         watch.has_output = False
-        unchecked, unchecked_chars = [], 0  # streamed text that the loop detector has not seen yet
+        pieces: list[str] = []  # received since the event loop last ran; one packet brings several
+        unchecked = ""  # streamed text that the loop detector has not seen yet
+        call_soon = asyncio.get_running_loop().call_soon
 
         def on_delta(piece: str) -> None:
-            nonlocal unchecked, unchecked_chars
             deadline.on_output(clock)
             watch.has_output = True
             if not slot.has_output:
                 slot.on_output()
             if piece:
-                valid = piece if piece.isascii() else repair_surrogates(piece)
-                self.caller.journal.stream_delta(self.key, self.seat, valid)
-                unchecked.append(piece)
-                unchecked_chars += len(piece)
-                if unchecked_chars >= CHECK_INTERVAL_CHARS:
-                    repeated = detector.feed("".join(unchecked))
-                    unchecked, unchecked_chars = [], 0
-                    if repeated:
-                        deadline.stop_on_loop(repeated, clock)
+                if not pieces:
+                    call_soon(stream_pieces)
+                pieces.append(piece)
+
+        def stream_pieces() -> None:
+            nonlocal unchecked
+            if not pieces:
+                return
+            text = "".join(pieces)
+            pieces.clear()
+            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+            unchecked += text
+            if len(unchecked) >= CHECK_INTERVAL_CHARS:
+                repeated, unchecked = detector.feed(unchecked), ""
+                if repeated:
+                    deadline.stop_on_loop(repeated, clock)
 
         try:
             async with deadline.timeout() as clock:
                 answer = await deadline.member.send(body, on_delta)
+                stream_pieces()
         except Fault as fault:
             return Fault(
                 fault.kind,
@@ -374,6 +386,8 @@ class RetryLoop:
             if not clock.expired():
                 raise
             return self._make_stall_fault(deadline, share)
+        finally:
+            pieces.clear()
         deadline.has_output = True
         return replace(answer, text=repair_surrogates(answer.text))
 

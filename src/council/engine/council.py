@@ -296,11 +296,11 @@ class Council:
     async def _ask_seat(
         self, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None = None
     ) -> Statement[Any] | Absence:
-        key = "/".join((*self._key_path, seat.name))
+        key, phase = "/".join((*self._key_path, seat.name)), self._current_phase
         self.ledger.claim_key(key)
         if known := self._find_absence(key, seat):
             return known
-        if past := self.ledger.source and self.ledger.source.find_absence(self._current_phase, key):
+        if past := self.ledger.source and self.ledger.source.find_absence(phase, key):
             return self._record_absence(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
         if gone := self._state.out_seats.get(seat.name):
             return self._record_absence(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
@@ -371,7 +371,7 @@ class Council:
         return said
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
-        for phase in reversed(self._phases):
+        for phase in dict.fromkeys((self._current_phase, *self._phases)):
             if found := self.ledger.find_absence(phase, key):
                 return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
         return None

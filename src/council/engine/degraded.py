@@ -76,18 +76,20 @@ def list_fallbacks(minutes: Minutes) -> list[Fallback]:
     """Return each fallback once per seat and member, with the first phase in which it happened, in seating order."""
     names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
     found: dict[tuple[str, str], Fallback] = {}
+    models = {seat.name: seat.model for seat in minutes.all_seats}
     for said in minutes.statements:
-        requested = _requested_member(minutes, said)
-        asked_here = said.seat in names and not minutes.is_from_fork(said)
-        if asked_here and requested and said.served_by not in ("", requested):
+        requested = models.get(said.seat) or _asked_member(minutes, said)
+        if said.seat not in names or not requested or said.served_by in ("", requested):
+            continue
+        if not minutes.is_from_fork(said):
             one = Fallback(said.seat, said.phase, requested, _failure_state(minutes, said, requested), said.served_by)
             found.setdefault((said.seat, said.served_by), one)
     return sorted(found.values(), key=lambda one: names.index(one.seat))
 
 
-def _requested_member(minutes: Minutes, said: StatementMinutes) -> str:
+def _asked_member(minutes: Minutes, said: StatementMinutes) -> str:
     asked = minutes.prompts.get(said.key)
-    return minutes.seat(said.seat).model or (asked.member if asked else "")
+    return asked.member if asked else ""
 
 
 def _failure_state(minutes: Minutes, said: StatementMinutes, requested: str) -> str:

@@ -178,6 +178,13 @@ class Minutes:
     def statements(self) -> list[StatementMinutes]:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
+    def statements_of(self, seat: str) -> list[StatementMinutes]:
+        return [said for said in self.statements if said.seat == seat]
+
+    def new_statements_of(self, seat: str) -> list[StatementMinutes]:
+        """Return the seat's statements of this run, without those copied from the run that it is a fork of."""
+        return [said for said in self.statements_of(seat) if not self.is_from_fork(said)]
+
     def is_from_fork(self, said: StatementMinutes | None) -> bool:
         """Return whether a statement was copied from the run that this one is a fork of."""
         return said is not None and said.attempts == 0 and bool(self.plan.get("fork"))

@@ -38,6 +38,7 @@ from council.types import (
 )
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
+NO_PACKET = Packet()
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
 FRONT_MATTER_FENCE = "+++\n"
 FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
@@ -132,7 +133,7 @@ class Prompts:
     def _render(
         self, prompt: Prompt, seat: Seat, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
-        variables = {"packet": Packet(), **variables}
+        variables = {"packet": NO_PACKET, **variables}
         variables["role"] = prompt.role.render(variables)
         variables["words"] = variables.get("words") or prompt.words
         variables["ask"] = prompt.ask.render(variables)
@@ -169,7 +170,7 @@ class Prompts:
         material = [(label, _truncate_words(text, room)) for label, text in pieces]
         variables = {
             **variables,
-            "packet": Packet() if conversation else variables["packet"],
+            "packet": NO_PACKET if conversation else variables["packet"],
         }  # the previous turn has it
         user = _load_part("compact.md").render(variables, words=words, material=material)
         system = {"role": "system", "content": variables["role"]}

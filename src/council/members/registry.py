@@ -32,8 +32,7 @@ class MemberRegistry:
 
     def with_human_input(self, human_input: HumanInput) -> Callable[[str], Member]:
         """Return the registry's lookup with the human members of one run."""
-        person = HumanMember(human_input)
-        return lambda name: person if name == HUMAN else self(name)
+        return lambda name: HumanMember(human_input) if name == HUMAN else self(name)
 
     async def close(self) -> None:
         for member in self._members.values():

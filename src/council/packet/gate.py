@@ -193,7 +193,7 @@ class Gate:
 
     def _mask_secret_files(self, name: str, text: str) -> str:
         """Mask or refuse the parts of a piped diff that belong to files with secret names."""
-        parts = split_patch(text)
+        parts = split_patch(text) if "diff --git " in text else []
         for part in parts:
             secret = next((named for named in DIFF_NAME.findall(part) if has_secret_name(named)), None)
             if secret and self.redact:

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
 WORD_START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"  # start of a word, also after an escaped line end as in JSON
@@ -139,6 +139,15 @@ def find_secrets(text: str) -> list[Secret]:
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
     return mask_secrets(text, find_secrets(text))
+
+
+def redact_value(value: Any) -> Any:
+    """Mask secrets in every string of a JSON value."""
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, dict):
+        return {name: redact_value(item) for name, item in value.items()}
+    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def mask_secrets(text: str, secrets: Sequence[Secret], *, margin: int = 0) -> str:

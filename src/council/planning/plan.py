@@ -18,7 +18,7 @@ from council.packet.changes import Selection
 from council.planning.estimate import PriceLookup, estimate_cost, with_effort
 from council.planning.intent import Intent
 from council.planning.rehearsal import rehearse_both_ways
-from council.planning.seating import SeatAssignment, seat_council
+from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
@@ -45,6 +45,7 @@ class Plan:
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown above the answer in the report
+    shared_vendors: tuple[str, ...] = ()  # notices that a fork with other members replaces
     refusal: str = ""  # why the plan can be shown but not run
     effort: str | None = None  # reasoning effort of members that support it
     cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
@@ -76,7 +77,7 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
             "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
-            "given": self.given,
+            "given": self.given, "shared_vendors": list(self.shared_vendors),
         }  # fmt: skip
 
 
@@ -136,7 +137,7 @@ async def make_plan(
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     panel = _load_panel(protocol, question, given, where)
     options = given.model_copy(update=panel.options)
-    roster, notices, advice = _seat_roster(protocol, panel, where)
+    roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(roster, where.settings)
     roster = _mark_small_seats(roster, member)
     packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
@@ -147,7 +148,8 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *advice), notices=(*notices, *panel.notices, *packet.remarks),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        shared_vendors=seating.shared_vendors,
     )  # fmt: skip
 
 
@@ -187,9 +189,7 @@ def _packet_warnings(packet: Packet) -> list[str]:
     return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
 
 
-def _seat_roster(
-    protocol: Protocol, panel: Panel, where: PanelContext
-) -> tuple[Roster, tuple[str, ...], tuple[str, ...]]:
+def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple[Roster, Seating]:
     names = [seat.name for seat in panel.seats]
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
@@ -197,7 +197,7 @@ def _seat_roster(
     )  # fmt: skip
     taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
-    return Roster(taken, chair, panel.helpers), seating.notices, seating.advice
+    return Roster(taken, chair, panel.helpers), seating
 
 
 def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:

@@ -49,7 +49,10 @@ async def rehearse_both_ways(
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
     contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
-    await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+    if any(call.ask.schema_name for call in ways[0]):
+        await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+    else:  # without typed replies the seats cannot agree or disagree
+        ways[1].extend(ways[0])
     shorter, longer = sorted(map(tuple, ways), key=len)
     done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
     if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:

@@ -60,6 +60,7 @@ class Seating:
     seats: tuple[SeatAssignment, ...]
     chair: SeatAssignment
     notices: tuple[str, ...] = ()  # for readers of the answer
+    shared_vendors: tuple[str, ...] = ()  # those of the notices that another assignment of members may change
     advice: tuple[str, ...] = ()  # for the user who starts the run
 
 
@@ -100,6 +101,7 @@ def seat_council(
         places,
         head,
         (*alone, *shared),
+        tuple(shared),
         (*([ADD_MODELS_ADVICE] if alone else []), *table.unavailable_fallbacks((*places, head))),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from council.errors import UsageError
 from council.extensions import Added, installed
@@ -60,13 +61,18 @@ def fixed_seat_names() -> tuple[str, ...]:
 def get_protocol(name: str) -> Protocol:
     """Return the protocol, or raise UsageError with the known names."""
     if name in SHIPPED_PROTOCOLS:
-        shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
-        return shipped
+        return _load_shipped(name)
     if name in _registered:
         return _registered[name]
     if added := installed(ENTRY_POINT_GROUP).get(name):
         return _load_entry_point(added)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
+
+
+@cache
+def _load_shipped(name: str) -> Protocol:
+    shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
+    return shipped
 
 
 def find_protocol(name: str) -> Protocol:

@@ -9,7 +9,7 @@ from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state
-from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
+from council.engine.minutes import Minutes, SeatMinutes
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import find_protocol
@@ -114,16 +114,12 @@ def _confidence_label(confidence: Any) -> Any:
 
 
 def _last_reply(minutes: Minutes, name: str) -> Json:
-    return next((said.reply for said in reversed(_list_statements(minutes, name)) if said.reply), {})
+    return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), {})
 
 
 def _analysis_path(minutes: Minutes, name: str) -> str | None:
     """Return the path of the seat's analysis of its last round."""
     return next((path for key, path in reversed(minutes.files.items()) if key.rpartition("/")[2] == name), None)
-
-
-def _list_statements(minutes: Minutes, name: str) -> list[StatementMinutes]:
-    return [said for said in minutes.statements if said.seat == name]
 
 
 def _build_cost(minutes: Minutes) -> Json:
@@ -142,8 +138,7 @@ def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
 
 
 def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
-    new = [said for said in _list_statements(minutes, seat.name) if not minutes.is_from_fork(said)]
-    served = {said.served_by for said in new if said.served_by}
+    served = {said.served_by for said in minutes.new_statements_of(seat.name) if said.served_by}
     faulted = {
         trouble.member
         for trouble in minutes.troubles

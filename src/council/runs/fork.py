@@ -24,7 +24,6 @@ CHAIR_NAMES = ("chair", "referee")
 SHARED_VENDOR_0_1 = (
     "{seats} share the family {vendor}: they are lenses on one model, not independent minds."  # in runs of 0.1
 )
-FORK_EARLIER_HINT = ": fork from an earlier phase."  # marks warnings that a fork of the fork drops
 
 
 def plan_fork(
@@ -40,10 +39,18 @@ def plan_fork(
     roster = _assign_members(roster_from(parent.setup), seats, run_context)
     fork = {"run": parent.run, "from": start}
     others = _phases_by_other_members(parent, roster, phases[: phases.index(start)])
-    setup = parent.setup | {"roster": asdict(roster), "fork": fork | {"others": others}}
-    plan = _update_shared_vendor_notices(_find_plan(parent), roster_from(parent.setup), roster)
+    unasked = _warn_unasked_seats(parent, roster, phases[phases.index(start) :])
+    parent_plan = _find_plan(parent)
+    spread = protocols.get_protocol(parent_plan["protocol"]).spread
+    shared = shared_vendor_notices([(seat.name, seat.vendor) for seat in roster.seats]) if spread else []
+    plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
+    setup = parent.setup | {
+        "roster": asdict(roster),
+        "fork": fork | {"others": others, "warnings": unasked},
+        "shared_vendors": shared,
+    }
     return setup, plan | {
-        "warnings": [*plan["warnings"], *_warn_unasked_seats(parent, roster, phases[phases.index(start) :])],
+        "warnings": [*plan["warnings"], *unasked],
         "why": f"a fork of {parent.run} from {start} on",
         "fork": fork,
         "seats": [seat_json(seat) for seat in roster.seats],
@@ -72,7 +79,7 @@ def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[s
     sat = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
     idle = [one for one in _all_seats(now) if sat[one.name] != one.member and one.name not in busy]
     return [
-        f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be{FORK_EARLIER_HINT}"
+        f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be: fork from an earlier phase."
         for seat in idle
         if parent.status == "complete"
     ]
@@ -82,17 +89,17 @@ def _all_seats(roster: Roster) -> list[Seat]:
     return [*roster.seats, *([roster.chair] if roster.chair else [])]
 
 
-def _update_shared_vendor_notices(plan: Json, before: Roster, now: Roster) -> Json:
-    """Recompute the plan's notices about seats that share a vendor."""
-    sat = [(seat.name, seat.vendor) for seat in before.seats]
-    stale = [*shared_vendor_notices(sat), *shared_vendor_notices(sat, SHARED_VENDOR_0_1)]
-    spread = protocols.get_protocol(plan["protocol"]).spread
-    fresh = shared_vendor_notices([(seat.name, seat.vendor) for seat in now.seats]) if spread else []
-    said = {
-        part: [line for line in plan[part] if line not in stale and not line.endswith(FORK_EARLIER_HINT)]
-        for part in ("notices", "warnings")
-    }
-    return plan | {part: [*fresh, *lines] for part, lines in said.items()}
+def _list_member_notices(parent: Record) -> list[str]:
+    """Return the lines of the parent's plan that depend on its members."""
+    setup = parent.setup
+    before = [(seat.name, seat.vendor) for seat in roster_from(setup).seats]
+    shared = setup.get("shared_vendors", shared_vendor_notices(before))  # version 0.1 did not store them
+    return [*shared, *(setup.get("fork") or {}).get("warnings", [])]
+
+
+def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:
+    kept = {part: [line for line in plan[part] if line not in stale] for part in ("notices", "warnings")}
+    return plan | {part: [*fresh, *lines] for part, lines in kept.items()}
 
 
 def make_inheritance(parent: Record, phase: str) -> ForkSource:

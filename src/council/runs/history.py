@@ -17,10 +17,10 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, UnknownRun, UsageError
 from council.events import Entry
 from council.money import nanos_to_usd
+from council.packet.secret_filter import redact_value
 from council.planning.plan import packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
-from council.runs.report_files import redact_value
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import Attempt, Record

@@ -6,13 +6,12 @@ import asyncio
 import json
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from council.errors import UsageError
-from council.members.human import HUMAN
 from council.store.sqlite import SqliteStore
-from council.types import CarryOut, Json, Outcome, Step
+from council.types import Json
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
 
@@ -36,15 +35,6 @@ class StoredQuestions:
                 await asyncio.sleep(ANSWER_POLL_S)
         finally:
             self.store.post(self.run, [("withdraw", (key,))])
-
-
-def remove_timeout_for_people(carry_out: CarryOut) -> CarryOut:
-    """Wrap `carry_out` so that phase timeouts do not apply to people; [human] timeout does."""
-
-    async def carry_out_untimed(step: Step) -> Outcome:
-        return await carry_out(replace(step, timeout=None) if step.chain[0] == HUMAN else step)
-
-    return carry_out_untimed
 
 
 MAIN_FIELDS = (

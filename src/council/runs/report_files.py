@@ -10,14 +10,13 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
-from council.packet.secret_filter import redact_text
+from council.packet.secret_filter import redact_value
 from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.render.markdown import render_document
@@ -117,15 +116,6 @@ EVENTS_WITH_MODEL_TEXT = (
     ev.LookedUp,
     ev.Closed,
 )  # events with text from models or the web
-
-
-def redact_value(value: Any) -> Any:
-    """Mask secrets in every string of a JSON value."""
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, dict):
-        return {name: redact_value(item) for name, item in value.items()}
-    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def redact_event(event: ev.Event) -> ev.Event:

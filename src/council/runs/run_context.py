@@ -22,7 +22,7 @@ from council.members.registry import MemberRegistry
 from council.money import Price
 from council.packet.lookups import look, make_document_reader
 from council.packet.secret_filter import redact_text
-from council.runs.people import StoredQuestions, remove_timeout_for_people
+from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.results import research
 from council.settings import load_settings
@@ -93,8 +93,8 @@ class RunContext:
         resend = not self.flags.get("no_resend")
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
-        return remove_timeout_for_people(
-            Caller(members, ledger, self._deadline, resend, self._concurrency_limit, families, purse)
+        return Caller(
+            members, ledger, self._deadline, resend, self._concurrency_limit, families, purse, no_phase_timeout=(HUMAN,)
         )
 
     def _concurrency_limit(self, member: str) -> ConcurrencyLimit:

@@ -26,6 +26,7 @@ from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price
 from council.packet.changes import select_work_tree
+from council.packet.secret_filter import redact_value
 from council.packet.targets import has_changes
 from council.planning.intent import ChosenBy, Intent, parse_intent
 from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from
@@ -43,7 +44,6 @@ from council.runs.report_files import (
     close_failed_run,
     emit_votes,
     redact_event,
-    redact_value,
     write_report_files,
 )
 from council.runs.run_context import RunContext

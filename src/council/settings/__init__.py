@@ -15,7 +15,7 @@ from typing import Any
 from council.errors import ConfigError
 from council.settings.catalogue import catalogue
 from council.settings.config_files import config_folder, find_project_file, read_config
-from council.settings.schema import VARIABLES, quote_value, split_key, validate_table
+from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
 
 
 class OriginKind(Enum):
@@ -232,7 +232,7 @@ def _parse_number(text: str) -> Any:
 
 
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
-    tree = _nest_keys(values)
+    tree = nest_keys(values)
     tables = {
         name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
     }
@@ -271,17 +271,6 @@ def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Orig
 def _build_seat(row: Mapping[str, Any]) -> SeatSetting:
     fallback = row.get("fallback")
     return SeatSetting(row.get("model"), None if fallback is None else tuple(fallback))
-
-
-def _nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for key, value in values.items():
-        *tables, leaf = split_key(key)
-        table = tree
-        for name in tables:
-            table = table.setdefault(name, {})
-        table[leaf] = {} if value is None else value
-    return tree
 
 
 def flatten(settings: Settings) -> list[tuple[str, Any, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -166,6 +166,18 @@ def split_key(dotted: str) -> list[str]:
     return [part.strip("'") for part in _KEY_PART.findall(dotted)]
 
 
+def nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nested tables of dotted keys."""
+    tree: dict[str, Any] = {}
+    for key, value in values.items():
+        *tables, leaf = split_key(key)
+        place = tree
+        for name in tables:
+            place = place.setdefault(name, {})
+        place[leaf] = {} if value is None else value
+    return tree
+
+
 def quote_value(value: Any) -> str:
     """Return the value in quotes on one line, at most 80 characters long."""
     text = str(value)
@@ -174,21 +186,23 @@ def quote_value(value: Any) -> str:
 
 def validate_table(
     table: Mapping[str, Any], where: str, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """Validate a table; yield each dotted key and its value.
+) -> list[tuple[str, Any]]:
+    """Validate a table; return each dotted key with its value.
 
-    A table with a user-chosen name is also yielded itself, with None, because it may be empty.
+    A table with a user-chosen name is also returned itself, with None, because it may be empty.
     """
+    rows: list[tuple[str, Any]] = []
     for key, value in table.items():
         dotted = f"{prefix}.{_quote_key_part(key)}" if prefix else key
         is_user_key = key not in keys or key == "*"  # a user-chosen name
         rule = _check_user_key(keys, key, dotted, where) if is_user_key else keys[key]
         if isinstance(rule, Mapping):
             if is_user_key:
-                yield dotted, None
-            yield from validate_table(_require_table(value, dotted, where), where, rule, dotted)
+                rows.append((dotted, None))
+            rows += validate_table(_require_table(value, dotted, where), where, rule, dotted)
         else:
-            yield dotted, _check_value(value, rule, dotted, where)
+            rows.append((dotted, _check_value(value, rule, dotted, where)))
+    return rows
 
 
 def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:

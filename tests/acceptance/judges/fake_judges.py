@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 from tests.acceptance.helpers import VARIES, Json, Result, Workspace, wait_for_exit
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
+from tests.fork_server import Process
 
 Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
 JUDGES = tuple(f"judge-{n}" for n in range(1, 5))
@@ -178,10 +177,7 @@ class JudgesWorkspace(Workspace):
 
     def piped(self, text: str, *arguments: str) -> Result:
         """`… | council …`"""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "council", *arguments], cwd=self.folder, text=True, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        process = Process(arguments, self.folder, stdin=True)
         out, err = process.communicate(text, timeout=120)
         return Result(process.returncode, out, err)
 

@@ -52,10 +52,10 @@ class Served:
         return result
 
 
-def serve(*flags: str, **env: str) -> Served:
+def serve(*flags: str, cwd: Path | None = None, **env: str) -> Served:
     process = subprocess.Popen(
         [sys.executable, *COMMAND, "--http", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=environment(**env),
+        stderr=subprocess.PIPE, text=True, env=environment(**env), cwd=cwd,
     )  # fmt: skip
     assert process.stderr
     address, bearer = process.stderr.readline(), process.stderr.readline()
@@ -65,10 +65,13 @@ def serve(*flags: str, **env: str) -> Served:
     return Served(process, int(found[1]), token[1])
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
-    Path("council.toml").write_text(SCRIPTED, encoding="utf-8")
-    running = serve(HOST="0.0.0.0", UVICORN_HOST="0.0.0.0", FORWARDED_ALLOW_IPS="*", WEB_CONCURRENCY="3")  # fmt: skip
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all tests of this file, with its own folder and data."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "council.toml").write_text(SCRIPTED, encoding="utf-8")
+    exposed = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "3"}
+    running = serve(cwd=folder, COUNCIL_DATA=str(folder / "data"), XDG_CONFIG_HOME=str(folder / "config"), **exposed)
     yield running
     running.process.send_signal(signal.SIGTERM)
     running.process.communicate(timeout=60)

@@ -12,8 +12,7 @@ import click
 
 from council import events as ev
 from council.doors.cli.params import RunRequest, parse_seats, print_json, run_argument
-from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
-from council.doors.cli.terminal_input import confirm_cost, human_seats
+from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner
 from council.doors.cli.views import View
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
@@ -37,7 +36,7 @@ def detach(runner: Runner, request: RunRequest) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
         lines = terminal.format_plan(plan.as_json())
-        if not await confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=runner.may_confirm):
+        if not await runner.confirm_cost(plan.as_json(), convener.settings.budget):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)

@@ -19,10 +19,10 @@ import click
 
 from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import RunRequest, check_grace, check_output_path, parse_seats, print_json
-from council.doors.cli.terminal_input import HumanPrompter, confirm_cost, require_terminal
+from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
 from council.engine.minutes import Minutes
-from council.errors import CouncilError
+from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
@@ -88,7 +88,7 @@ class Runner:
             self._require_terminal(plan.as_json())
             convener.open_store()
             self.print_status(terminal.format_plan(plan.as_json()))
-            if not await confirm_cost(plan.as_json(), convener.settings.budget, may_confirm=self.may_confirm):
+            if not await self.confirm_cost(plan.as_json(), convener.settings.budget):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
@@ -196,11 +196,19 @@ class Runner:
         return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
 
     def _can_prompt(self) -> bool:
-        return self.may_prompt and bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+        return self.may_prompt and _has_terminal()
+
+    async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
+        """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
+        return not (self.may_confirm and _has_terminal()) or await confirm_cost(plan, budget)
 
     def _require_terminal(self, plan: Json) -> None:
-        if not self._can_prompt():
-            require_terminal(plan)
+        """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
+        if not self._can_prompt() and (names := human_seats(plan)):
+            raise UsageError(
+                f'seat "{names[0]}" is a person, but there is no terminal (or --no-input is set), nothing was spent: '
+                "run it at a terminal, or use --detach and answer with `council watch RUN`"
+            )
 
     @property
     def is_live(self) -> bool:
@@ -245,7 +253,7 @@ class Runner:
             raise CouncilError(
                 f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
             ) from error
-        return run_exit_code(minutes, self.fail_on)
+        return run_exit_code(minutes, result, self.fail_on)
 
     def _format_result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
         if self.format:
@@ -263,14 +271,24 @@ class Runner:
             click.echo("\n".join(lines), err=True)
 
 
+def human_seats(plan: Json) -> list[str]:
+    """Return the seats whose member or fallback is a person."""
+    seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
+    return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
+
+
+def _has_terminal() -> bool:
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+
+
 def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
     return markdown.render_verbose(minutes, show) if verbose else markdown.render_answer(minutes)
 
 
-def run_exit_code(minutes: Minutes, fail_on: str | None = None) -> int:
+def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
-    return exit_code(status, minutes.stopped, states) or verdict_exit_code(build_report(minutes), fail_on)
+    return exit_code(status, minutes.stopped, states) or verdict_exit_code(report, fail_on)
 
 
 def _with_absolute_path(result: Json, folder: str) -> Json:

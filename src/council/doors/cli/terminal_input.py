@@ -35,21 +35,6 @@ class Abstained(Exception):
     """Raised when the person abstains."""
 
 
-def human_seats(plan: Json) -> list[str]:
-    """Return the seats whose member or fallback is a person."""
-    seats = [*plan.get("seats", ()), *filter(None, [plan.get("chair")])]
-    return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
-
-
-def require_terminal(plan: Json) -> None:
-    """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
-    if names := human_seats(plan):
-        raise UsageError(
-            f'seat "{names[0]}" is a person, but there is no terminal (or --no-input is set), nothing was spent: '
-            "run it at a terminal, or use --detach and answer with `council watch RUN`"
-        )
-
-
 class TerminalReader:
     """Read typed lines without a thread, so that Ctrl-C still stops the run."""
 
@@ -284,12 +269,10 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-async def confirm_cost(plan: Json, budget: Mapping[str, Any], *, may_confirm: bool) -> bool:
-    """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
+async def confirm_cost(plan: Json, budget: Mapping[str, Any]) -> bool:
+    """Ask whether to start a run with a high estimate; return whether it may start."""
     why = confirmation_reason(plan, budget.get("confirm_above"))
-    if not (why and may_confirm and sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
-    return await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
 
 
 async def _confirm(prompt: str, reader: TerminalReader) -> bool:

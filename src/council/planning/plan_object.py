@@ -1,0 +1,98 @@
+"""The object `council.plan/1`. scripts/make_schemas.py generates data/schemas/plan.json from it. Needs pydantic: import it lazily."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+Count = Annotated[int, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+Task = Literal["ask", "validate", "brainstorm", "research"]
+
+
+class PlanSeat(TypedDict):
+    """A seat and the member assigned to it."""
+
+    name: Name
+    role: str | None
+    perspective: str | None
+    model: Annotated[str, Field(description="The member that is asked first, provider:model.")]
+    vendor: Annotated[str, Field(description="The vendor family of the member.")]
+    fallbacks: list[str]
+
+
+class PlanPhase(TypedDict):
+    """A phase of the rehearsal."""
+
+    name: Name
+    calls: Count
+    parallel: bool
+
+
+class PlanCalls(TypedDict):
+    """The fewest and the most calls."""
+
+    min: Count
+    max: Count
+
+
+class SkippedPath(TypedDict):
+    """A path that was left out of the packet."""
+
+    path: str
+    why: str
+
+
+class PacketReceipt(TypedDict):
+    """The material that would be sent."""
+
+    files: list[str]
+    bytes: Count
+    tokens: Count
+    skipped: list[SkippedPath]
+
+
+class CostEstimate(TypedDict):
+    """Estimated cost in dollars."""
+
+    low: float
+    expected: float
+    worst: float
+
+
+Fork = TypedDict("Fork", {"run": str, "from": str})
+Fork.__doc__ = "The run that this one is a fork of, and the phase it starts from; absent for other runs."
+
+
+class PlanObject(TypedDict):
+    """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
+
+    schema: Literal["council.plan/1"]
+    task: Task
+    protocol: Name
+    why: Annotated[str, Field(description="Why this protocol was chosen, as shown to people.")]
+    question: str
+    target: str | None
+    options: dict[str, Any]
+    seats: list[PlanSeat]
+    chair: PlanSeat | None
+    phases: list[PlanPhase]
+    calls: PlanCalls
+    agents: Annotated[Count, Field(description="Seats and their explorers; the chair is not counted.")]
+    packet: PacketReceipt
+    cost: Annotated[CostEstimate | None, Field(description="Null if a price is unknown.")]
+    warnings: list[str]
+    notices: NotRequired[Annotated[list[str], Field(description="Lines that are also shown above the answer.")]]
+    cap: NotRequired[Annotated[float | None, Field(ge=0, description="Maximum cost in dollars; null without a cap.")]]
+    unpriced: NotRequired[Annotated[list[str], Field(description="Members without a known price: why cost is null.")]]
+    effort: NotRequired[
+        Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
+    ]
+    fork: NotRequired[Fork]
+    continues: NotRequired[
+        Annotated[
+            str, Field(description="The run whose question and answer are in the packet; absent if there is none.")
+        ]
+    ]

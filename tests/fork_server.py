@@ -1,0 +1,307 @@
+"""Start `council` processes quickly: a server imports the package once and forks a process for each command.
+
+Each command is a real process with its own session, environment, folder and streams; only the imports are shared. Run as a
+script, this file is the server (`fork_server.py serve ADDRESS MODULE…`) or a client (`fork_server.py run ADDRESS ARGUMENT…`)
+that behaves like the command `council`.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import selectors
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import traceback
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CLI = (
+    "aiohttp", "council.doors.cli.ask", "council.doors.cli.runner", "council.doors.cli.run_commands", "council.doors.cli.info_commands",
+    "council.doors.cli.history_commands", "council.doors.cli.service_commands", "council.members.wires.openai", "council.members.scripted",
+    "council.members.registry", "council.render.live", "council.render.html", "council.render.sarif", "council.render.junit",
+    *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
+)  # fmt: skip
+MCP = (*CLI, "council.doors.mcp.server", "council.doors.mcp.tools_impl")
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+# In the tests
+
+
+class Process:
+    """A `council` process, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None, **env: str
+    ) -> None:  # fmt: skip
+        """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input."""
+        ours: list[Any] = []
+        theirs: list[int] = []
+        for fd in (STDIN, STDOUT, STDERR):
+            if fd in (terminal or {}) or (fd == STDIN and not stdin):
+                theirs.append(os.dup(terminal[fd]) if terminal else os.open(os.devnull, os.O_RDONLY))
+                ours.append(None)
+                continue
+            read, write = os.pipe()
+            theirs.append(read if fd == STDIN else write)
+            ours.append(os.fdopen(write, "w") if fd == STDIN else os.fdopen(read, encoding="utf-8"))
+        self.stdin, self.stdout, self.stderr = ours
+        self.returncode: int | None = None
+        self._connection = _connect(fork_server(*CLI))
+        _request(self._connection, arguments, folder, {**os.environ, **env}, theirs)
+        for one in theirs:
+            os.close(one)
+        self._messages = self._connection.makefile("r")
+        self.pid = int(self._messages.readline())
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(TimeoutError):
+            self.wait(0.0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._connection, selectors.EVENT_READ)
+                if not selector.select(timeout):
+                    raise TimeoutError(f"process {self.pid} did not end within {timeout} s")
+            self.returncode = int(self._messages.readline())
+            self._messages.close()
+            self._connection.close()
+        return self.returncode
+
+    def communicate(self, text: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        """Write the input, read both outputs to their ends, and wait for the exit."""
+        outputs = ["", ""]
+
+        def read(place: int, stream: Any) -> None:
+            if stream is not None and not stream.closed:
+                with stream:
+                    outputs[place] = stream.read()
+
+        readers = [
+            threading.Thread(target=read, args=(place, stream), daemon=True)
+            for place, stream in enumerate((self.stdout, self.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), self.stdin:
+                self.stdin.write(text or "")
+        for reader in readers:
+            reader.join(timeout)
+            if reader.is_alive():
+                raise TimeoutError(f"process {self.pid} did not end within {timeout} s")
+        self.wait(timeout)
+        return outputs[0], outputs[1]
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+@cache
+def fork_server(*modules: str) -> str:
+    """Return the address of the server with these modules; start it on first use and stop it with this process."""
+    address = str(Path(tempfile.mkdtemp(prefix="fork-server-")) / "socket")
+    command = [sys.executable, __file__, "serve", address, *modules]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("COUNCIL_", "XDG_"))}
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env)
+    assert server.stdin and server.stdout
+    assert server.stdout.readline() == b"ready\n", "the fork server did not start"
+
+    def stop() -> None:
+        assert server.stdin
+        server.stdin.close()
+        server.wait(60)
+        shutil.rmtree(Path(address).parent)
+
+    atexit.register(stop)
+    return address
+
+
+def client_command(*modules: str) -> list[str]:
+    """Return a command line that behaves like `council`."""
+    return [sys.executable, "-I", "-S", __file__, "run", fork_server(*modules)]
+
+
+@cache
+def command_folder() -> Path:
+    """Return a folder for PATH with a `council` that starts quickly."""
+    path = Path(fork_server(*CLI)).parent / "council"
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(client_command(*CLI))} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path.parent
+
+
+# Both sides
+
+
+def _connect(address: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    return connection
+
+
+def _request(
+    connection: socket.socket, arguments: Sequence[str], folder: Path, env: dict[str, str], fds: Sequence[int]
+) -> None:
+    body = json.dumps({"arguments": list(arguments), "folder": str(folder), "env": env}).encode()
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+    connection.sendmsg([len(body).to_bytes(8, "big")], rights)
+    connection.sendall(body)
+
+
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    head, fds, _, _ = socket.recv_fds(connection, 8, 3)
+    with connection.makefile("rb") as stream:
+        return json.loads(stream.read(int.from_bytes(head, "big"))), fds
+
+
+# The server
+
+
+def serve(address: str, modules: Sequence[str]) -> None:
+    """Fork a process for every connection until standard input is closed. Tell its process id, then its exit code."""
+    for name in modules:
+        importlib.import_module(name)
+    assert threading.active_count() == 1, "a forked process would miss the other threads"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(64)
+    wake, woken = socket.socketpair()
+    wake.setblocking(False)
+    woken.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
+    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    selector.register(wake, selectors.EVENT_READ)
+    selector.register(STDIN, selectors.EVENT_READ)
+    running: dict[int, socket.socket] = {}
+    gc.freeze()  # a forked process copies fewer pages
+    print("ready", flush=True)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj == STDIN:
+                for pid in running:
+                    os.kill(pid, signal.SIGKILL)
+                os._exit(0)
+            elif key.fileobj is listener:
+                connection, _ = listener.accept()
+                request, fds = _receive(connection)
+                if (pid := os.fork()) == 0:
+                    signal.set_wakeup_fd(-1)
+                    for one in (selector, listener, wake, woken, connection, *running.values()):
+                        one.close()
+                    return _become(request, fds)
+                for fd in fds:
+                    os.close(fd)
+                running[pid] = connection
+                selector.register(connection, selectors.EVENT_READ, pid)
+                connection.sendall(f"{pid}\n".encode())
+            elif key.fileobj is wake:
+                with contextlib.suppress(BlockingIOError):
+                    wake.recv(4096)
+                _report_exits(running, selector)
+            elif key.data in running:  # the client is gone
+                os.kill(key.data, signal.SIGKILL)
+                selector.unregister(key.fileobj)
+
+
+def _report_exits(running: dict[int, socket.socket], selector: selectors.BaseSelector) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        connection = running.pop(pid)
+        with contextlib.suppress(KeyError):
+            selector.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        connection.close()
+
+
+def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
+    """Be the command in this forked process, to its end."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for target, fd in enumerate(fds):
+        os.dup2(fd, target)
+        os.close(fd)
+    if os.isatty(STDIN):
+        fcntl.ioctl(STDIN, termios.TIOCSCTTY, 0)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["folder"])
+    sys.stdin = sys.__stdin__ = open(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = _writer(STDOUT, "surrogateescape", is_unbuffered=False)
+    sys.stderr = sys.__stderr__ = _writer(STDERR, "backslashreplace", is_unbuffered=True)
+    sys.argv = ["council", *request["arguments"]]
+    code = 1
+    try:
+        importlib.import_module("council.doors.cli").main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)  # without freeing all the modules one by one
+
+
+def _writer(fd: int, errors: str, *, is_unbuffered: bool) -> io.TextIOWrapper:
+    return open(fd, "w", encoding="utf-8", errors=errors, buffering=1 if is_unbuffered else -1, closefd=False)
+
+
+# The client
+
+
+def run(address: str, arguments: Sequence[str]) -> None:
+    """Run one command with the streams of this process, forward signals, and exit as it does."""
+    connection = _connect(address)
+    _request(connection, arguments, Path.cwd(), dict(os.environ), (STDIN, STDOUT, STDERR))
+    for fd in (STDIN, STDOUT):
+        os.close(fd)
+    messages = connection.makefile("r")
+    pid = int(messages.readline())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: os.kill(pid, number))
+    code = int(messages.readline())
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    _, role, place, *rest = sys.argv
+    sys.path[:] = [path for path in sys.path if path != str(Path(__file__).parent)]
+    serve(place, rest) if role == "serve" else run(place, rest)
