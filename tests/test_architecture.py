@@ -35,12 +35,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": BASE | {"settings", "store"},
     "calling": BASE | {"settings", "store", "members"},
     "protocols": BASE | {"settings", "engine", "search"},
+    "flags": BASE | {"protocols"},
     "render": BASE | {"engine", "protocols"},
-    "planning": BASE | {"settings", "store", "packet", "members", "calling", "engine", "protocols"},
+    "planning": BASE | {"settings", "store", "packet", "members", "calling", "engine", "protocols", "flags"},
     "runs": BASE | {
-        "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "render", "planning",
+        "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "flags", "render", "planning",
     },
-    "doors": BASE | {"settings", "store", "packet", "engine", "protocols", "render", "planning", "runs"},
+    "doors": BASE | {"settings", "store", "packet", "engine", "protocols", "flags", "render", "planning", "runs"},
     "__main__": {"doors"},
 }  # fmt: skip
 # The only modules of `store` and `members` that packages besides `runs` may import.

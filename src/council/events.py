@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, get_args
 
-from council.types import FinalState, Json, Message
+from council.types import FinalState, Json, Message, material_of_old_cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null if the price is unknown."""
+    """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null if the price is unknown.
+
+    The first attempt on a fallback has the requested member in `fallback_for` and the state in which it failed in `fallback_state`.
+    """
 
     type: ClassVar[str] = "attempt"
     key: str
@@ -69,6 +73,8 @@ class Attempted:
     member: str
     why: str = ""
     most: float | None = None
+    fallback_for: str = ""
+    fallback_state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +131,14 @@ class Stated:
     seconds: float
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
+    cut_material: list[str] = field(
+        default_factory=list
+    )  # the names in `cut` that are material, not statements of seats
 
 
 @dataclass(frozen=True, slots=True)
 class WasAbsent:
-    """A seat did not answer in a phase; `state` and `reason` say why."""
+    """A seat did not answer in a phase; `state` and `reason` say why. `since` is the phase of an earlier absence that this one repeats."""
 
     type: ClassVar[str] = "absence"
     key: str
@@ -139,6 +148,7 @@ class WasAbsent:
     reason: str
     attempts: int = 0
     usage: Json = field(default_factory=dict)  # tokens of its rejected answers
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +164,12 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The protocol made a decision worth recording."""
+    """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it."""
 
     type: ClassVar[str] = "note"
     what: str
     why: str
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,5 +269,25 @@ def dump_event(event: Event) -> Json:
 
 def parse_event(tag: str, body: Json) -> Event:
     """Build an event from its tag and its stored fields."""
-    event: Event = EVENT_BY_TAG[tag](**body)
+    event: Event = EVENT_BY_TAG[tag](**upgrade_fields(tag, body))
     return event
+
+
+# Fields that earlier versions did not store: they are read from the texts that these versions wrote.
+_OLD_FALLBACK = re.compile(r"fallback: (?P<fallback_for>\S+) (?P<fallback_state>\S+)")
+_OLD_REPEATED_ABSENCE = re.compile(r"out since it was \S+ in (?P<since>\S+)")
+_OLD_SKIPPED_PHASES = re.compile(r"(?P<phases>.+) skipped")
+_OLD_PHASE_NAMES = {"second round": "r2"}
+
+
+def upgrade_fields(tag: str, body: Json) -> Json:
+    """Return the fields of an event with those that an earlier version did not store."""
+    if tag == "attempt" and "fallback_for" not in body and (old := _OLD_FALLBACK.fullmatch(body.get("why", ""))):
+        return body | old.groupdict()
+    if tag == "absence" and "since" not in body and (old := _OLD_REPEATED_ABSENCE.fullmatch(body["reason"])):
+        return body | old.groupdict()
+    if tag == "note" and "skipped" not in body and (old := _OLD_SKIPPED_PHASES.fullmatch(body["what"])):
+        return body | {"skipped": [_OLD_PHASE_NAMES.get(name, name) for name in old["phases"].split(", ")]}
+    if tag == "statement" and "cut_material" not in body and body.get("cut"):
+        return body | {"cut_material": list(material_of_old_cuts(body["cut"]))}
+    return body

@@ -15,12 +15,12 @@ OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 
 
+_STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
 _RESPONSE_LABELS = re.compile(
     r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
 )
 
 
-STATEMENT_CUT_PREFIX = "the words of "  # prefix of a cut in a statement; all other cuts are in the material
 FinalState = Literal[  # how a step of a seat ended
     "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
     "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
@@ -255,7 +255,27 @@ class Answer:
     id: str = ""  # the vendor's id of this answer
 
 
-Shrink = Callable[[Ask, float], tuple[Ask, tuple[str, ...]] | None]  # (ask, share) → the shorter ask, its cuts
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Parts of a request that were cut to fit the context window: names in the material, and seats whose statements were cut."""
+
+    material: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.material or self.statements)
+
+    @property
+    def descriptions(self) -> tuple[str, ...]:
+        return (*self.material, *(f"{_STATEMENT_CUT}{name}" for name in self.statements))
+
+
+def material_of_old_cuts(descriptions: Sequence[str]) -> tuple[str, ...]:
+    """Return the material in cuts that an earlier version stored as descriptions alone."""
+    return tuple(cut for cut in descriptions if not cut.startswith(_STATEMENT_CUT))
+
+
+Shrink = Callable[[Ask, float], tuple[Ask, Cuts] | None]  # (ask, share) → the shorter ask, its cuts
 
 
 @dataclass(slots=True, eq=False)
@@ -293,8 +313,9 @@ class Outcome:
     usage: Usage = Usage()
     attempts: int = 0
     seconds: float = 0.0
-    cut: tuple[str, ...] = ()  # material left out because it did not fit
+    cut: tuple[str, ...] = ()  # parts left out because they did not fit
     dropped: tuple[str, ...] = ()  # parameters that the member rejected
+    cut_material: tuple[str, ...] = ()  # the names in `cut` that are material, not statements of seats
 
     @property
     def ok(self) -> bool:
@@ -303,6 +324,8 @@ class Outcome:
 
     def as_json(self) -> Json:
         optional = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
+        if self.cut:
+            optional["cut_material"] = list(self.cut_material)
         return {
             "state": self.state,
             "text": self.text,
@@ -316,7 +339,9 @@ class Outcome:
 
     @classmethod
     def from_json(cls, value: Json) -> Outcome:
-        lists = {name: tuple(value.get(name, ())) for name in ("cut", "dropped")}
+        lists = {name: tuple(value.get(name, ())) for name in ("cut", "dropped", "cut_material")}
+        if lists["cut"] and "cut_material" not in value:
+            lists["cut_material"] = material_of_old_cuts(lists["cut"])
         return cls(**{**value, **lists, "usage": Usage.from_json(value["usage"])})
 
 
@@ -348,6 +373,7 @@ class Absence:
     seat: Seat
     state: FinalState
     reason: str
+    since: str = ""  # the phase of an earlier absence that this one repeats
 
 
 class Round(Mapping[str, Statement[T]]):

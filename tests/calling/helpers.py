@@ -15,7 +15,7 @@ from council.engine.ledger import Ledger
 from council.errors import Fault
 from council.members.base import Member
 from council.store.sqlite import SqliteStore
-from council.types import Ask, Outcome, Step
+from council.types import Ask, Cuts, Outcome, Step
 from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
@@ -27,8 +27,8 @@ def step(*chain: str, read: Callable[[str], Any] = lambda text: None, ask: Ask |
         asked = (ask or make_ask(KEY)).messages
         return replace(make_ask(KEY), messages=(*asked, {"role": "user", "content": f"{said} → {words}"}))
 
-    def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]]:
-        return replace(ask, messages=({"role": "user", "content": f"{share:.0%}"},)), ("big.py",)
+    def shrink(ask: Ask, share: float) -> tuple[Ask, Cuts]:
+        return replace(ask, messages=({"role": "user", "content": f"{share:.0%}"},)), Cuts(("big.py",))
 
     return Step(ask or make_ask(KEY), "alpha", chain or ("one",), read, mend, shrink=shrink)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from council.engine.prompting import FENCE, Prompts, truncate_messages
 from council.text_cleanup import TRUNCATION_MARKER
-from council.types import Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
+from council.types import Cuts, Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
 
 PROMPTS = Prompts("s1")
 LINE = "value = compute(value)  # one of many lines\n"
@@ -64,7 +64,7 @@ def test_the_packet_is_truncated_in_order_and_stays_valid_json() -> None:
     assert packet.files[0].content == dossier(messages).files[0].content
     assert packet.files[1].content.endswith(f"{TRUNCATION_MARKER}\n")
     assert (packet.diff, packet.prior_decisions) == (BIG.diff, BIG.prior_decisions)
-    assert names == ("second.py", "third.py", "environment")
+    assert names.material == names.descriptions == ("second.py", "third.py", "environment")
     assert length(smaller) <= 0.55 * length(messages)
 
 
@@ -90,7 +90,8 @@ def test_quotations_keep_their_beginning_and_short_ones_are_kept_whole() -> None
     first, second = (found["text"] for found in FENCE.finditer(cut[0][-1]["content"]))
     assert first.startswith("word0 word1 ") and first.endswith(f"\n{TRUNCATION_MARKER}")
     assert 0.4 * len(long) < len(first) < 0.6 * len(long)
-    assert (second, cut[1]) == ("In a word: no.", ("the words of Alpha",))
+    assert (second, cut[1]) == ("In a word: no.", Cuts(statements=("Alpha",)))
+    assert cut[1].descriptions == ("the words of Alpha",)
 
 
 @pytest.mark.behaviour("40-context-too-long")
@@ -113,7 +114,7 @@ def test_a_very_long_question_leaves_a_tenth_of_the_material() -> None:
 def test_a_packet_fence_without_packet_json_is_cut_as_text() -> None:
     text = PROMPTS.quote("{" + "x " * 3000, "Packet")
     cut = truncate_messages(user(text), 0.5)
-    assert cut and cut[1] == ("the words of Packet",)
+    assert cut and cut[1] == Cuts(statements=("Packet",))
 
 
 def test_a_fence_inside_a_fence_is_a_part_of_it() -> None:
@@ -123,7 +124,7 @@ def test_a_fence_inside_a_fence_is_a_part_of_it() -> None:
 
 
 def test_cuts_are_marked_in_the_prompt() -> None:
-    messages = PROMPTS.append_cut_note(user("Why?"), ["big.py", "the words of Alpha"])
+    messages = PROMPTS.append_cut_note(user("Why?"), Cuts(("big.py",), ("Alpha",)))
     text = messages[-1]["content"]
     assert text.startswith("Why?\n\nNot all of the material fits")
     assert "- big.py\n- the words of Alpha" in text and FENCE.search(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from council import events as ev
@@ -99,16 +100,17 @@ class RunBuilder:
     ) -> RunBuilder:
         return self.add(ev.Faulted(self.key(name), name, n, member, kind, detail, wait))
 
-    def retry(self, name: str, n: int, why: str, member: str = "scripted:m1") -> RunBuilder:
-        return self.add(ev.Attempted(self.key(name), name, n, member, why))
+    def retry(self, name: str, n: int, why: str, member: str = "scripted:m1", **fallback: str) -> RunBuilder:
+        return self.add(ev.Attempted(self.key(name), name, n, member, why, **fallback))
 
     def mark_absent(
-        self, name: str, state: str = "failed(server)", reason: str = "500 from the server", attempts: int = 3
-    ) -> RunBuilder:
-        return self.add(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts))
+        self, name: str, state: str = "failed(server)", reason: str = "500 from the server", attempts: int = 3,
+        since: str = "",
+    ) -> RunBuilder:  # fmt: skip
+        return self.add(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts, since=since))
 
-    def note(self, what: str, why: str) -> RunBuilder:
-        return self.add(ev.Noted(what, why))
+    def note(self, what: str, why: str, skipped: Sequence[str] = ()) -> RunBuilder:
+        return self.add(ev.Noted(what, why, list(skipped)))
 
     def close(
         self,
@@ -158,7 +160,7 @@ def adversarial() -> RunBuilder:
 
 
 def consensus() -> RunBuilder:
-    builder = triage(drafts(RunBuilder(plan("adversarial")))).note("attack skipped", "consensus detected")
+    builder = triage(drafts(RunBuilder(plan("adversarial")))).note("attack skipped", "consensus detected", ["attack"])
     builder.phase("verdict").answer("chair", "ruled").end_phase()
     return builder.close("Spaces.", made=5, outcome="SURVIVED", confidence="HIGH")
 

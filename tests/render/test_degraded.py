@@ -16,7 +16,14 @@ from tests.render.runs import RunBuilder, drafts, one_absent, plan, seat, triage
 def with_fallback() -> RunBuilder:
     seats = [seat("alpha", model="ollama:qwen3"), seat("beta", model="local:smollm2")]
     builder = RunBuilder(plan(seats=seats)).phase("draft").ask("alpha", member="ollama:qwen3")
-    builder.retry("alpha", 2, "fallback: ollama:qwen3 failed(net)", member="local:smollm2")
+    builder.retry(
+        "alpha",
+        2,
+        "fallback: ollama:qwen3 failed(net)",
+        member="local:smollm2",
+        fallback_for="ollama:qwen3",
+        fallback_state="failed(net)",
+    )
     return builder.answer("alpha", "a", served_by="local:smollm2").answer("beta", "b", served_by="local:smollm2")
 
 
@@ -85,7 +92,7 @@ def test_dead_chair_appears_once() -> None:
     builder = (
         triage(drafts(RunBuilder(plan("adversarial")))).phase("verdict").ask("chair").mark_absent("chair", "timed_out")
     )
-    builder.mark_absent("chair", "timed_out", "out since it was timed_out in verdict")
+    builder.mark_absent("chair", "timed_out", "out since it was timed_out in verdict", since="verdict")
     value = build_report(builder.close("No chair", status="incomplete", stopped="chair").minutes)
     assert len(value["degraded"]) <= 1
 
@@ -93,7 +100,9 @@ def test_dead_chair_appears_once() -> None:
 def test_seat_that_is_out_for_the_run_is_reported_once() -> None:
     builder = one_absent()
     closed = builder.entries.pop()
-    builder.mark_absent("beta", "failed(server)", "out since it was failed(server) in draft").add(closed.event)
+    builder.mark_absent("beta", "failed(server)", "out since it was failed(server) in draft", since="draft").add(
+        closed.event
+    )
     assert [row["seat"] for row in build_report(builder.minutes)["degraded"]] == ["beta"]
 
 

@@ -57,7 +57,7 @@ def test_consensus_is_shown_under_the_attack_heading() -> None:
 
 def test_attack_skipped_for_lack_of_drafts_is_not_called_consensus() -> None:
     builder = RunBuilder(plan("adversarial")).phase("draft").answer("alpha", "a").end_phase()
-    text = render_verbose(builder.note("attack skipped", "there is only one draft").close("A.").minutes)
+    text = render_verbose(builder.note("attack skipped", "there is only one draft", ["attack"]).close("A.").minutes)
     assert "Consensus detected" not in text
     assert "_No attack was held: there is only one draft._" in text
 

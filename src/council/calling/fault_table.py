@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member
-from council.types import Ask, FinalState, Json, Step
+from council.types import Ask, Cuts, FinalState, Json, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,9 @@ class NextAttempt:
 
     ask: Ask
     why: str
-    cut: tuple[str, ...] = ()
+    fallback_for: str = ""  # the requested member, for the first attempt on a fallback
+    fallback_state: str = ""  # the state in which it failed
+    cut: Cuts = field(default_factory=Cuts)
     dropped: tuple[str, ...] = ()
 
 
@@ -127,7 +129,7 @@ def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
     if shrunk is None:
         return None
     smaller, cut = shrunk
-    return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut)}", cut)
+    return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut.descriptions)}", cut=cut)
 
 
 def _drop_parameters(failed: FailedAttempt) -> NextAttempt:

@@ -40,8 +40,9 @@ class Journal(Protocol):
 
     def attempts(self, key: str) -> list[Attempt]: ...
     async def record_attempt(
-        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None
-    ) -> Attempt: ...
+        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None,
+        fallback_for: str = "", fallback_state: str = "",
+    ) -> Attempt: ...  # fmt: skip
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
     def stream_delta(self, key: str, seat: str, piece: str) -> None: ...
@@ -213,8 +214,11 @@ class RetryLoop:
             member = self._choose_member(remaining)
             remaining.remove(member.name)
             self.caller.fallbacks.assign(self.seat, member)
-            why = f"fallback: {requested} {failed[requested].state}" if requested in failed else ""
-            outcome = await self._try_member(MemberDeadline(member, self.deadline, len(remaining), first), why)
+            trial = NextAttempt(self.step.ask, "")
+            if requested in failed:
+                state = failed[requested].state
+                trial = NextAttempt(self.step.ask, f"fallback: {requested} {state}", requested, state)
+            outcome = await self._try_member(MemberDeadline(member, self.deadline, len(remaining), first), trial)
             if outcome.ok or self._stays_in_doubt(outcome.state):
                 return outcome
             failed[member.name], first = outcome, False
@@ -239,10 +243,9 @@ class RetryLoop:
             return self.caller.member(remaining[0])
         return self.caller.fallbacks.choose(self.seat, [self.caller.member(name) for name in remaining])
 
-    async def _try_member(self, deadline: MemberDeadline, why: str) -> Outcome:
+    async def _try_member(self, deadline: MemberDeadline, trial: NextAttempt) -> Outcome:
         """Ask one member until it answers or its retries or time are used up."""
         faults: Counter[str] = Counter()
-        trial = NextAttempt(self.step.ask, why)
         while True:
             attempt, answer = await self._run_attempt(deadline, trial)
             try:
@@ -274,7 +277,14 @@ class RetryLoop:
 
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
-        return Outcome(state, text, served_by=deadline.member.name, cut=request.cut, dropped=request.dropped)
+        return Outcome(
+            state,
+            text,
+            served_by=deadline.member.name,
+            cut=request.cut.descriptions,
+            dropped=request.dropped,
+            cut_material=request.cut.material,
+        )
 
     def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
         if self.truncated_reply:
@@ -319,7 +329,14 @@ class RetryLoop:
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
         async with self._acquire_slot(deadline, ask, body) as (slot, max_cost):
             attempt = await self.caller.journal.record_attempt(
-                self.key, self.seat, deadline.member.name, body, why, max_cost
+                self.key,
+                self.seat,
+                deadline.member.name,
+                body,
+                why,
+                max_cost,
+                request.fallback_for,
+                request.fallback_state,
             )
             answer = await self._send(deadline, body, slot)
             slot.report_result(answer.kind if isinstance(answer, Fault) else "")

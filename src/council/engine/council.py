@@ -22,6 +22,7 @@ from council.types import (  # fmt: skip
     Absence,
     Ask,
     CarryOut,
+    Cuts,
     Json,
     Message,
     Outcome,
@@ -264,9 +265,9 @@ class Council:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
         return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
 
-    def note(self, what: str, why: str) -> None:
-        """Record a decision of the protocol and its reason."""
-        self.ledger.emit_once(ev.Noted(what, why))
+    def note(self, what: str, why: str, skipped: Sequence[str] = ()) -> None:
+        """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it."""
+        self.ledger.emit_once(ev.Noted(what, why, list(skipped)))
 
     def so_far(self, verdict: Verdict) -> None:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
@@ -301,9 +302,14 @@ class Council:
         if known := self._find_absence(key, seat):
             return known
         if past := self.ledger.source and self.ledger.source.find_absence(phase, key):
-            return self._record_absence(key, Absence(seat, past["state"], past["reason"]), Outcome(past["state"]))
+            since = ev.upgrade_fields("absence", past).get("since", "")
+            return self._record_absence(
+                key, Absence(seat, past["state"], past["reason"], since), Outcome(past["state"])
+            )
         if gone := self._state.out_seats.get(seat.name):
-            return self._record_absence(key, replace(gone, reason=f"out since it {gone.reason}"), Outcome(gone.state))
+            return self._record_absence(
+                key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
+            )
         step = replace(self._make_step(key, seat, request, after), watch=watch)
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
@@ -329,7 +335,7 @@ class Council:
         def repair(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
 
-        def shrink(ask: Ask, share: float) -> tuple[Ask, tuple[str, ...]] | None:
+        def shrink(ask: Ask, share: float) -> tuple[Ask, Cuts] | None:
             found = truncate_messages(ask.messages, share)
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
 
@@ -355,7 +361,7 @@ class Council:
         return ev.Stated(
             said.key, self._current_phase, said.seat.name, outcome.state, said.said, reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
-            list(outcome.cut), list(outcome.dropped),
+            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material),
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
@@ -378,17 +384,19 @@ class Council:
 
     def _record_absence(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
         seat = absence.seat.name
-        self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason}
+        self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason, "since": absence.since}
         spent = outcome.usage.as_json()
         self.ledger.emit(
-            ev.WasAbsent(key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent)
+            ev.WasAbsent(
+                key, self._current_phase, seat, absence.state, absence.reason, outcome.attempts, spent, absence.since
+            )
         )
         return self._mark_out(key, absence)
 
     def _mark_out(self, key: str, absence: Absence) -> Absence:
         if absence.state in STATES_OUT_FOR_RUN and not self.ledger.has_other_member(key, absence.seat.name):
-            why = f"was {absence.state} in {self._current_phase}"
-            self._state.out_seats.setdefault(absence.seat.name, replace(absence, reason=why))
+            since = absence.since or self._current_phase
+            self._state.out_seats.setdefault(absence.seat.name, replace(absence, since=since))
         return absence
 
     def _make_round(self, heard: Sequence[Statement[T] | Absence], quorum: int | None = None) -> Round[T]:

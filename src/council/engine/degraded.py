@@ -10,7 +10,7 @@ from council.engine.layout import describe_absence, describe_state, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
 from council.events import Attempted
 from council.text_cleanup import single_line
-from council.types import STATEMENT_CUT_PREFIX, Json
+from council.types import Json
 
 COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
@@ -37,7 +37,7 @@ def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
 
 
 def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[str, str]) -> Iterator[StatementCaveat]:
-    unseen = [cut for cut in said.cut if judging and not cut.startswith(STATEMENT_CUT_PREFIX)]
+    unseen = said.cut_material if judging else []
     for cut in unseen:
         yield StatementCaveat(
             said.seat, said.phase, COVERAGE_HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", ""
@@ -53,9 +53,6 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
-
-
-FALLBACK_PREFIX = "fallback: "  # start of `Attempted.why` for an attempt on another member
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +90,11 @@ def _asked_member(minutes: Minutes, said: StatementMinutes) -> str:
 
 
 def _failure_state(minutes: Minutes, said: StatementMinutes, requested: str) -> str:
-    begin = f"{FALLBACK_PREFIX}{requested} "
-    reasons = [one.why for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
-    return next((why.removeprefix(begin) for why in reasons if why.startswith(begin)), "")
+    attempts = [one for one in minutes.troubles if isinstance(one, Attempted) and one.key == said.key]
+    return next((one.fallback_state for one in attempts if one.fallback_for == requested), "")
 
 
 BANNER_THRESHOLD = 0.8  # show a banner if fewer than this share of the asked seats answered
-REPEATED_ABSENCE_PREFIX = "out since it "  # reason of an absence that only repeats an earlier one
 NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
 
 STOP_REASONS = {
@@ -139,7 +134,7 @@ def _is_chair_absence_listed(minutes: Minutes) -> bool:
 
 def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
     """Return each absence once: only the first for a seat that is out for the whole run."""
-    return [missed for missed in minutes.absences if not missed.reason.startswith(REPEATED_ABSENCE_PREFIX)]
+    return [missed for missed in minutes.absences if not missed.since]
 
 
 def format_degraded_lines(minutes: Minutes) -> list[str]:
@@ -269,13 +264,22 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
 
 
 def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
-    tails = [_describe_consequence(minutes, missed) for missed in missing]
-    # Seats absent for good share one count, shown with the last of them.
-    counts = [tail if " seats" in tail and tail in tails[n + 1 :] else "" for n, tail in enumerate(tails)]
-    return [
-        f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}: {describe_absence(missed)}{'' if shared else tail}."
-        for missed, tail, shared in zip(missing, tails, counts, strict=True)
-    ]
+    never_answered = [missed for missed in missing if _never_answered(minutes, missed)]
+    lines = []
+    for missed in missing:
+        # Seats that never answered share one count, shown with the last of them.
+        shared = missed in never_answered and missed is not never_answered[-1]
+        consequence = "" if shared else _describe_consequence(minutes, missed)
+        where = f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}"
+        lines.append(f"{where}: {describe_absence(missed)}{consequence}.")
+    return lines
+
+
+def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:
+    """Return whether the seat has no statement in a run that has an answer."""
+    if minutes.host(missed.seat) or missed.seat not in minutes.seats or not minutes.answered_count:
+        return False
+    return not minutes.seats[missed.seat].statements
 
 
 def _format_seat(minutes: Minutes, missed: AbsenceMinutes) -> str:
@@ -294,11 +298,11 @@ def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
 def _describe_consequence(minutes: Minutes, missed: AbsenceMinutes) -> str:
     if host := minutes.host(missed.seat):
         return f"; {single_line(host)} continues without it"
+    if _never_answered(minutes, missed):
+        return f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
     if missed.seat not in minutes.seats or not minutes.answered_count:
         return ""
-    if minutes.seats[missed.seat].statements:
-        return "; its earlier statement counts" if _answered_before(minutes, missed) else "; it answered later"
-    return f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
+    return "; its earlier statement counts" if _answered_before(minutes, missed) else "; it answered later"
 
 
 def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:

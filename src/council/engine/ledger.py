@@ -184,13 +184,14 @@ class Ledger:
         return self.record.attempts.setdefault(key, [])
 
     async def record_attempt(
-        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None
-    ) -> Attempt:
+        self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None,
+        fallback_for: str = "", fallback_state: str = "",
+    ) -> Attempt:  # fmt: skip
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         self.calls["made"] += 1
-        told = ev.Attempted(key, seat, attempt.n, member, why, most)
+        told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state)
         await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
         return attempt
 

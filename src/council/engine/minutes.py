@@ -27,6 +27,7 @@ class StatementMinutes:
     seconds: float
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
+    cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class AbsenceMinutes:
     state: FinalState
     reason: str
     attempts: int
+    since: str = ""  # the phase of an earlier absence that this one repeats
 
 
 @dataclass(slots=True)
@@ -303,7 +305,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
     m.ensure_phase(event.phase, at).said[event.seat] = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
-        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped,
+        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material,
     )  # fmt: skip
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)
@@ -316,7 +318,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
-    missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts)
+    missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since)
     m.ensure_phase(event.phase, at).absent[event.seat] = missed
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)

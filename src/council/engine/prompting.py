@@ -25,7 +25,7 @@ import jinja2.meta
 from council.errors import PromptError
 from council.text_cleanup import TRUNCATION_MARKER, truncate_packet
 from council.types import (
-    STATEMENT_CUT_PREFIX,
+    Cuts,
     Json,
     Message,
     Packet,
@@ -182,10 +182,10 @@ class Prompts:
         user = _load_part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
 
-    def append_cut_note(self, messages: tuple[Message, ...], cuts: Sequence[str]) -> tuple[Message, ...]:
+    def append_cut_note(self, messages: tuple[Message, ...], cuts: Cuts) -> tuple[Message, ...]:
         """Append a note about the cuts to the last message."""
         last = messages[-1]
-        told = _load_part("cut.md").render(cuts=self.quote(cuts, "Cut")).strip()
+        told = _load_part("cut.md").render(cuts=self.quote(cuts.descriptions, "Cut")).strip()
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
@@ -295,7 +295,8 @@ class FenceTruncator:
     """Truncates each fence to the same share and records the cuts."""
 
     share: float
-    cuts: dict[str, None] = field(default_factory=dict)
+    cut_material: dict[str, None] = field(default_factory=dict)
+    cut_statements: dict[str, None] = field(default_factory=dict)
 
     def truncate_fence(self, found: re.Match[str]) -> str:
         name, mark, text = found["name"], found["mark"], found["text"]
@@ -311,7 +312,7 @@ class FenceTruncator:
         except (ValueError, KeyError, TypeError):
             return None
         smaller = truncate_packet(packet, int(packet.tokens * self.share))
-        self.cuts |= dict.fromkeys(item.path for item in smaller.skipped)
+        self.cut_material |= dict.fromkeys(item.path for item in smaller.skipped)
         context |= {"files": [{"path": file.path, "content": file.content} for file in smaller.files]}
         context |= {"diff": smaller.diff, "spec": {**context["spec"], "content": smaller.spec}}
         if "environment" in context:
@@ -322,18 +323,19 @@ class FenceTruncator:
         room = max(MIN_QUOTATION_TOKENS, int(estimate_tokens(text) * self.share))
         if estimate_tokens(text) <= room:
             return text
-        self.cuts[f"{STATEMENT_CUT_PREFIX}{name or 'others'}"] = None
+        self.cut_statements[name or "others"] = None
         start = text.encode()[: 3 * room].decode(errors="ignore")
         return f"{start.rsplit(None, 1)[0]}\n{TRUNCATION_MARKER}"
 
 
-def truncate_messages(messages: Sequence[Message], share: float) -> tuple[tuple[Message, ...], tuple[str, ...]] | None:
+def truncate_messages(messages: Sequence[Message], share: float) -> tuple[tuple[Message, ...], Cuts] | None:
     """Return the messages at about this share of their length, and the cuts. Return None if nothing can be cut."""
     total = sum(estimate_tokens(message["content"]) for message in messages)
     quoted = sum(estimate_tokens(found["text"]) for message in messages for found in FENCE.finditer(message["content"]))
     truncator = FenceTruncator(max(MIN_SHARE, (share * total - (total - quoted)) / max(1, quoted)))
     cut = tuple({**message, "content": FENCE.sub(truncator.truncate_fence, message["content"])} for message in messages)
-    return (cut, tuple(truncator.cuts)) if truncator.cuts else None
+    cuts = Cuts(tuple(truncator.cut_material), tuple(truncator.cut_statements))
+    return (cut, cuts) if cuts else None
 
 
 def _parse_packet(context: Json) -> Packet:

@@ -38,7 +38,7 @@ def _format_phase(minutes: Minutes, name: str) -> list[str]:
 
 
 def _format_skip_reason(minutes: Minutes, phase: str) -> str:
-    reasons = [note.why for note in minutes.notes if phase in note.what.removesuffix(" skipped").split(", ")]
+    reasons = [note.why for note in minutes.notes if phase in note.skipped]
     return f": {reasons[0]}" if reasons else ""
 
 

@@ -7,6 +7,8 @@ from council.protocols.adversarial.replies import Attack, Issue, Ruling, Triage
 from council.protocols.adversarial.rules import compute_confidence
 from council.types import Json, Round, Verdict
 
+CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
+
 
 async def adversarial(council: Council) -> Verdict:
     """Draft independently, attack the leading draft, rule on the attack."""
@@ -24,7 +26,7 @@ async def adversarial(council: Council) -> Verdict:
         council.note(f"leading position: {triage.leader}", why=triage.reason)
     attacks: Round[Attack] = Round()
     if triage.consensus:
-        council.note("attack skipped", why="Consensus detected — no adversarial round needed")
+        council.note("attack skipped", why=CONSENSUS_TEXT, skipped=["attack"])
     else:
         async with council.phase("attack"):
             attacks = await council.poll(
@@ -44,7 +46,7 @@ async def adversarial(council: Council) -> Verdict:
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
     """Return an answer without an outcome: with one draft, no seat could test it."""
     (leader,) = drafts.values()
-    council.note("attack skipped", why="there is only one draft, so no other seat can test it")
+    council.note("attack skipped", why="there is only one draft, so no other seat can test it", skipped=["attack"])
     async with council.phase("verdict"):
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[], reply=Ruling

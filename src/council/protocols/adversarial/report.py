@@ -30,7 +30,7 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
     """Return why there was no attack phase; empty if there was one."""
     if "attack" in minutes.phases:
         return ""
-    note = next((note for note in minutes.notes if note.what == "attack skipped"), None)
+    note = next((note for note in minutes.notes if "attack" in note.skipped), None)
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
     if note and len(drafts) > 1:
         return CONSENSUS_TEXT

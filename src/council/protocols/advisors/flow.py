@@ -65,7 +65,8 @@ def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Rou
     left = range(len(transcript) + 1, chosen.rounds + 1)
     why = _stop_reason(chosen, transcript, len(left))
     if why:
-        council.note(f"{', '.join(f'r{n}' for n in left)} skipped", why=why)
+        phases = [f"r{n}" for n in left]
+        council.note(f"{', '.join(phases)} skipped", why=why, skipped=phases)
     return bool(why)
 
 

@@ -15,7 +15,11 @@ async def collaborative(council: Council) -> Verdict:
         async with council.phase("improve"):
             improved = drafts.revised(await council.poll(drafts.seats, "collaborative/improve", drafts=drafts))
     else:
-        council.note("improve skipped", why="there is only one draft, so there is nothing to improve it with")
+        council.note(
+            "improve skipped",
+            why="there is only one draft, so there is nothing to improve it with",
+            skipped=["improve"],
+        )
     async with council.phase("synthesise"):
         synthesis = await council.ask(council.chair, "collaborative/synthesise", improved=improved)
     return Verdict(synthesis.text)

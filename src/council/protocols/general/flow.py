@@ -67,7 +67,7 @@ async def reconsider(
         council.note(f"{name} is disputed: {one.topic}", why=one.format_positions())
     if not seats or chosen.no_deliberate:
         off = "deliberation is off: disputes stay open"
-        council.note("r2 skipped", why=off if seats else "no claims contradict each other")
+        council.note("r2 skipped", why=off if seats else "no claims contradict each other", skipped=["r2"])
         return Round()
     async with council.phase("r2"):
         return await council.poll(

@@ -98,7 +98,7 @@ def _format_entry(source: Json) -> str:
 async def run_research(council: Council, *, search: bool) -> Research:
     """Search for one to three queries; a resumed run reads the results from its ledger."""
     if not search:
-        council.note("research skipped", why="--no-search")
+        council.note("research skipped", why="--no-search", skipped=["research"])
         return Research(missing=SEARCH_SKIPPED)
     async with council.phase("research"):
         queries = await _request_queries(council)

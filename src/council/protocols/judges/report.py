@@ -86,7 +86,7 @@ def _common_facts(minutes: Minutes) -> Json:
 def _format_rounds(minutes: Minutes) -> str:
     if summary.second_round(minutes):
         return TWO_ROUNDS
-    skipped = next((note.why for note in minutes.notes if note.what == "second round skipped"), "")
+    skipped = next((note.why for note in minutes.notes if summary.SECOND_ROUND_PHASE in note.skipped), "")
     return f"1 (no debate: {skipped or 'the run did not get that far'})"
 
 

@@ -13,7 +13,7 @@ from council.protocols.judges.findings import Finding, FindingGroup
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import Consensus, Vote
-from council.types import STATEMENT_CUT_PREFIX, VERDICT_ORDER, Json, Round, Statement, Verdict
+from council.types import VERDICT_ORDER, Json, Round, Statement, Verdict
 
 
 def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
@@ -51,8 +51,9 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
 
 def _list_cut_material(*rounds: Round[Any]) -> list[str]:
     """Return material that was cut for at least one judge: it counts as a coverage hole."""
-    cuts = (cut for one in rounds for statement in one.values() for cut in statement.outcome.cut)
-    return list(dict.fromkeys(cut for cut in cuts if not cut.startswith(STATEMENT_CUT_PREFIX)))
+    return list(
+        dict.fromkeys(cut for one in rounds for statement in one.values() for cut in statement.outcome.cut_material)
+    )
 
 
 def _to_vote(statement: Statement[Opinion]) -> Vote:
