@@ -13,14 +13,10 @@ Message = dict[str, str]
 VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
 OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
-
-
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
 _RESPONSE_LABELS = re.compile(
     r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
 )
-
-
 FinalState = Literal[  # how a step of a seat ended
     "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
     "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
