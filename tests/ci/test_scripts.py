@@ -15,8 +15,6 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from council.doors.cli.completion import script
-from council.doors.cli.management import management_group
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
 from tests.ci.runner import commands
 from tests.packet.conftest import commit, git
@@ -39,11 +37,6 @@ def test_every_script_passes_shellcheck_and_stops_at_the_first_error(path: Path)
         assert text.startswith("#!/bin/sh\n")
         assert "\nset -eu" in text
         assert os.access(path, os.X_OK)
-
-
-def test_the_bash_completion_passes_shellcheck() -> None:
-    Path("council.bash").write_text(script("bash", management_group()), encoding="utf-8")
-    subprocess.run(["shellcheck", "-s", "bash", "council.bash"], env={**os.environ, "PATH": commands()}, check=True)
 
 
 # GitLab

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -250,7 +250,12 @@ EVENTS = [kind for kind in get_args(ev.Event) if kind not in ev.TRANSIENT_EVENTS
 
 def any_event(kind: type[Any]) -> st.SearchStrategy[Any]:
     hints = {name: hint for name, hint in get_type_hints(kind).items() if name != "type"}
-    return st.builds(kind, **{name: BY_TYPE[hint] for name, hint in hints.items()})
+    return st.builds(kind, **{name: _any_value(hint) for name, hint in hints.items()})
+
+
+def _any_value(hint: Any) -> st.SearchStrategy[Any]:
+    found: st.SearchStrategy[Any] = st.sampled_from(get_args(hint)) if get_origin(hint) is Literal else BY_TYPE[hint]
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def render_answer(minutes: Minutes) -> str:
         return f"{clean(answer_text(minutes)).strip()}\n"
     view = _protocol_of(minutes).load_report_view()
     if verdict := view.verdict_text(minutes):
-        return str(verdict)
+        return verdict
     above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
@@ -54,7 +54,7 @@ def render_document(minutes: Minutes) -> str:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
     own = protocol.load_report_view().document(minutes, build_report(minutes))
-    return str(own) if own else render_layout("document", _build_context(minutes), protocol.folder)
+    return own if own else render_layout("document", _build_context(minutes), protocol.folder)
 
 
 def render_run(run: FinishedRun) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from council import events as ev
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
-from council.store.interface import Attempt, Record, SpendingRow
+from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
 from council.types import Json, Usage
 
 
@@ -120,10 +120,10 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
 def _check_report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
-        if record.status not in ("queued", "running"):
+        if record.status not in OPEN_STATUSES:
             yield f'the run has the status "{record.status}", but its last event is not "closed"'
         return
     if report(record.entries) != record.report:
         yield "the report rebuilt from the ledger differs from the stored one"
-    if record.status not in ("queued", last.status):  # a run that ended can be queued again
+    if record.status not in (RunStatus.QUEUED, last.status):  # a run that ended can be queued again
         yield f'the run has the status "{record.status}", but its closed event says "{last.status}"'

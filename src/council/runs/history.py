@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import re
 import time
 from collections import defaultdict
@@ -23,19 +24,26 @@ from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
-from council.store.interface import Attempt, Record
+from council.store.interface import OPEN_STATUSES, Attempt, Record, RunState, RunStatus
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import single_line
 from council.types import Json, Usage
 
+# Stored statuses of the runs that a filter by status may find, where they differ from that status.
+STORED_STATUSES: dict[str, Sequence[str | None]] = {
+    RunStatus.QUEUED: [RunStatus.QUEUED, RunStatus.RUNNING],
+    RunStatus.RUNNING: [RunStatus.RUNNING],
+    RunStatus.STOPPED: [RunStatus.RUNNING],
+}
 NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
 
 
 async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
-    """Return {runs, more}, unfinished runs first. A `stopped` run has no owner and never ended."""
+    """Return {runs, more}, unfinished runs first."""
     status = wanted.get("status")
-    kept = dict(wanted) | ({"status": "running"} if status == "stopped" else {})
-    rows = await store.list_history(kept, before, NO_LIMIT if status in ("running", "stopped") else limit + 1)
+    stored = STORED_STATUSES.get(status or "", [status])
+    filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
+    rows = await store.list_history(filters, before, NO_LIMIT if status in STORED_STATUSES else limit + 1)
     runs = [_add_run_state(store, row) for row in rows]
     if status:
         runs = [run for run in runs if run["status"] == status]
@@ -43,9 +51,9 @@ async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: s
 
 
 def _add_run_state(store: SqliteStore, row: Json) -> Json:
-    running = row["status"] == "running" and store.is_locked(row["id"])
-    status = "stopped" if row["status"] == "running" and not running else row["status"]
-    return row | {"status": status, "running": running, "unfinished": row["status"] != "complete"}
+    state = store.state_of(row)
+    about = {"status": state.status, "running": state.is_running, "unfinished": state.stored is not RunStatus.COMPLETE}
+    return {name: value for name, value in row.items() if name != "detached"} | about
 
 
 def list_attempts(record: Record, only: str = "") -> list[Json]:
@@ -104,7 +112,7 @@ class FollowCursor:
 
     def is_orphan(self, owned: bool, status: str) -> bool:
         """Return whether a started run has had no owner for too many polls."""
-        self.orphan_polls = 0 if owned or status == "queued" else self.orphan_polls + 1
+        self.orphan_polls = 0 if owned or status == RunStatus.QUEUED else self.orphan_polls + 1
         return self.orphan_polls > MAX_ORPHAN_POLLS
 
 
@@ -178,18 +186,12 @@ def run_summary(run: Json) -> Json:
     """Return the fields of a run that lists show."""
     setup = run["setup"]
     return {
-        "run": run["id"], "name": run["name"], "status": effective_status(run), "protocol": setup["protocol"], "task": setup["question"]["task"],
+        "run": run["id"], "name": run["name"], "status": run["status"], "protocol": setup["protocol"], "task": setup["question"]["task"],
         "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
     }  # fmt: skip
 
 
-def effective_status(run: Json) -> str:
-    """Return the status of a run; "stopped" if it is marked running but no process owns it."""
-    return "stopped" if run["status"] == "running" and not run["running"] else str(run["status"])
-
-
 FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
-OPEN_STATUSES = ("queued", "running")
 
 
 class RunRecords:
@@ -231,12 +233,9 @@ class RunRecords:
         return run
 
     async def runs(self) -> list[Json]:
-        """Return every run, unfinished first, then newest first. `running` means that a process owns it now."""
-        rows = [
-            run | {"running": run["status"] == "running" and self.store.is_locked(run["id"])}
-            for run in await self.store.list_runs()
-        ]
-        return sorted(rows, key=lambda run: run["status"] == "complete")
+        """Return every run with its status now, unfinished first, then newest first."""
+        rows = [run | {"status": self.store.state_of(run).status} for run in await self.store.list_runs()]
+        return sorted(rows, key=lambda run: run["status"] is RunStatus.COMPLETE)
 
     async def search(self, words: Sequence[str]) -> list[Json]:
         """Return the runs whose question, statements and answer contain all of the words."""
@@ -262,11 +261,8 @@ class RunRecords:
                 return
             await asyncio.sleep(FOLLOW_POLL_S)
 
-    async def run_state(self, run: str) -> Json:
-        """Return the `run`, its `status`, whether it is `detached` and whether a process has it `owned` now."""
-        run = await self.resolve_run(run)
-        status, detached = await self.store.get_status(run)
-        return {"run": run, "status": status, "detached": detached, "owned": self.store.is_locked(run)}
+    async def run_state(self, run: str) -> RunState:
+        return await self.store.run_state(await self.resolve_run(run))
 
     async def is_verbose(self, run: str) -> bool:
         """Return whether the run was started with verbose output."""
@@ -280,8 +276,7 @@ class RunRecords:
         """Delete a run from the store. Its report file and its spending rows stay."""
         run = await self.resolve_run(run)
         with self.store.lock_run(run):
-            status, _ = await self.store.get_status(run)
-            if status == "queued":
+            if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
                 raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
             if forks := await self.store.list_unfinished_forks(run):
                 raise UsageError(

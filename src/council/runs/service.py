@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from council import __version__, protocols
 from council import events as ev
+from council import protocols
 from council.calling.budget import Caps, local_date
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
@@ -37,7 +37,7 @@ from council.render.report import build_report, dump_report
 from council.runs import report_files
 from council.runs.audit import audit_record
 from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
-from council.runs.history import OPEN_STATUSES, RunRecords, summarize_spending
+from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
 from council.runs.report_files import (
     choose_report_path,
@@ -50,9 +50,10 @@ from council.runs.run_context import RunContext
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
 from council.settings.network import find_key_leaks
-from council.store.interface import Record
+from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, repair_surrogates
+from council.version import __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 TASK_VERBS = ("validate", "brainstorm", "research")
@@ -218,7 +219,7 @@ class Convener(RunRecords):
         run = await self.resolve_run(run)
         with self.store.lock_run(run):
             record = await self.store.load(run)
-            if record.status != "complete":
+            if record.status != RunStatus.COMPLETE:
                 said = {flag: self._flags[flag] for flag in PERSISTED_FLAGS if self._flags.get(flag) is not None}
                 await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
         return run
@@ -288,7 +289,7 @@ class Convener(RunRecords):
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         with self.store.lock_run(run):
             record = await self.store.load(run)
-            if record.status == "complete":
+            if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
@@ -324,7 +325,7 @@ class Convener(RunRecords):
     async def cancel(self, run: str) -> bool:
         """Request the cancellation of a run. Return False if it had already ended."""
         run = await self.resolve_run(run)
-        if (await self.store.get_status(run))[0] not in OPEN_STATUSES:
+        if not (await self.store.run_state(run)).is_open:
             return False
         await self.store.write(run, [("cancel", ())])
         with suppress(RunOwned), self.store.lock_run(run):  # no process owns it, so close it here
@@ -406,7 +407,7 @@ class Convener(RunRecords):
         problems = audit_record(
             record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
         )
-        if ours and record.status == "complete":
+        if ours and record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
         return problems
 

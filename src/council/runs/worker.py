@@ -20,6 +20,7 @@ from council.runs.report_files import close_failed_run
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
+from council.store.interface import OPEN_STATUSES
 from council.store.sqlite import SqliteStore
 
 QUEUE_POLL_S = 0.2  # seconds between polls of the queue
@@ -138,7 +139,7 @@ class Worker:
 
     async def _fail_run(self, run: str, reason: str) -> None:
         record = await self.store.load(run)
-        if record.status in ("queued", "running"):
+        if record.status in OPEN_STATUSES:
             await close_failed_run(self.store, record, reason)
 
     async def _close_idle_conveners(self) -> None:

@@ -4,12 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from council.events import Entry
 from council.types import Json, Outcome
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
+
+
+class RunStatus(StrEnum):
+    """Status of a run. STOPPED is never stored: the run has started and not ended, and no process executes it."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+OPEN_STATUSES = (RunStatus.QUEUED, RunStatus.RUNNING)  # stored statuses of runs that have not ended
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """State of a run now: its stored status, and whether a process executes it."""
+
+    run: str
+    stored: RunStatus
+    is_detached: bool  # the worker executes it
+    is_owned: bool  # a process executes it now
+
+    @property
+    def status(self) -> RunStatus:
+        """Return the status to show. Without a process, a detached run waits for the worker, and any other is stopped."""
+        if self.stored is not RunStatus.RUNNING or self.is_owned:
+            return self.stored
+        return RunStatus.QUEUED if self.is_detached else RunStatus.STOPPED
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the run has not ended; it may be stopped."""
+        return self.stored in OPEN_STATUSES
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether the run is queued or running."""
+        return self.status in OPEN_STATUSES
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is RunStatus.RUNNING
+
+    @property
+    def needs_worker(self) -> bool:
+        """Return whether the run waits for a worker."""
+        return self.is_detached and self.is_open and not self.is_owned
 
 
 @dataclass(slots=True)
@@ -75,7 +126,7 @@ class Record:
     created: float
     seed: str
     setup: Json
-    status: str = "running"
+    status: str = RunStatus.RUNNING
     report: str = ""
     entries: list[Entry] = field(default_factory=list)
     steps: dict[str, str] = field(default_factory=dict)

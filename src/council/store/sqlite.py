@@ -21,7 +21,16 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store import sqlite_queries
-from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row
+from council.store.interface import (
+    OPEN_STATUSES,
+    Attempt,
+    BudgetRefusal,
+    Hold,
+    Record,
+    Row,
+    RunState,
+    RunStatus,
+)
 from council.store.migrations import MIGRATIONS
 from council.types import Json, Outcome
 
@@ -177,14 +186,18 @@ class SqliteStore:
         query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
         return [row[0] for row in await self._submit(lambda db: db.execute(query, (run,)).fetchall())]
 
-    async def get_status(self, run: str) -> tuple[str, bool]:
-        """Return the status of a run and whether it is detached."""
-        row = await self._submit(
-            lambda db: db.execute("SELECT status, detached FROM runs WHERE id = ?", (run,)).fetchone()
-        )
+    async def run_state(self, run: str) -> RunState:
+        query = "SELECT id, status, detached FROM runs WHERE id = ?"
+        row = await self._submit(lambda db: db.execute(query, (run,)).fetchone())
         if row is None:
             raise _unknown_run(run)
-        return row[0], bool(row[1])
+        return self.state_of(dict(zip(("id", "status", "detached"), row, strict=True)))
+
+    def state_of(self, row: Mapping[str, Any]) -> RunState:
+        """Return the state of a listed run, from its `id`, `status` and `detached`."""
+        stored = RunStatus(row["status"])
+        is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
+        return RunState(row["id"], stored, bool(row["detached"]), is_owned)
 
     async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
         """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
@@ -229,7 +242,9 @@ class SqliteStore:
         self._lock_path(run).unlink(missing_ok=True)
 
     async def find_newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [run for run in await self.list_runs() if run["folder"] == folder and run["status"] != "complete"]
+        unfinished = [
+            run for run in await self.list_runs() if run["folder"] == folder and run["status"] != RunStatus.COMPLETE
+        ]
         return unfinished[0]["id"] if unfinished else None
 
     async def list_spending(self, day: str) -> list[Json]:

@@ -76,7 +76,7 @@ def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> st
 
 REPORT_JSON = "NULLIF(report, '')"
 HISTORY_COLUMNS = {
-    "id": "id", "name": "name", "folder": "folder", "created": "created", "status": "status",
+    "id": "id", "name": "name", "folder": "folder", "created": "created", "status": "status", "detached": "detached",
     "protocol": "json_extract(setup, '$.protocol')",
     "task": "json_extract(setup, '$.question.task')",
     "question": "json_extract(setup, '$.question.text')",
@@ -89,7 +89,7 @@ HISTORY_COLUMNS = {
 HISTORY_FILTERS = {
     "task": f"{HISTORY_COLUMNS['task']} = ?",
     "protocol": f"{HISTORY_COLUMNS['protocol']} = ?",
-    "status": "status = ?",
+    "status": "status IN (SELECT value FROM json_each(?))",
     "verdict": f"? IN ({HISTORY_COLUMNS['verdict']}, {HISTORY_COLUMNS['outcome']})",
     "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }

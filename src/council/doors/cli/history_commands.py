@@ -12,15 +12,15 @@ import click
 from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
 from council.extensions import FORMATS
 from council.money import format_usd
 from council.render.formats import render_as
-from council.runs.history import effective_status, parse_since, run_summary
+from council.runs.history import parse_since, run_summary
 from council.runs.service import Convener
+from council.store.interface import OPEN_STATUSES, RunStatus
 from council.types import Json
-
-ACTIVE_STATES = ("queued", "running")
 
 
 def runs_command() -> click.Group:
@@ -91,8 +91,8 @@ def _format_run(run: Json) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
     question = single_line(run["setup"]["question"]["text"], 60)
     elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
-    apart = "  (detached)" if run["detached"] and effective_status(run) in ACTIVE_STATES else ""
-    return f"{run['id']}  {when}  {effective_status(run):<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
+    apart = "  (detached)" if run["detached"] and run["status"] in OPEN_STATUSES else ""
+    return f"{run['id']}  {when}  {run['status']:<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
 
 
 # Show and export
@@ -116,31 +116,27 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
         if params["json"]:
             print_json(build_report(minutes))
             return 0
-        rows = {row["id"]: row for row in await convener.runs()}
+        state = await convener.run_state(minutes.run)
         click.echo(
-            "\n".join(
-                _format_run_details(
-                    minutes, effective_status(rows[minutes.run]), verbose=bool(verbose or show), show=show or ""
-                )
-            )
+            "\n".join(_format_run_details(minutes, state.status, verbose=bool(verbose or show), show=show or ""))
         )
         return 0
 
     return make_runner(params).with_convener(job)
 
 
-def _format_run_details(minutes: Any, status: str, **how: Any) -> list[str]:
+def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
     from council.doors.cli.runner import format_answer
     from council.render import terminal
     from council.render.report import build_report
 
     text = (
         "queued: no worker has started it yet"
-        if status == "queued" and not minutes.phases
+        if status is RunStatus.QUEUED and not minutes.phases
         else format_answer(minutes, **how)
     )
     after = terminal.format_summary(build_report(minutes))
-    if status in ACTIVE_STATES:
+    if status in OPEN_STATUSES:
         after[-1] = f"watch: council watch {minutes.run}"
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]

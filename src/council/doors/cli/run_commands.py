@@ -18,11 +18,10 @@ from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.render import terminal
-from council.runs.history import OPEN_STATUSES
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent
 from council.runs.service import Convener
 from council.runs.worker_client import request_worker
-from council.types import Json
+from council.store.interface import RunState, RunStatus
 
 WORKER_CHECK_INTERVAL_S = 1.0  # how often watching checks that a worker owns the run
 CANCEL_TIMEOUT_S = 10.0  # how long `council cancel` waits for the run to stop
@@ -71,7 +70,7 @@ def requeue(runner: Runner, run: str | None) -> int:
         name = await convener.resolve_run(run or await convener.newest_unfinished_run())
         _require_keys(await convener.find_missing_keys(name), name)
         await convener.requeue(name)
-        if (await convener.run_state(name))["status"] == "complete":
+        if (await convener.run_state(name)).status is RunStatus.COMPLETE:
             raise UsageError(f"run {name} is complete, nothing to resume: use `council report {name}`")
         await _hand_to_worker(runner, convener, name, [])
         return 0
@@ -101,7 +100,7 @@ def watch(runner: Runner, run: str | None) -> int:
             )
 
         code = await runner.run_with_view(convener, work)
-        if code == EXIT_INTERRUPTED and (await convener.run_state(name))["status"] in OPEN_STATUSES:
+        if code == EXIT_INTERRUPTED and (await convener.run_state(name)).is_open:
             runner.print_status(
                 [
                     f"run {name} continues in the background: `council watch {name}` shows it, `council cancel {name}` stops it"
@@ -147,10 +146,10 @@ async def _follow_events(convener: Convener, run: str, view: View, *, at_once: b
             seq = max(seq, entry.seq)
             view.on_event(entry)
             yield entry
-        standing = await convener.run_state(run)
-        if standing["status"] not in OPEN_STATUSES:
+        state = await convener.run_state(run)
+        if not state.is_open:
             return
-        if not (standing["detached"] or standing["owned"]):
+        if state.status is RunStatus.STOPPED:
             raise CouncilError(f"run {run} was interrupted: continue it with `council resume {run}`")
 
 
@@ -180,8 +179,7 @@ async def _missing_keys(convener: Convener, run: str) -> list[str]:
 
 async def _restart_worker_loop(convener: Convener, run: str) -> None:
     while True:
-        standing = await convener.run_state(run)
-        if standing["detached"] and standing["status"] in OPEN_STATUSES and not standing["owned"]:
+        if (await convener.run_state(run)).needs_worker:
             _require_keys(await _missing_keys(convener, run), run)
             await request_worker(run, convener.env)
         await asyncio.sleep(WORKER_CHECK_INTERVAL_S)
@@ -190,33 +188,33 @@ async def _restart_worker_loop(convener: Convener, run: str) -> None:
 def cancel(runner: Runner, run: str) -> int:
     async def job(convener: Convener) -> int:
         stopped = await convener.cancel(run)
-        standing = await _wait_until_stopped(convener, run)
+        state = await _wait_until_stopped(convener, run)
         if runner.format == "json":
-            print_json({"run": standing["run"], "status": standing["status"], "cancelled": stopped})
+            print_json({"run": state.run, "status": state.status, "cancelled": stopped})
         else:
-            click.echo(_format_cancelled(standing, stopped))
+            click.echo(_format_cancelled(state, stopped))
         return 0
 
     return runner.with_convener(job)
 
 
-async def _wait_until_stopped(convener: Convener, run: str) -> Json:
-    """Return the status of the run once it has stopped or the timeout has passed."""
+async def _wait_until_stopped(convener: Convener, run: str) -> RunState:
+    """Return the state of the run once it has stopped or the timeout has passed."""
     end = time.monotonic() + CANCEL_TIMEOUT_S
     while True:
-        standing = await convener.run_state(run)
-        if standing["status"] not in OPEN_STATUSES or time.monotonic() > end:
-            return standing
+        state = await convener.run_state(run)
+        if not state.is_open or time.monotonic() > end:
+            return state
         await asyncio.sleep(0.1)
 
 
-def _format_cancelled(standing: Json, stopped: bool) -> str:
-    run, status = standing["run"], standing["status"]
+def _format_cancelled(state: RunState, stopped: bool) -> str:
+    run, status = state.run, state.status
     if not stopped:
         return f"run {run} has already ended ({status}): nothing to cancel"
-    if status in OPEN_STATUSES:
+    if state.is_open:
         return f"run {run} is still stopping: check with `council watch {run}`"
-    if status == "complete":
+    if status is RunStatus.COMPLETE:
         return f"run {run} completed before it could be cancelled: use `council report {run}`"
     return f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`"
 

@@ -78,7 +78,7 @@ class StartArguments(Arguments):
     protocol: str | None = Field(
         default=None,
         description=_format_protocol_help(),
-        json_schema_extra={"enum": _usable_protocols()},
+        json_schema_extra={"enum": [*_usable_protocols()]},
     )
     options: Json = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")

@@ -32,36 +32,35 @@ from council.render.report import build_report
 from council.runs import worker_client
 from council.runs.history import run_summary
 from council.runs.service import Convener
+from council.store.interface import OPEN_STATUSES, RunStatus
 from council.text_cleanup import single_line
 from council.types import Json
 
-FINAL_STATUSES = ("complete", "incomplete", "failed", "stopped")
 
-
-def run_status(minutes: Minutes, status: str, awaited_seats: Sequence[str] = ()) -> Json:
+def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
     return {
         "run": minutes.run, "status": status, "phase": _current_phase(minutes) or None, "heard": minutes.answered_count,
-        "done": status in FINAL_STATUSES, "line": status_line(minutes, status, awaited_seats),
+        "done": status not in OPEN_STATUSES, "line": status_line(minutes, status, awaited_seats),
     }  # fmt: skip
 
 
-def status_line(minutes: Minutes, status: str, awaited_seats: Sequence[str] = ()) -> str:
+def status_line(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> str:
     protocol = minutes.plan.get("protocol", "council")
-    if awaited_seats and status == "running":
+    if awaited_seats and status is RunStatus.RUNNING:
         return f"waiting for a person: {', '.join(awaited_seats)} has not answered; answer with `council watch {minutes.run}`"
-    if status == "queued" or not minutes.phases:
+    if status is RunStatus.QUEUED or not minutes.phases:
         return _not_started_line(protocol, status, minutes)
-    if status == "running":
+    if status is RunStatus.RUNNING:
         return f"{protocol} in {_format_progress(minutes)}, {max(0, time.time() - minutes.started):.0f} s so far"
-    if status == "complete":
+    if status is RunStatus.COMPLETE:
         return f'complete: {_format_outcome(minutes)}; call council_result {{"run": "{minutes.run}"}} for the report'
-    if status == "stopped":
+    if status is RunStatus.STOPPED:
         return f"stopped in {_format_progress(minutes)}: continue with `council resume {minutes.run}`"
     return f"{status} ({_format_reason(minutes)}): council_result has the partial report; continue with `council resume {minutes.run}`"
 
 
-def _not_started_line(protocol: str, status: str, minutes: Minutes) -> str:
-    if status in FINAL_STATUSES:
+def _not_started_line(protocol: str, status: RunStatus, minutes: Minutes) -> str:
+    if status not in OPEN_STATUSES:
         return f"{status} before the first phase: {_format_reason(minutes)}"
     return f"{protocol} is queued"
 
@@ -88,7 +87,6 @@ def _format_reason(minutes: Minutes) -> str:
     return single_line(minutes.reason or minutes.stopped or "no reason given", 300)
 
 
-UNFINISHED = ("queued", "running")
 PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
 MAX_FORM_ATTEMPTS = 3  # attempts at an answer that must match a schema
 ASK_POLL_S = 0.3  # seconds between polls for open questions
@@ -132,18 +130,17 @@ class RunWait:
             async for entry in self.convener.follow(self.run, self.minutes.seq):
                 self.minutes.on_event(entry)
             state = await self.convener.run_state(self.run)
-            if state["status"] not in UNFINISHED or not state["detached"]:
+            if not (state.is_active and state.is_detached):
                 return
 
     async def _ensure_worker(self) -> None:
         """Start the worker if a detached run has no owner."""
-        state = await self.convener.run_state(self.run)
-        if state["detached"] and state["status"] in UNFINISHED and not state["owned"]:
+        if (await self.convener.run_state(self.run)).needs_worker:
             await worker_client.request_worker(self.run, self.convener.env)
 
     async def _report_progress(self) -> None:
         while True:
-            await self.guest.report_progress(status_line(self.minutes, "running"))
+            await self.guest.report_progress(status_line(self.minutes, RunStatus.RUNNING))
             await anyio.sleep(PROGRESS_INTERVAL_S)
 
     # Questions to a person
@@ -270,24 +267,23 @@ class CouncilTools:
     async def wait(self, arguments: WaitArguments, client: ClientContext) -> Json:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
-        if status in UNFINISHED:
+        if status in OPEN_STATUSES:
             await RunWait(self._shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
         awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
 
-    async def _load_minutes(self, run: str) -> tuple[Minutes, str]:
-        """Return the minutes so far and the status; a running run without an owner or a worker counts as stopped."""
+    async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
+        """Return the minutes so far and the status."""
         state = await self._shared_convener.run_state(run)
-        dead = state["status"] == "running" and not state["owned"] and not state["detached"]
         entries, _, _ = await self._shared_convener.store.load_since(run, 0)
-        return Minutes.fold(entries), "stopped" if dead else str(state["status"])
+        return Minutes.fold(entries), state.status
 
     # Past runs
 
     async def result(self, arguments: ResultArguments, client: ClientContext) -> Json:
         run = await self._resolve_run(arguments.run, client.roots)
         minutes, status = await self._load_minutes(run)
-        if status in UNFINISHED:
+        if status in OPEN_STATUSES:
             raise UsageError(
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
@@ -297,7 +293,7 @@ class CouncilTools:
         runs = [
             run for run in await self._shared_convener.runs() if limits.is_within(Path(run["folder"]), client.roots)
         ]
-        rows = [run_summary(run) for run in runs if not arguments.unfinished or run["status"] != "complete"]
+        rows = [run_summary(run) for run in runs if not arguments.unfinished or run["status"] is not RunStatus.COMPLETE]
         return {"runs": [row | {"question": single_line(row["question"])} for row in rows[: arguments.limit]]}
 
     async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:

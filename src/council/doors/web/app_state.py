@@ -16,7 +16,6 @@ from council.runs.service import Convener
 from council.runs.worker_client import request_worker
 from council.settings.schema import quote_value
 from council.text_cleanup import single_line
-from council.types import Json
 
 WORKER_CALL_TIMEOUT_S = 5.0  # seconds to wait for open worker calls at shutdown
 
@@ -56,20 +55,13 @@ class AppState:
 
     async def resolve_run(self, run: str) -> str:
         """Return the run id for an id, a name, or a unique prefix."""
-        return str((await self.shared_convener.run_state(run))["run"])
-
-    async def run_state(self, run: str) -> Json:
-        """Return {status, running}. A running run without an owner counts as stopped."""
-        state = await self.shared_convener.run_state(run)
-        running = state["status"] == "running" and state["owned"]
-        stopped = state["status"] == "running" and not running
-        return {"status": "stopped" if stopped else state["status"], "running": running}
+        return (await self.shared_convener.run_state(run)).run
 
     async def ensure_worker(self, run: str) -> None:
         """Call the worker if a detached run has no owner."""
         state = await self.shared_convener.run_state(run)
-        if state["detached"] and state["status"] in ("queued", "running") and not state["owned"]:
-            self.call_worker(state["run"])
+        if state.needs_worker:
+            self.call_worker(state.run)
 
     def call_worker(self, run: str) -> None:
         """Call the worker in the background; the run is already queued."""

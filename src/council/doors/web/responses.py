@@ -15,6 +15,7 @@ from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.errors import CouncilError, LedgerMismatch, RunOwned, SearchNotEnabled, StoreError, UnknownRun, UsageError
 from council.render.report import build_report
+from council.store.interface import RunState
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
@@ -83,11 +84,11 @@ async def on_internal_error(request: Request, problem: Exception) -> ApiResponse
     return error_response(500, format_internal_error(problem), 1)
 
 
-def run_json(minutes: Minutes, run_state: Json) -> Json:
+def run_json(minutes: Minutes, state: RunState) -> Json:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = build_report(minutes)
     return {
-        "run": minutes.run, "name": minutes.name, "folder": minutes.folder, **run_state,
+        "run": minutes.run, "name": minutes.name, "folder": minutes.folder, "status": state.status, "running": state.is_running,
         "report": summary, "above": format_degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes_json(minutes)),
         "cap": minutes.cap, "cost": summary["cost"],
     }  # fmt: skip

@@ -16,6 +16,7 @@ from council.doors.web.guard import Receive, Scope, Send
 from council.doors.web.responses import encode_json, format_internal_error
 from council.errors import CouncilError
 from council.events import Entry
+from council.store.interface import RunStatus
 from council.types import Json
 
 HEARTBEAT_S = 15.0  # seconds without events before a keep-alive comment
@@ -63,7 +64,7 @@ class RunFeed:
         self.run = run
         self.frames: list[Frame] = []
         self.partial_statements: dict[str, PartialStatement] = {}
-        self.status = "running"
+        self.status: str = RunStatus.RUNNING
         self.error = ""
         self.is_over = False
         self.listeners: set[asyncio.Event] = set()
@@ -88,7 +89,7 @@ class RunFeed:
         hushes = event.key if isinstance(event, EVENTS_ENDING_DELTAS) else ""
         self.partial_statements.pop(hushes, None)
         if isinstance(event, (ev.Closed, ev.Resumed)):
-            self.status = event.status if isinstance(event, ev.Closed) else "running"
+            self.status = event.status if isinstance(event, ev.Closed) else RunStatus.RUNNING
         self.frames.append(Frame(entry.seq, event.type, encode_json(entry.as_json()), hushes))
 
     def _notify(self) -> None:
@@ -97,7 +98,7 @@ class RunFeed:
 
     def end_event(self) -> Json:
         """Return the last event. A run that ended without a `closed` event counts as stopped."""
-        status = "stopped" if self.status == "running" else self.status
+        status = RunStatus.STOPPED if self.status == RunStatus.RUNNING else self.status
         return {"run": self.run, "status": status, **({"error": self.error} if self.error else {})}
 
     def stop(self) -> None:
