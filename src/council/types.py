@@ -84,6 +84,9 @@ class Usage:
         return cls(input_tokens, output_tokens, cached, not value.get("unknown"), written)
 
 
+NO_USAGE = Usage()
+
+
 @dataclass(frozen=True, slots=True)
 class Seat:
     """Seat of a council: its name, its perspective and the member assigned to it."""

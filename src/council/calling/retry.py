@@ -25,7 +25,7 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
-from council.types import Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
 
@@ -158,7 +158,7 @@ class RetryLoop:
     caller: Caller
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     deadline: float = 0.0
     timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     drop_reason: str = ""
