@@ -25,9 +25,10 @@ from council.packet.secret_filter import redact_text
 from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.results import research
-from council.settings import SPECIAL_MEMBERS, load_settings
+from council.settings import load_settings
 from council.settings.catalogue import is_reasoning, split_member
 from council.settings.config_files import cache_folder
+from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
 
