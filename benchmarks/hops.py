@@ -1,8 +1,8 @@
 """Module-to-module hops of one collaborative council with scripted members, run by the real command in this process.
 
 The profiler sees every Python call in every thread, from the start of the command to its end, imports included. Ours is
-what belongs to the package `council`; a frame belongs to the module in its globals, also if it is generated code such as
-the `__init__` of a dataclass.
+every module inside the package `council`; a frame belongs to the module in its globals, also if it is generated code such
+as the `__init__` of a dataclass.
 
 - loaded: modules of ours that are imported at the end
 - called: modules of ours with a function in their source file that was called
@@ -56,7 +56,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _is_ours(module: str) -> bool:
-    return module == PACKAGE or module.startswith(f"{PACKAGE}.")
+    return module.startswith(f"{PACKAGE}.")
 
 
 def run_command(folder: Path) -> Profile:

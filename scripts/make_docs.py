@@ -1,7 +1,7 @@
 """Generate documentation from the code: python scripts/make_docs.py. With --check, list stale pages.
 
 docs/cli.md is generated from the click commands, docs/events.md from the event classes, docs/faults.md from the retry
-table, docs/protocols.md from scripted runs, and the file tree of README.md from the first sentence of every module.
+table, docs/protocols.md from scripted runs, and the file tree of docs/architecture.md from the first sentence of every module.
 """
 
 from __future__ import annotations
@@ -375,11 +375,11 @@ def _sentence(text: str) -> str:
     return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
 
 
-def readme() -> str:
-    before, start, rest = (ROOT / "README.md").read_text(encoding="utf-8").partition(TREE[0])
+def architecture() -> str:
+    before, start, rest = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(TREE[0])
     _, end, after = rest.partition(TREE[1])
     if not (start and end):
-        raise UsageError(f"README.md has no markers for the file tree: add {TREE[0]} and {TREE[1]}")
+        raise UsageError(f"docs/architecture.md has no markers for the file tree: add {TREE[0]} and {TREE[1]}")
     return f"{before}{start}\n{tree()}\n{end}{after}"
 
 
@@ -454,7 +454,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/events.md": events_page,
     "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
-    "README.md": readme,
+    "docs/architecture.md": architecture,
 }
 
 

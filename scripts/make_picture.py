@@ -33,7 +33,7 @@ SIZE = (1220, 1400)
 FIRST_TOKEN_DELAY_S = 0.8  # seconds before the first token
 BACKOFF = 0.2
 PIECE_CHARS = 24  # characters per event
-NOTES = {"revised_from": None, "steel_man": "", "challenges": [], "acknowledgments": []}
+NOTES: dict[str, Any] = {"revised_from": None, "steel_man": "", "challenges": [], "acknowledgments": []}
 Json = dict[str, Any]
 
 

@@ -71,6 +71,12 @@ class Process:
         self._messages = self._connection.makefile("r")
         self.pid = int(self._messages.readline())
 
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the ended process."""
+        assert self.returncode is not None, "the process is still running"
+        return self.returncode
+
     def poll(self) -> int | None:
         with contextlib.suppress(TimeoutError):
             self.wait(0.0)
@@ -216,7 +222,8 @@ def serve(address: str, modules: Sequence[str]) -> None:
                 request, fds = _receive(connection)
                 if (pid := os.fork()) == 0:
                     signal.set_wakeup_fd(-1)
-                    for one in (selector, listener, wake, woken, connection, *running.values()):
+                    selector.close()
+                    for one in (listener, wake, woken, connection, *running.values()):
                         one.close()
                     return _become(request, fds)
                 for fd in fds:
@@ -259,9 +266,11 @@ def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
-    sys.stdin = sys.__stdin__ = open(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = _writer(STDOUT, "surrogateescape", is_unbuffered=False)
-    sys.stderr = sys.__stderr__ = _writer(STDERR, "backslashreplace", is_unbuffered=True)
+    sys.stdin = open(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = _writer(STDOUT, "surrogateescape", is_unbuffered=False)
+    sys.stderr = _writer(STDERR, "backslashreplace", is_unbuffered=True)
+    for name in ("stdin", "stdout", "stderr"):
+        setattr(sys, f"__{name}__", getattr(sys, name))
     sys.argv = ["council", *request["arguments"]]
     code = 1
     try:

@@ -17,10 +17,11 @@ import council
 PACKAGE = Path(council.__file__).parent
 MAX_LINES = 500  # lines
 
-BASE = {"types", "errors", "extensions", "events", "money", "text_cleanup", "similarity"}
+BASE = {"types", "errors", "version", "extensions", "events", "money", "text_cleanup", "similarity"}
 # Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
+    "version": set(),
     "errors": set(),
     "similarity": set(),
     "text_cleanup": {"types"},

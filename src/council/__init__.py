@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from council.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from council.doors.library import convene, convene_sync, stream
     from council.engine.council import Council
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from council.runs.service import Convener
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
-
-__version__ = "0.2.0"
 __all__ = [
     "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
     "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",

@@ -22,6 +22,7 @@ UNBILLED_FAULTS = (
     "script",
     "cli:start",
 )
+ZERO = Decimal(0)
 MILLION = Decimal(1_000_000)
 NANO = Decimal(1_000_000_000)  # the store uses integer billionths of a dollar, so that sums are exact
 
@@ -56,7 +57,6 @@ class Price:
         return cls(_rates_from_json(value), tiers)
 
 
-ZERO = Decimal(0)
 FREE = Price(Rates(ZERO, ZERO, ZERO, ZERO))
 
 

@@ -1,4 +1,4 @@
-"""Cleanup of untrusted text: remove invisible characters, join lines, mask keys."""
+"""Cleanup of text: invisible characters, terminal sequences, secrets in lines, and packets that are too long."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ URL_LOGIN = re.compile(r"(?<=://)[^\s/@]+@")  # user and password in a URL
 MIN_SECRET_CHARS = 4  # characters; a shorter value is a placeholder, and masking it would damage ordinary words
 
 
+# Single lines
+
+
 def strip_invisible(text: str) -> tuple[str, int]:
     """Return the text without invisible characters, and how many were removed."""
     return INVISIBLE_CHARS.subn("", repair_surrogates(text))
@@ -43,6 +46,11 @@ def truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def slugify(name: str) -> str:
+    """Return the name in lower case with hyphens: "Error paths" becomes "error-paths"."""
+    return re.sub(r"\W+", "-", name.lower()).strip("-")
+
+
 def mask_values(text: str, secrets: Iterable[str]) -> str:
     """Return the text with these secret values masked."""
     for secret in secrets:
@@ -55,6 +63,8 @@ def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
     """Return one line of at most 200 characters, without control characters and secrets."""
     return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(flatten_line(message), secrets))), 200)
 
+
+# Text for a terminal
 
 # A payload also stops at the next introducer: unclosed sequences would otherwise take quadratic time.
 _CONTROL_STRING = re.compile(
@@ -96,6 +106,8 @@ def clean_json(value: Any) -> Any:
         return [clean_json(item) for item in value]
     return value
 
+
+# Packets
 
 TRUNCATION_MARKER = "[cut here: the rest does not fit]"
 
@@ -149,14 +161,9 @@ def truncate_packet(packet: Packet, tokens: int) -> Packet:
 def _truncate_lines(text: str, tokens: int) -> str:
     """Return the first lines that fit, followed by the marker, or "" if none fits."""
     room = tokens - estimate_tokens(f"{TRUNCATION_MARKER}\n")
-    kept: list[str] = []
+    lines: list[str] = []
     for line in text.splitlines(keepends=True):
         if (room := room - estimate_tokens(line)) < 0:
             break
-        kept.append(line)
-    return "".join([*kept, TRUNCATION_MARKER, "\n"]) if kept else ""
-
-
-def slugify(name: str) -> str:
-    """Return the name in lower case with hyphens: "Error paths" becomes "error-paths"."""
-    return re.sub(r"\W+", "-", name.lower()).strip("-")
+        lines.append(line)
+    return "".join([*lines, TRUNCATION_MARKER, "\n"]) if lines else ""

@@ -13,6 +13,27 @@ Message = dict[str, str]
 VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
 OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
+_STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
+_RESPONSE_LABELS = re.compile(
+    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
+)
+FinalState = Literal[  # how a step of a seat ended
+    "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
+    "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
+    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(cli:start)",
+    "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
+]  # fmt: skip
+# The state of a seat in a view.
+SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
+OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
+STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
+    "timed_out",
+    "failed(auth)",
+    "failed(quota)",
+    "failed(model)",
+    "failed(endpoint)",
+    "failed(cli:silent)",
+)
 
 
 def repair_surrogates(text: str) -> str:
@@ -25,40 +46,15 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text.encode()) // 3)
 
 
-_RESPONSE_LABELS = re.compile(
-    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
-)
-
-
 def replace_labels(text: str, names: Mapping[str, str]) -> str:
     """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
 
-    def replace_match(found: re.Match[str]) -> str:
-        said = found[1] or found[2]
-        known = set(re.findall(r"[A-Z]{1,2}", said)) <= names.keys()
-        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], said) if known else found[0]
+    def replace_match(match: re.Match[str]) -> str:
+        labels = match[1] or match[2]
+        is_known = set(re.findall(r"[A-Z]{1,2}", labels)) <= names.keys()
+        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], labels) if is_known else match[0]
 
     return _RESPONSE_LABELS.sub(replace_match, text)
-
-
-FinalState = Literal[  # how a step of a seat ended
-    "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
-    "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
-    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(cli:start)",
-    "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
-]  # fmt: skip
-SeatState = (
-    FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
-)  # the state of a seat in a view
-OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
-STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
-    "timed_out",
-    "failed(auth)",
-    "failed(quota)",
-    "failed(model)",
-    "failed(endpoint)",
-    "failed(cli:silent)",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +78,13 @@ class Usage:
 
     @classmethod
     def from_json(cls, value: Json) -> Usage:
-        read, out, cached, written = (int(value.get(name, 0)) for name in ("in", "out", "cached", "written"))
-        return cls(read, out, cached, not value.get("unknown"), written)
+        input_tokens, output_tokens, cached, written = (
+            int(value.get(name, 0)) for name in ("in", "out", "cached", "written")
+        )
+        return cls(input_tokens, output_tokens, cached, not value.get("unknown"), written)
+
+
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class Packet:
         output_schema: Json | None = None,
     ) -> Json:
         """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        told: Json = {
+        optional: Json = {
             "perspective": perspective,
             "perspective_description": perspective_description,
             "output_schema": output_schema,
@@ -208,7 +209,7 @@ class Packet:
         return {
             "council_packet": {
                 "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(),
-                **{name: value for name, value in told.items() if value is not None},
+                **{name: value for name, value in optional.items() if value is not None},
             }
         }  # fmt: skip
 
@@ -268,9 +269,6 @@ class Cuts:
         return (*self.material, *(f"{_STATEMENT_CUT}{name}" for name in self.statements))
 
 
-_STATEMENT_CUT = "the words of "
-
-
 def material_of_old_cuts(descriptions: Sequence[str]) -> tuple[str, ...]:
     """Return the material in cuts that an earlier version stored as descriptions alone."""
     return tuple(cut for cut in descriptions if not cut.startswith(_STATEMENT_CUT))
@@ -324,9 +322,9 @@ class Outcome:
         return self.state in OK_STATES or (self.state == "truncated" and bool(self.text))
 
     def as_json(self) -> Json:
-        told = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
+        optional = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
         if self.cut:
-            told["cut_material"] = list(self.cut_material)
+            optional["cut_material"] = list(self.cut_material)
         return {
             "state": self.state,
             "text": self.text,
@@ -335,15 +333,15 @@ class Outcome:
             "usage": self.usage.as_json(),
             "attempts": self.attempts,
             "seconds": self.seconds,
-            **told,
+            **optional,
         }
 
     @classmethod
     def from_json(cls, value: Json) -> Outcome:
-        told = {name: tuple(value.get(name, ())) for name in ("cut", "dropped", "cut_material")}
-        if told["cut"] and "cut_material" not in value:
-            told["cut_material"] = material_of_old_cuts(told["cut"])
-        return cls(**{**value, **told, "usage": Usage.from_json(value["usage"])})
+        lists = {name: tuple(value.get(name, ())) for name in ("cut", "dropped", "cut_material")}
+        if lists["cut"] and "cut_material" not in value:
+            lists["cut_material"] = material_of_old_cuts(lists["cut"])
+        return cls(**{**value, **lists, "usage": Usage.from_json(value["usage"])})
 
 
 CarryOut = Callable[[Step], Awaitable[Outcome]]

@@ -72,7 +72,7 @@ class FixedAnswers:
         return seat, "improve" if any(mark(name, "draft") in seen.prompt for name in SEATS) else "draft"
 
     def words(self, seat: str, phase: str, seen: Seen) -> str:
-        typed = {"triage": self.triage, "attack": self.attack, "verdict": self.ruling}
+        typed = {"triage": self.triage, "attack": self.attack, "verdict": self.verdict}
         if phase in typed and seen.schema is not None:
             return json.dumps(typed[phase](seat, seen.schema))
         return f"The {phase} of {seat}: {mark(seat, phase)}."
@@ -86,7 +86,7 @@ class FixedAnswers:
         issue = {"severity": "MAJOR", "hits": "the cost", "flaw": mark(seat, "attack"), "correction": "count it"}
         return {"issues": [issue], "case": "", "verdict": "MODIFIED"}
 
-    def ruling(self, seat: str, schema: Json) -> Json:
+    def verdict(self, seat: str, schema: Json) -> Json:
         issues = schema["properties"]["points"]["items"]["properties"]["issue"].get("enum", [])
         points = [{"issue": issue, "landed": True, "why": "it is so"} for issue in issues]
         told = {"answer": f"The answer: {mark(seat, 'verdict')}.", "assessment": "Little is left open."}
@@ -194,7 +194,7 @@ class Terminal:
 
 def wait_for_exit(process: Process) -> Result:
     out, err = process.communicate(timeout=120)
-    return Result(process.returncode, out, err)
+    return Result(process.exit_code, out, err)
 
 
 def kill(process: Process) -> None:

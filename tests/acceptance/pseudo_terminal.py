@@ -61,4 +61,4 @@ class PseudoTerminal:
         out, _ = self.process.communicate(timeout=120)
         self._reading.join(10)
         os.close(self.master)
-        return Result(self.process.returncode, out, self.screen)
+        return Result(self.process.exit_code, out, self.screen)

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council import __version__
+from council.version import __version__
 from tests.acceptance.helpers import Json, Terminal
 
 STORE = Path(__file__).parents[1] / "data" / "previous_version" / "store.tar.xz"

@@ -10,15 +10,14 @@ from tests.acceptance.judges.fake_judges import JudgesWorkspace
 from tests.acceptance.judges.project import FILES
 from tests.ci.runner import Runner
 from tests.fake_provider import FakeProvider
-from tests.packet.conftest import commit, git
+from tests.packet.conftest import begin, commit, git
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """On the branch `feature`, one commit ahead of origin/main."""
     root = Path.cwd()
-    git(root, "init", "-q", "-b", "main")
-    commit(root, FILES, "begin")
+    begin(root, FILES, "begin")
     git(root, "init", "-q", "--bare", "-b", "main", str(tmp_path / "origin.git"))
     git(root, "remote", "add", "origin", str(tmp_path / "origin.git"))
     git(root, "push", "-q", "origin", "main")

@@ -60,7 +60,8 @@ class Runner:
         assert set(named) <= set(defaults), "unknown input"
         context: dict[str, Any] = {"inputs": defaults | named, "github": self.github, "steps": {}}
         files = {name: self.temp / name for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH")}
-        code, log, ran = 0, "", []
+        code, log = 0, ""
+        ran: list[str] = []
         for step in self.action["runs"]["steps"]:
             for name in ("GITHUB_OUTPUT", "GITHUB_PATH"):
                 files[name].write_text("", encoding="utf-8")

@@ -100,10 +100,9 @@ class Seen:
 def texts(body: Json) -> list[str]:
     """Return the texts of a Messages or generateContent request, turn by turn."""
     system: Any = body.get("system") or (body.get("systemInstruction") or {}).get("parts") or []
-    turns: list[Any] = [
-        turn.get("content", turn.get("parts")) for turn in body.get("messages", body.get("contents", []))
-    ]
-    return [parts if isinstance(parts, str) else "".join(part["text"] for part in parts) for parts in (system, *turns)]
+    turns = [turn.get("content", turn.get("parts")) for turn in body.get("messages") or body.get("contents") or []]
+    said: list[Any] = [system, *turns]
+    return [parts if isinstance(parts, str) else "".join(part["text"] for part in parts) for parts in said]
 
 
 Typed = Callable[[str, Json, Seen], Any]  # (property, its schema, the request) → the value a test wants, or None

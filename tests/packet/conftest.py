@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +36,20 @@ def commit(root: Path, files: Files, message: str = "change") -> None:
     git(root, "commit", "-q", "--allow-empty", "-m", message)
 
 
+def begin(root: Path, files: Files, message: str = "change") -> None:
+    """Make the folder a repository with one commit. The same commit is made once and then copied."""
+    shutil.copytree(_first_commit(tuple(files.items()), message), root, dirs_exist_ok=True)
+
+
+@cache
+def _first_commit(files: tuple[tuple[str, str], ...], message: str) -> Path:
+    place = Path(tempfile.mkdtemp(prefix="repository-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    git(place, "init", "-q", "-b", "main")
+    commit(place, dict(files), message)
+    return place
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a folder outside any repository."""
@@ -43,8 +61,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def repo(root: Path) -> Path:
     """Return a repository with one commit."""
-    git(root, "init", "-q", "-b", "main")
-    commit(
+    begin(
         root,
         {"README.md": "# Project\n", "src/auth/jwt.py": "def check():\n    return True\n", "src/app.py": "x = 1\n"},
     )

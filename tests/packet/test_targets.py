@@ -277,8 +277,8 @@ def test_missing_path_among_others_is_a_one_line_error(target: str, missing: str
 @pytest.mark.behaviour("packet-missing-target")
 def test_missing_paths_in_the_full_text_are_reported(repo: Path) -> None:
     with pytest.raises(UsageError, match=r'there is no "nosuch\.py" here'):
-        validate("src/app.py", repo, said="src/app.py nosuch.py")
-    assert paths(validate("src/app.py", repo, said="the read/write path of src/app.py, please")) == ["src/app.py"]
+        validate("src/app.py", repo, full_text="src/app.py nosuch.py")
+    assert paths(validate("src/app.py", repo, full_text="the read/write path of src/app.py, please")) == ["src/app.py"]
     packet = build("src/app.py", repo, task="research", full_text="split src/app.py into core.py")
     assert packet.target == "src/app.py" and [item.path for item in packet.skipped] == ["core.py"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.events import Entry, Event
+from council.types import FinalState
 
 ROLES = {
     "collaborative": ("Deep Explorer", "Practical Builder", "Elegant Minimalist"),
@@ -100,11 +101,11 @@ class RunBuilder:
     ) -> RunBuilder:
         return self.add(ev.Faulted(self.key(name), name, n, member, kind, detail, wait))
 
-    def retry(self, name: str, n: int, why: str, member: str = "scripted:m1", **fallback: str) -> RunBuilder:
+    def retry(self, name: str, n: int, why: str, member: str = "scripted:m1", **fallback: Any) -> RunBuilder:
         return self.add(ev.Attempted(self.key(name), name, n, member, why, **fallback))
 
     def mark_absent(
-        self, name: str, state: str = "failed(server)", reason: str = "500 from the server", attempts: int = 3,
+        self, name: str, state: FinalState = "failed(server)", reason: str = "500 from the server", attempts: int = 3,
         since: str = "",
     ) -> RunBuilder:  # fmt: skip
         return self.add(ev.WasAbsent(self.key(name), self.now, name, state, reason, attempts, since=since))

@@ -65,7 +65,7 @@ def test_report_matches_its_published_schema(build: Any) -> None:
 @pytest.mark.parametrize("name", ["plan", "report", "error"])
 def test_published_schema_is_itself_valid_and_requires_the_keys_of_the_spec(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
-    assert schema(name)["properties"]["schema"] == {"const": f"council.{name}/1"}
+    assert schema(name)["properties"]["schema"]["const"] == f"council.{name}/1"
 
 
 @pytest.mark.behaviour("00-published-schemas")

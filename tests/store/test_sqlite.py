@@ -24,7 +24,7 @@ from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
 from council.store.sqlite import SqliteStore
-from council.types import Outcome, Usage
+from council.types import FinalState, Outcome, Usage
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -240,6 +240,7 @@ JSON = st.dictionaries(
     max_size=4,
 )
 BY_TYPE: dict[Any, Any] = {
+    FinalState: st.sampled_from(get_args(FinalState)),
     str: st.text(), int: st.integers(0, 2**53), float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(), float | None: st.none() | st.floats(0, 1e6), dict[str, str]: st.dictionaries(st.text(), st.text()), dict[str, Any]: JSON, dict[str, Any] | None: st.none() | JSON,
     list[str]: st.lists(st.text()), list[dict[str, str]]: st.lists(st.dictionaries(st.text(), st.text())),

@@ -1,7 +1,7 @@
-"""Loop detection: a text that ends in exact repetitions of one piece.
+"""Check a member's answer: its finish reason, loops, placeholders and the schema of its reply.
 
-Tables, lists, code and data also repeat, but not exactly the same characters for pages. So only a long ending that
-consists of one repeated piece is a loop.
+A text loops if a long ending consists of one piece, repeated exactly. Tables, lists, code and data also repeat, but not
+the same characters for pages.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ ANCHOR_CHARS = 48  # length of the suffix that is searched for in the text befor
 MAX_CANDIDATES = 8
 
 
+# Loops
+
+
 def find_loop_at_end(text: str) -> str:
     """Return the piece that the end of a text repeats, or an empty string."""
     if len(text) < MIN_LOOP_CHARS:
         return ""
-    end, clue = len(text) - 1, text[-ANCHOR_CHARS:]
+    end, anchor = len(text) - 1, text[-ANCHOR_CHARS:]
     for _ in range(MAX_CANDIDATES):
-        found = text.rfind(clue, 0, end)
-        size = len(text) - ANCHOR_CHARS - found
-        if found < 0 or size > MAX_PIECE_CHARS:
+        start = text.rfind(anchor, 0, end)
+        size = len(text) - ANCHOR_CHARS - start
+        if start < 0 or size > MAX_PIECE_CHARS:
             return ""
         length = max(MIN_LOOP_CHARS, MIN_REPEATS * size)
         if length <= len(text) and text[-length:-size] == text[size - length :]:
             return text[-size:]
-        end = found + ANCHOR_CHARS - 1
+        end = start + ANCHOR_CHARS - 1
     return ""
 
 
@@ -60,12 +63,14 @@ def find_loop(text: str) -> str:
     if len(text) < MIN_LOOP_CHARS:
         return ""
     stream = LoopDetector()
-    found = (
+    pieces = (
         stream.feed(text[end - CHECK_INTERVAL_CHARS : end])
         for end in range(CHECK_INTERVAL_CHARS, len(text) + 1, CHECK_INTERVAL_CHARS)
     )
-    return next(filter(None, found), "") or find_loop_at_end(text[-TAIL_CHARS:])
+    return next(filter(None, pieces), "") or find_loop_at_end(text[-TAIL_CHARS:])
 
+
+# Placeholders and answers
 
 # Matches placeholders only; short answers such as "No." are valid.
 PUNCTUATION = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
@@ -160,8 +165,8 @@ def _is_capped_on_purpose(answer: Answer, step: Step) -> bool:
 def _trim_to_last_sentence(text: str) -> str:
     """Return the text up to its last complete sentence, or all of it if there is none."""
     ends = [
-        found.end()
-        for found in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)
-        if not text[: found.start()].rstrip()[-1:].isdigit()
+        match.end()
+        for match in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)
+        if not text[: match.start()].rstrip()[-1:].isdigit()
     ]
     return text[: ends[-1]] if ends else text

@@ -1,4 +1,4 @@
-"""Budget interface of the retry loop, and output limits used for reservations."""
+"""Budget of a run: output limits of a request, reservations before it is sent, and bills afterwards."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from council.types import Answer, Ask, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
 MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
+AttemptId = tuple[str, int]  # step key, attempt number
 
 
 class CallBudget(Protocol):
@@ -49,6 +50,9 @@ class NoBudget:
         return None
 
 
+# Output limits
+
+
 def max_answer_tokens(ask: Ask) -> int:
     """Return the output cap for an answer: the ask's own, or three times its requested words, at least 2,048 and at most 8,192."""
     if ask.max_tokens is not None or ask.words is None:
@@ -58,11 +62,11 @@ def max_answer_tokens(ask: Ask) -> int:
 
 def max_billed_tokens(member: Member, ask: Ask) -> int:
     """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
-    most = getattr(member, "max_output_tokens", None)
-    return int(most(ask, max_answer_tokens(ask)) if most else max_answer_tokens(ask))
+    output_limit = getattr(member, "max_output_tokens", None)
+    return int(output_limit(ask, max_answer_tokens(ask)) if output_limit else max_answer_tokens(ask))
 
 
-AttemptId = tuple[str, int]  # step key, attempt number
+# Spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +108,26 @@ class Budget:
         if price is None:
             self._record_unpriced(key, n, member.name, None)
             return None
-        wanted = usd_to_nanos(max_cost(_input_tokens(body), max_billed_tokens(member, ask), price), up=True)
-        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, wanted))
-        self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), wanted)
+        nanos = usd_to_nanos(max_cost(_input_tokens(body), max_billed_tokens(member, ask), price), up=True)
+        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos))
+        self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), nanos)
         self._in_flight.add((key, n))
-        return nanos_to_usd(wanted)
+        return nanos_to_usd(nanos)
 
     def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
-        held = self.record.spending.get((key, attempt.n))
-        if held is None or held.price is None or held.charged is not None:
+        row = self.record.spending.get((key, attempt.n))
+        if row is None or row.price is None or row.charged is not None:
             return None
-        usd, estimated = _compute_bill(held, attempt, answer)
+        usd, estimated = _compute_bill(row, attempt, answer)
         self._in_flight.discard((key, attempt.n))
-        freed, self._released = self._released, asyncio.Event()
-        freed.set()
+        released, self._released = self._released, asyncio.Event()
+        released.set()
         return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
 
-    def _make_hold(self, key: str, n: int, member: str, price: Price, wanted: int) -> Hold:
+    def _make_hold(self, key: str, n: int, member: str, price: Price, nanos: int) -> Hold:
         now = time.time()
         run, day = (None if cap is None else usd_to_nanos(Decimal(str(cap))) for cap in (self.caps.run, self.caps.day))
-        return Hold(key, n, member, now, local_date(now), json.dumps(price.as_json()), wanted, run, day)
+        return Hold(key, n, member, now, local_date(now), json.dumps(price.as_json()), nanos, run, day)
 
     def _record_unpriced(self, key: str, n: int, member: str, reserved: int | None) -> None:
         """Record a request without a known price. Nothing is reserved for it."""
@@ -136,12 +140,12 @@ class Budget:
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return
-        freed = self._released
+        released = self._released
         while refused := await self._try_reserve(hold):
-            if not self._in_flight and not freed.is_set():
+            if not self._in_flight and not released.is_set():
                 raise BudgetSpent(_explain_refusal(refused, self.record.run))
-            await freed.wait()
-            freed = self._released
+            await released.wait()
+            released = self._released
 
     async def _try_reserve(self, hold: Hold) -> BudgetRefusal | None:
         try:
@@ -161,15 +165,15 @@ def _input_tokens(body: bytes) -> int:
     return -(-len(body) // 3)
 
 
-def _compute_bill(held: SpendingRow, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
+def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
     """Return the cost in dollars and whether it is an estimate."""
-    price, most = Price.from_json(held.price or {}), nanos_to_usd(held.reserved or 0)
+    price, max_usd = Price.from_json(row.price or {}), nanos_to_usd(row.reserved or 0)
     if isinstance(answer, Fault):
-        return (0.0, False) if answer.kind in UNBILLED_FAULTS else (most, True)
+        return (0.0, False) if answer.kind in UNBILLED_FAULTS else (max_usd, True)
     if answer.usage.known:
         return _round_to_nanos(exact_cost(answer.usage, price)), False
     if is_reasoning(attempt.member):  # the thinking tokens are unknown
-        return most, True
+        return max_usd, True
     usage = answer.usage
     guess = Usage(
         max(usage.input, _input_tokens(attempt.body)), max(usage.output, estimate_tokens(answer.text)), usage.cached
@@ -185,8 +189,10 @@ def _explain_refusal(refused: BudgetRefusal, run: str) -> str:
     scope, fix = "this run", f"raise it with `council resume {run} --max-cost USD`"
     if refused.scope == "day":
         scope, fix = "today", f"raise [budget] max_cost_per_day, or run `council resume {run}` tomorrow"
-    spent, cap, wanted = (format_usd(nanos_to_usd(amount)) for amount in (refused.spent, refused.cap, refused.wanted))
+    spent, cap, requested = (
+        format_usd(nanos_to_usd(amount)) for amount in (refused.spent, refused.cap, refused.requested)
+    )
     return (
         f"the budget for {scope} is used up: {spent} of {cap} is spent or reserved, "
-        f"and the next request could cost {wanted}: {fix}"
+        f"and the next request could cost {requested}: {fix}"
     )

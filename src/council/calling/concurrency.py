@@ -133,10 +133,10 @@ _limits: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConcurrencyLimit
 
 def get_limit(provider: str, max_slots: int, *, lends_silent_slots: bool = True) -> ConcurrencyLimit:
     """Return the provider's limit, shared by all runs of the process."""
-    gates = _limits.setdefault(asyncio.get_running_loop(), {})
-    if provider not in gates:
-        gates[provider] = ConcurrencyLimit(max_slots, lends_silent_slots=lends_silent_slots)
-    return gates[provider]
+    limits = _limits.setdefault(asyncio.get_running_loop(), {})
+    if provider not in limits:
+        limits[provider] = ConcurrencyLimit(max_slots, lends_silent_slots=lends_silent_slots)
+    return limits[provider]
 
 
 def no_limit(member: str) -> ConcurrencyLimit:

@@ -14,7 +14,7 @@ from council.types import STATES_OUT_FOR_RUN, FinalState
 
 @dataclass(slots=True)
 class FallbackPolicy:
-    """State of the run's vendors and exclusions. The chair may share a vendor with a seat, so it does not occupy one."""
+    """Vendors and excluded members of a run. The chair may share a vendor with a seat, so it does not occupy one."""
 
     requested_vendors: Mapping[str, str] = field(default_factory=dict)  # seat → vendor of the requested member
     serving_vendors: dict[str, str] = field(default_factory=dict)  # seat → vendor that currently serves it
@@ -28,24 +28,28 @@ class FallbackPolicy:
     @classmethod
     def from_record(cls, requested_vendors: Mapping[str, str], record: Record) -> FallbackPolicy:
         """Restore the policy of an interrupted run: fallbacks keep their seats, excluded members stay excluded."""
-        families = cls(requested_vendors)
+        policy = cls(requested_vendors)
         for key, outcome in record.results.items():
             seat = key.rpartition("/")[2]
-            families.last_member[seat] = outcome.served_by
+            policy.last_member[seat] = outcome.served_by
             for attempt in record.attempts.get(key, ()):
                 result = attempt.result or {}
                 row = FAULT_TABLE.get(result.get("fault", "")) if result.get("passed_on") else None
                 if row and row.state in STATES_OUT_FOR_RUN:
-                    families.excluded[seat, attempt.member] = row.state
-        return families
+                    policy.excluded[seat, attempt.member] = row.state
+        return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
         """Return the member that served the seat before, else the first with an unused vendor. Vendors that are down come last."""
-        taken = {family for other, family in self.serving_vendors.items() if other != seat}
-        known = self.last_member.get(seat)
+        vendors_in_use = {vendor for other, vendor in self.serving_vendors.items() if other != seat}
+        last_member = self.last_member.get(seat)
         return min(
             members,
-            key=lambda member: (member.vendor in self.down_vendors, member.name != known, member.vendor in taken),
+            key=lambda member: (
+                member.vendor in self.down_vendors,
+                member.name != last_member,
+                member.vendor in vendors_in_use,
+            ),
         )
 
     def assign(self, seat: str, member: Member) -> None:

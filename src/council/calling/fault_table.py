@@ -1,4 +1,4 @@
-"""Fault table: retries, request change and final seat state for each kind of fault.
+"""Fault table: retries, request change and final seat state for each kind of fault, and the request changes.
 
 money.py lists the kinds that are never billed, because reports use that list too.
 """
@@ -22,7 +22,7 @@ class FaultPolicy:
     retries: int
     state: FinalState  # seat state when the retries are used up
     backs_off: bool = True  # whether to back off before the next attempt
-    change: str = ""  # how the next request differs: a name in calling/changes.py
+    change: str = ""  # how the next request differs: a name in REQUEST_CHANGES
     is_vendor_wide: bool = False  # it concerns the vendor, not the request
     reduces_concurrency: bool = False  # it reduces the concurrency limit
 
@@ -67,6 +67,8 @@ def max_retries(kind: str, *, chair: bool = False) -> int:
     return max(count, CHAIR_RETRIES) if chair and count and kind != "stall" else count
 
 
+# Request changes
+
 RETRY_TEMPERATURE, SECOND_RETRY_TEMPERATURE = 0.7, 1.0
 DEFAULT_SHARE = 0.5
 SIZE_MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
@@ -103,13 +105,15 @@ def next_attempt(failed: FailedAttempt) -> NextAttempt | None:
 
 
 def _raise_temperature(failed: FailedAttempt) -> NextAttempt:
-    warm = SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
-    return NextAttempt(replace(failed.ask, temperature=warm), f"retry: {failed.fault.detail}")
+    temperature = (
+        SECOND_RETRY_TEMPERATURE if (failed.ask.temperature or 0.0) >= RETRY_TEMPERATURE else RETRY_TEMPERATURE
+    )
+    return NextAttempt(replace(failed.ask, temperature=temperature), f"retry: {failed.fault.detail}")
 
 
 def _double_max_tokens(failed: FailedAttempt) -> NextAttempt:
-    most = failed.ask.max_tokens or max(DEFAULT_MAX_TOKENS, failed.output_tokens)
-    return NextAttempt(replace(failed.ask, max_tokens=2 * most), "retry: the answer was cut at its length limit")
+    limit = failed.ask.max_tokens or max(DEFAULT_MAX_TOKENS, failed.output_tokens)
+    return NextAttempt(replace(failed.ask, max_tokens=2 * limit), "retry: the answer was cut at its length limit")
 
 
 def _append_repair_turn(failed: FailedAttempt) -> NextAttempt:
@@ -121,10 +125,10 @@ def _append_repair_turn(failed: FailedAttempt) -> NextAttempt:
 
 def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
     share = parse_share(failed.fault.detail)
-    found = failed.step.shrink(failed.ask, share)
-    if found is None:
+    shrunk = failed.step.shrink(failed.ask, share)
+    if shrunk is None:
         return None
-    smaller, cut = found
+    smaller, cut = shrunk
     return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut.descriptions)}", cut=cut)
 
 

@@ -1,4 +1,4 @@
-"""Prices of members: from the configuration, else from the offline list in genai-prices.
+"""Prices and context windows of members: from the configuration, else from the offline list in genai-prices.
 
 The list is imported at the first lookup.
 """
@@ -12,11 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from council.members.base import Member
-from council.money import FREE, Price, Rates, cost, exact_cost, max_cost
+from council.money import FREE, Price, Rates
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, model_id, split_member
-
-__all__ = ["FREE", "Price", "Rates", "cost", "exact_cost", "find_price", "max_cost"]
 
 UNBILLED_PROVIDERS = ("local", "scripted", "human")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
@@ -116,6 +114,9 @@ def _rate_for_input(rate: Any, tokens: int) -> Decimal:
     return tier_rate
 
 
+# Context windows
+
+
 def find_context_window(member: str, settings: Settings) -> int | None:
     """Return the context window of `provider:model` in tokens, or None if it is unknown."""
     kind, name = split_member(member)
@@ -133,7 +134,7 @@ def _lookup_context_window(provider: str | None, model: str, base_url: str | Non
     from genai_prices.data_snapshot import get_snapshot
 
     try:
-        _, found = get_snapshot().find_provider_model(model, None, provider, base_url)
+        _, model_info = get_snapshot().find_provider_model(model, None, provider, base_url)
     except (LookupError, ValueError):
         return None
-    return found.context_window
+    return model_info.context_window

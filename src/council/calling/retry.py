@@ -1,4 +1,4 @@
-"""Journal of attempts: the ledger interface, and results to and from JSON."""
+"""Retry loop: ask the members of a seat until one answers, within its time and budget, and journal every attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
-from council.types import Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+
+MAX_BACKOFF_S = 30.0
+
+
+# Journal
 
 
 class Journal(Protocol):
@@ -75,6 +80,9 @@ def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
     return [attempt for n, attempt in enumerate(series, 1) if attempt.result is not None or n == len(series)]
 
 
+# Deadlines
+
+
 @dataclass(slots=True)
 class MemberDeadline:
     """One member's share of the seat's time, in event loop time."""
@@ -84,23 +92,23 @@ class MemberDeadline:
     remaining_members: int  # fallbacks left after this member
     is_first: bool
     silence_deadline: float = 0.0  # when a silent member is given up
-    has_output: bool = False  # it has sent output since `ends` was set
-    is_over: bool = False  # it was silent until `ends`
+    has_output: bool = False  # it has sent output since `silence_deadline` was set
+    is_over: bool = False  # it was silent until `silence_deadline`
     repeated_text: str = ""  # the text it repeats
 
     def __post_init__(self) -> None:
-        self.silence_deadline = _loop_time() + self.time_share()
+        self.silence_deadline = _now() + self.time_share()
 
     def time_share(self) -> float:
         """Return the seconds for this member: half for the requested one, all that remain for the last one."""
-        left = max(0.0, self.seat_deadline - _loop_time())
-        return left / 2 if self.is_first and self.remaining_members else left / (self.remaining_members + 1)
+        remaining = max(0.0, self.seat_deadline - _now())
+        return remaining / 2 if self.is_first and self.remaining_members else remaining / (self.remaining_members + 1)
 
     def seconds_left(self) -> float:
         """Return the seconds until a fallback is asked. A member that sent output and then failed gets a new share."""
         if self.has_output:
-            self.silence_deadline, self.has_output = _loop_time() + self.time_share(), False
-        return self.silence_deadline - _loop_time()
+            self.silence_deadline, self.has_output = _now() + self.time_share(), False
+        return self.silence_deadline - _now()
 
     def extend(self, seconds: float) -> None:
         """Extend the deadlines by the time spent waiting for a slot."""
@@ -123,11 +131,7 @@ class MemberDeadline:
             timeout.reschedule(0.0)
 
 
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()
-
-
-MAX_BACKOFF_S = 30.0
+# Retry loop
 
 
 @dataclass(slots=True)
@@ -154,7 +158,7 @@ class RetryLoop:
     caller: Caller
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     deadline: float = 0.0
     timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     drop_reason: str = ""
@@ -250,13 +254,16 @@ class RetryLoop:
                 faults[fault.kind] += 1
                 if fault.kind == "length" and is_complete_reply(fault.said, self.step):
                     self.truncated_reply = self._accept(deadline, trial, "truncated", fault.said)
-                known, after = attempt.result, next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
-                wait = self._retry_delay(deadline, fault, faults[fault.kind], known) if after else None
+                recorded, after = (
+                    attempt.result,
+                    next_attempt(self._make_failed_attempt(deadline, trial, fault, answer)),
+                )
+                wait = self._retry_delay(deadline, fault, faults[fault.kind], recorded) if after else None
                 self._record_result(attempt, answer, fault, wait, deadline)
                 if wait is None or after is None:
                     return self._give_up(deadline, fault)
                 trial = replace(after, cut=after.cut or trial.cut, dropped=after.dropped or trial.dropped)
-                if wait and known is None:
+                if wait and recorded is None:
                     await asyncio.sleep(wait)
             else:
                 self._record_result(attempt, answer, None, None, deadline)
@@ -285,16 +292,18 @@ class RetryLoop:
         self.caller.fallbacks.record_failure(self.seat, deadline.member, fault)
         return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
 
-    def _retry_delay(self, deadline: MemberDeadline, fault: Fault, occurrence: int, known: Json | None) -> float | None:
+    def _retry_delay(
+        self, deadline: MemberDeadline, fault: Fault, occurrence: int, recorded: Json | None
+    ) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
         row = FAULT_TABLE[fault.kind]
         used_up = occurrence > (
             0 if self._stays_in_doubt(row.state) else max_retries(fault.kind, chair=self.step.is_chair)
         )
-        if used_up or deadline.is_over or (known and known.get("passed_on")):
+        if used_up or deadline.is_over or (recorded and recorded.get("passed_on")):
             return None
         wait = _backoff_delay(deadline.member, fault, occurrence) if row.backs_off else 0.0
-        return None if known is None and wait > deadline.seconds_left() else min(wait, MAX_BACKOFF_S)
+        return None if recorded is None and wait > deadline.seconds_left() else min(wait, MAX_BACKOFF_S)
 
     def _stays_in_doubt(self, state: str) -> bool:
         """Return whether the step ends in doubt, because resending is disabled and the request may have been billed."""
@@ -318,12 +327,19 @@ class RetryLoop:
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        async with self._acquire_slot(deadline, ask, body) as (place, most):
+        async with self._acquire_slot(deadline, ask, body) as (slot, max_cost):
             attempt = await self.caller.journal.record_attempt(
-                self.key, self.seat, deadline.member.name, body, why, most, request.fallback_for, request.fallback_state
+                self.key,
+                self.seat,
+                deadline.member.name,
+                body,
+                why,
+                max_cost,
+                request.fallback_for,
+                request.fallback_state,
             )
-            answer = await self._send(deadline, body, place)
-            place.report_result(answer.kind if isinstance(answer, Fault) else "")
+            answer = await self._send(deadline, body, slot)
+            slot.report_result(answer.kind if isinstance(answer, Fault) else "")
             return attempt, answer
 
     @asynccontextmanager
@@ -333,14 +349,14 @@ class RetryLoop:
         """Wait for a concurrency slot and a budget reservation, with the seat's timeout paused."""
         started = _now()
         self.timeout.reschedule(None)
-        async with self.caller.limit_for(deadline.member.name).acquire() as place:
+        async with self.caller.limit_for(deadline.member.name).acquire() as slot:
             n = len(self.caller.journal.attempts(self.key)) + 1
-            most = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
+            max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
             waited = _now() - started
             self.deadline += waited
             deadline.extend(waited)
             self.timeout.reschedule(self.deadline)
-            yield place, most
+            yield slot, max_cost
 
     async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
         share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()

@@ -8,7 +8,7 @@ from typing import Any
 
 from council import events as ev
 from council.events import Entry
-from council.types import OK_STATES, FinalState, Json, SeatState, Usage
+from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usage
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class SeatMinutes:
     served_by: str = ""
     trouble: str = ""  # description of the last retry, fallback or repair
     reason: str = ""  # why it is absent
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     usd: float = 0.0  # billed so far, for members with a known price
     estimated: bool = False  # part of `usd` is an estimate
     attempts: int = 0

@@ -37,7 +37,6 @@ FAULT_KINDS = {
 }
 UNSENT_PHASES = ("pool", "connect")  # phases before the request was sent
 
-
 CloseClient = Callable[[], Awaitable[None]]
 
 
@@ -100,26 +99,34 @@ class BridgeMember:
                     clock.reschedule(now() + self.idle)
                     pieces.append(piece)
                     on_delta(piece)
-            whole = stream.get()
+            response = stream.get()
         text = "".join(pieces)
-        if whole.state != "complete" or whole.finish_reason in (None, "error") or self._lacks_terminator(whole):
+        if (
+            response.state != "complete"
+            or response.finish_reason in (None, "error")
+            or self._lacks_terminator(response)
+        ):
             raise Fault("cut", "the stream ended without its terminator", said=text)
-        finish = FINISH_REASONS.get(whole.finish_reason, "stop")
+        finish = FINISH_REASONS.get(response.finish_reason, "stop")
         return Answer(
-            text, finish, _to_usage(whole.usage, text), whole.model_name or "", whole.provider_response_id or ""
+            text,
+            finish,
+            _to_usage(response.usage, text),
+            response.model_name or "",
+            response.provider_response_id or "",
         )
 
-    def _lacks_terminator(self, whole: Any) -> bool:
+    def _lacks_terminator(self, response: Any) -> bool:
         """Return whether no finish reason was received: for chat completions pydantic-ai reports "stop" anyway."""
-        chat = any(one.__name__ == "OpenAIChatModel" for one in type(self.model).__mro__)
-        return chat and whole.finish_reason == "stop" and not (whole.provider_details or {}).get("finish_reason")
+        chat = any(base.__name__ == "OpenAIChatModel" for base in type(self.model).__mro__)
+        return chat and response.finish_reason == "stop" and not (response.provider_details or {}).get("finish_reason")
 
-    def _to_fault(self, error: Exception, said: str) -> Fault:
+    def _to_fault(self, error: Exception, partial_text: str) -> Fault:
         retry_after = getattr(error, "retry_after", None)
         complaint = parse_error_json(getattr(error, "body", None), str(error) or type(error).__name__)
         status = getattr(error, "status_code", None)
         detail = redact_line(f"{status}: {complaint.message}" if status else complaint.message, [self.secret])
-        return Fault(_fault_kind(error, complaint), detail, said=said, retry_after=retry_after)
+        return Fault(_fault_kind(error, complaint), detail, said=partial_text, retry_after=retry_after)
 
     async def probe(self) -> str:
         """Return the model class. pydantic-ai has no free call, so the endpoint is not contacted."""
@@ -146,24 +153,24 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
             takes_key = secret and "api_key" in inspect.signature(provider_class.__init__).parameters
             return provider_class(api_key=secret) if takes_key else provider_class()
 
-        found = infer_model(f"{provider}:{model}", make_provider)
+        bridged = infer_model(f"{provider}:{model}", make_provider)
     except Exception as error:
         raise _unavailable_error(name, error) from None
-    return _silence_warnings(BridgeMember(name, found, vendor=provider, secret=secret))
+    return _silence_warnings(BridgeMember(name, bridged, vendor=provider, secret=secret))
 
 
 def make_provider_member(name: str, provider: Provider, *, key: str | None) -> BridgeMember:
     """Return a member of a configured provider that sends its requests through pydantic-ai."""
     try:
         key = (key or "").strip()
-        found, end = WIRE_MODELS[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
+        bridged, close_client = WIRE_MODELS[provider.wire](provider.base_url.rstrip("/"), model_id(name), key or "none")
     except Exception as error:
         raise _unavailable_error(name, error) from None
-    made = BridgeMember(
-        name, found, vendor=provider.vendor, secret=key, structured=provider.structured,
-        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, close_client=end,
+    member = BridgeMember(
+        name, bridged, vendor=provider.vendor, secret=key, structured=provider.structured,
+        first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, close_client=close_client,
     )  # fmt: skip
-    return _silence_warnings(made)
+    return _silence_warnings(member)
 
 
 def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
@@ -238,8 +245,8 @@ def _request_parameters(request: Json) -> Any:
 
     if request["schema"] is None:
         return ModelRequestParameters()
-    wanted = OutputObjectDefinition(json_schema=request["schema"], name=request["schema_name"], strict=True)
-    return ModelRequestParameters(output_mode="native", output_object=wanted)
+    output = OutputObjectDefinition(json_schema=request["schema"], name=request["schema_name"], strict=True)
+    return ModelRequestParameters(output_mode="native", output_object=output)
 
 
 def _event_text(event: Any) -> str | None:
@@ -254,9 +261,9 @@ def _event_text(event: Any) -> str | None:
 
 
 def _to_usage(reported: Any, text: str) -> Usage:
-    known = bool(reported.input_tokens and (reported.output_tokens or not text))
+    is_known = bool(reported.input_tokens and (reported.output_tokens or not text))
     return Usage(
-        reported.input_tokens, reported.output_tokens, reported.cache_read_tokens, known, reported.cache_write_tokens
+        reported.input_tokens, reported.output_tokens, reported.cache_read_tokens, is_known, reported.cache_write_tokens
     )
 
 
@@ -264,13 +271,13 @@ def _fault_kind(error: Exception, complaint: ErrorResponse) -> str:
     """Return the fault kind. An error inside an open stream is "cut": the partial answer is lost."""
     if getattr(error, "in_stream", False):
         return "cut"
-    names = {one.__name__ for one in type(error).__mro__}
+    names = {base.__name__ for base in type(error).__mro__}
     if "ModelConnectionError" in names:
         unsent = getattr(error, "phase", None) in UNSENT_PHASES
         return "net" if unsent else "stall" if "ModelTimeoutError" in names else "cut"
-    known = [kind for name, kind in FAULT_KINDS.items() if name in names]
-    if known:
-        return known[0]
+    kinds = [kind for name, kind in FAULT_KINDS.items() if name in names]
+    if kinds:
+        return kinds[0]
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return classify_error(status, complaint, getattr(error, "retry_after", None))

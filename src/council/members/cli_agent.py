@@ -67,9 +67,9 @@ class ExecutableInfo:
 
     def supports(self, flag: Flag) -> bool:
         """Return whether --help lists each word of a flag. Without readable help, every flag is tried."""
-        words = [word for word in flag if re.fullmatch(r"-{0,2}[a-z][a-z-]*", word)]
-        known = (not self.help or re.search(rf"(?<![\w-]){word}(?![\w-])", self.help) for word in words)
-        return not self.rejected_flags.intersection(words) and all(known)
+        parts = [part for part in flag if re.fullmatch(r"-{0,2}[a-z][a-z-]*", part)]
+        listed = (not self.help or re.search(rf"(?<![\w-]){part}(?![\w-])", self.help) for part in parts)
+        return not self.rejected_flags.intersection(parts) and all(listed)
 
 
 _executables: dict[tuple[str, int], ExecutableInfo] = {}
@@ -106,60 +106,60 @@ class CliAgentMember:
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         request: Json = json.loads(body)
         path = self._executable_path()
-        known = await self._executable_info(path)
+        info = await self._executable_info(path)
         for _ in range(MAX_TRIES):
-            listener, ended = await self._run_agent(path, known, request, on_delta)
-            flag = _find_rejected_flag(ended, listener.output)
-            if flag is None or flag in known.rejected_flags:
+            parser, result = await self._run_agent(path, info, request, on_delta)
+            flag = _find_rejected_flag(result, parser.output)
+            if flag is None or flag in info.rejected_flags:
                 break
-            known.rejected_flags.add(flag)
-        return self._to_answer(listener, ended, request)
+            info.rejected_flags.add(flag)
+        return self._to_answer(parser, result, request)
 
     async def _run_agent(
-        self, path: Path, known: ExecutableInfo, request: Json, on_delta: OnDelta
+        self, path: Path, info: ExecutableInfo, request: Json, on_delta: OnDelta
     ) -> tuple[OutputParser, ProcessResult]:
-        with open_workspace(self.agent, self.env) as made:
-            values = made.write_request(request)
-            output = next(filter(known.supports, self.agent.output_flags), ())
-            flags = [*output, *self._build_flags(known, values)]
+        with open_workspace(self.agent, self.env) as workspace:
+            values = workspace.write_request(request)
+            output = next(filter(info.supports, self.agent.output_flags), ())
+            flags = [*output, *self._build_flags(info, values)]
             has_system_file = "--system-prompt-file" in flags
             prompt = (
                 request["prompt"]
                 if has_system_file or not request["system"]
                 else f"{request['system']}\n\n{request['prompt']}"
             )
-            listener = OutputParser(READERS[self.agent.name] if output else None, on_delta)
+            parser = OutputParser(READERS[self.agent.name] if output else None, on_delta)
             argv = [str(path), *self.agent.args_before, *flags, *self.agent.args_after]
             try:
-                ended = await run_process(
-                    argv, env=made.env, folder=made.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
-                    on_output=listener.feed, is_complete=lambda: listener.read_event is not None and listener.output.done,
+                result = await run_process(
+                    argv, env=workspace.env, folder=workspace.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
+                    on_output=parser.feed, is_complete=lambda: parser.read_event is not None and parser.output.done,
                 )  # fmt: skip
             except Fault as fault:
                 raise self._redacted_fault(fault.kind, f"{self.agent.name}: {fault.detail}", fault.said) from None
-        listener.finish()
-        return listener, ended
+        parser.finish()
+        return parser, result
 
-    def _build_flags(self, known: ExecutableInfo, values: Mapping[str, str]) -> Iterator[str]:
-        for flag in filter(known.supports, self.agent.flags):
-            wanted = [name for word in flag for name in re.findall(r"{(\w+)}", word)]
-            if all(name in values for name in wanted):
-                yield from (_fill_placeholders(word, values) for word in flag)
+    def _build_flags(self, info: ExecutableInfo, values: Mapping[str, str]) -> Iterator[str]:
+        for flag in filter(info.supports, self.agent.flags):
+            placeholders = [name for part in flag for name in re.findall(r"{(\w+)}", part)]
+            if all(name in values for name in placeholders):
+                yield from (_fill_placeholders(part, values) for part in flag)
 
-    def _to_answer(self, listener: OutputParser, result: ProcessResult, request: Json) -> Answer:
-        said = listener.output
-        sound = said.done and not said.error and (listener.read_event is not None or result.exit_code == 0)
-        if sound or (not listener.text and not result.exit_code):
-            text = strip_echo(CONTROL_SEQUENCES.sub("", said.text), request)
-            return Answer(text, said.finish, said.usage, said.model or self.agent.name, said.id)
-        raise self._to_fault(said, listener, result)
+    def _to_answer(self, parser: OutputParser, result: ProcessResult, request: Json) -> Answer:
+        output = parser.output
+        is_usable = output.done and not output.error and (parser.read_event is not None or result.exit_code == 0)
+        if is_usable or (not parser.text and not result.exit_code):
+            text = strip_echo(CONTROL_SEQUENCES.sub("", output.text), request)
+            return Answer(text, output.finish, output.usage, output.model or self.agent.name, output.id)
+        raise self._to_fault(output, parser, result)
 
-    def _to_fault(self, output: AgentOutput, listener: OutputParser, result: ProcessResult) -> Fault:
+    def _to_fault(self, output: AgentOutput, parser: OutputParser, result: ProcessResult) -> Fault:
         """Return the Fault for a call without a usable answer."""
         reason = output.error or _failure_line(result, output)
         tails = format_tails(result.stdout_tail, result.stderr_tail)
         # Match only failures and short outputs: a real answer may mention logins and limits too.
-        is_complaint = output.error or result.exit_code or len(listener.text) <= MAX_COMPLAINT_CHARS
+        is_complaint = output.error or result.exit_code or len(parser.text) <= MAX_COMPLAINT_CHARS
         if is_complaint and (kind := _classify_failure(f"{output.warning} {reason}")):
             hint = f"; {self.agent.login_hint}" if kind == "auth" else ""
             return self._redacted_fault(kind, f"{self.agent.name} reports: {reason}{hint}", tails)
@@ -169,15 +169,15 @@ class CliAgentMember:
             return self._redacted_fault(
                 "cli:exit", f"{self.agent.name} exited with code {result.exit_code}: {reason}", tails
             )
-        printed = f"{self.agent.name} printed an incomplete answer: {listener.text[:MAX_COMPLAINT_CHARS]}"
+        printed = f"{self.agent.name} printed an incomplete answer: {parser.text[:MAX_COMPLAINT_CHARS]}"
         return self._redacted_fault("cli:output", printed, tails)
 
-    def _redacted_fault(self, kind: str, detail: str, said: str) -> Fault:
+    def _redacted_fault(self, kind: str, detail: str, output: str) -> Fault:
         keys = [self.env.get(name, "") for name in self.agent.key_variables]
         return Fault(
             kind,
             redact_line(detail, keys),
-            said=KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", said), keys)),
+            said=KEY_SHAPED.sub("***", mask_values(CONTROL_SEQUENCES.sub("", output), keys)),
         )
 
     def _executable_path(self) -> Path:
@@ -214,21 +214,21 @@ class CliAgentMember:
             redact_line(version.partition("\n")[0]) or "an unknown version", listed if "--" in listed else ""
         )
 
-    async def _run_for_output(self, path: Path, *words: str) -> str:
-        listener = OutputParser(None, lambda piece: None)
-        with open_workspace(self.agent, self.env) as made:
+    async def _run_for_output(self, path: Path, *args: str) -> str:
+        parser = OutputParser(None, lambda piece: None)
+        with open_workspace(self.agent, self.env) as workspace:
             try:
                 await run_process(
-                    [str(path), *words],
-                    env=made.env,
-                    folder=made.work,
+                    [str(path), *args],
+                    env=workspace.env,
+                    folder=workspace.work,
                     prompt=b"",
                     timeouts=PROBE_TIMEOUTS,
-                    on_output=listener.feed,
+                    on_output=parser.feed,
                 )
             except Fault:  # the call itself will report the problem
                 return ""
-        return listener.text
+        return parser.text
 
     async def close(self) -> None:
         """Do nothing: each call ends its process."""
@@ -246,14 +246,14 @@ def _find_agent(kind: str, name: str) -> Agent:
 
 def vendor_model_id(name: str) -> str:
     """Return the vendor's model id; a name that is not in the catalogue is passed as written."""
-    known = catalogue().find(name)
-    return next(iter(known.ids.values()), name) if known else name
+    model = catalogue().find(name)
+    return next(iter(model.ids.values()), name) if model else name
 
 
-def _fill_placeholders(word: str, values: Mapping[str, str]) -> str:
+def _fill_placeholders(part: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
+        part = part.replace(f"{{{name}}}", value)
+    return part
 
 
 def _flatten_messages(messages: list[Message]) -> tuple[str, str]:
@@ -276,16 +276,16 @@ def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | Non
     """Return the flag that the agent rejected, if any."""
     if not result.exit_code or output.done:
         return None
-    found = UNKNOWN_FLAG.search(strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail))
-    return "--" + found[1].lstrip("-") if found else None
+    match = UNKNOWN_FLAG.search(strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail))
+    return "--" + match[1].lstrip("-") if match else None
 
 
 def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
     """Return the most useful line about a failure, from standard error or else standard output, skipping JSON."""
     for stream in (result.stderr_tail, result.stdout_tail):
         text = strip_escapes(stream).strip()
-        if found := re.search(r"^[\[{]", text, re.MULTILINE):
-            text = text[: found.start()] + _error_message(text[found.start() :])
+        if match := re.search(r"^[\[{]", text, re.MULTILINE):
+            text = text[: match.start()] + _error_message(text[match.start() :])
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
             return next(filter(ERROR_LINE.search, lines), lines[-1])
@@ -295,21 +295,21 @@ def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
 def _error_message(text: str) -> str:
     """Return the error message inside a JSON object, or ""."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return ""
-    return parse_error_json(found).message if isinstance(found, dict) and found.get("error") else ""
+    return parse_error_json(value).message if isinstance(value, dict) and value.get("error") else ""
 
 
-def _classify_failure(words: str) -> str:
+def _classify_failure(text: str) -> str:
     """Return the fault kind of a vendor error, or "" for other failures."""
-    if NOT_LOGGED_IN.search(words) or INVALID_KEY_MESSAGE.search(words):
+    if NOT_LOGGED_IN.search(text) or INVALID_KEY_MESSAGE.search(text):
         return "auth"
-    if QUOTA_EXCEEDED.search(words) or QUOTA_MESSAGE.search(words):
+    if QUOTA_EXCEEDED.search(text) or QUOTA_MESSAGE.search(text):
         return "quota"
-    if TOO_LONG_MESSAGE.search(words):
+    if TOO_LONG_MESSAGE.search(text):
         return "size"
-    return "model" if UNKNOWN_MODEL_MESSAGE.search(words) else ""
+    return "model" if UNKNOWN_MODEL_MESSAGE.search(text) else ""
 
 
 def make_cli_member(name: str, context: MemberContext) -> CliAgentMember:

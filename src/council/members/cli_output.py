@@ -91,10 +91,10 @@ class OutputParser:
 
     def _parse_events(self, text: str) -> bool:
         try:
-            found = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
             return False
-        moved = [self._handle_event(event) for event in (found if isinstance(found, list) else [found])]
+        moved = [self._handle_event(event) for event in (value if isinstance(value, list) else [value])]
         return any(moved)
 
     def _handle_event(self, event: Any) -> bool:
@@ -201,9 +201,9 @@ def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
     stats = event.get("stats") or {}
     if models := stats.get("models"):
         tokens = [model.get("tokens") or {} for model in models.values()]
-        read, cached = (sum(int_field(one, name) for one in tokens) for name in ("prompt", "cached"))
+        read, cached = (sum(int_field(counts, name) for counts in tokens) for name in ("prompt", "cached"))
         output.usage = Usage(
-            read, sum(int_field(one, "candidates") + int_field(one, "thoughts") for one in tokens), cached
+            read, sum(int_field(counts, "candidates") + int_field(counts, "thoughts") for counts in tokens), cached
         )
         output.model = output.model or next(iter(models))
     elif "output_tokens" in stats:

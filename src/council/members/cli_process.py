@@ -44,7 +44,7 @@ class AgentTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """Exit code and last output. `code` is None if the process had to be killed."""
+    """Exit code and last output. `exit_code` is None if the process had to be killed."""
 
     exit_code: int | None
     stdout_tail: bytes  # tail of standard output
@@ -90,12 +90,12 @@ async def run_process(
     is_complete: Callable[[], bool] = lambda: False,
 ) -> ProcessResult:  # fmt: skip
     """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
-    mark = secrets.token_hex(8)
-    talk = ProcessOutput(on_output)
+    call_id = secrets.token_hex(8)
+    output = ProcessOutput(on_output)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.subprocess_exec(
-            lambda: talk, *argv, env={**env, CALL_ID_VARIABLE: mark}, cwd=folder, start_new_session=True
+            lambda: output, *argv, env={**env, CALL_ID_VARIABLE: call_id}, cwd=folder, start_new_session=True
         )
     except OSError as error:
         raise Fault("cli:start", f"{Path(argv[0]).name} could not be started: {error.strerror or error}") from None
@@ -103,15 +103,15 @@ async def run_process(
     with watchdog(group, folder.parent):
         try:
             _write_stdin(transport, prompt)
-            await _wait_for_output(talk, timeouts, is_complete)
-            return ProcessResult(transport.get_returncode(), talk.tails[1], talk.tails[2])
+            await _wait_for_output(output, timeouts, is_complete)
+            return ProcessResult(transport.get_returncode(), output.tails[1], output.tails[2])
         except Fault as fault:
-            raise Fault(fault.kind, fault.detail, said=_format_output_tails(talk)) from None
+            raise Fault(fault.kind, fault.detail, said=_format_output_tails(output)) from None
         finally:
             try:
-                await _terminate_group(group, mark)
+                await _terminate_group(group, call_id)
             except BaseException:  # cancelled again: skip SIGTERM
-                _kill_group(group, mark)
+                _kill_group(group, call_id)
                 raise
             finally:
                 transport.close()
@@ -195,9 +195,9 @@ async def _wait_until_gone(group: int, call_id: str, timeout: float) -> None:
 
 def _kill_group(group: int, call_id: str) -> None:
     _signal_group(group, signal.SIGKILL)
-    for one in running_pids(group, call_id):
+    for pid in running_pids(group, call_id):
         with suppress(OSError):
-            os.kill(one, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
 
 
 def _signal_group(group: int, number: int) -> bool:
@@ -220,11 +220,11 @@ def running_pids(group: int, call_id: str) -> list[int]:
     ]
 
 
-def _is_in_call(place: Path, group: int, marked: bytes) -> bool:
+def _is_in_call(place: Path, group: int, marker: bytes) -> bool:
     try:
-        state, _, own = (place / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+        state, _, process_group = (place / "stat").read_bytes().rpartition(b")")[2].split()[:3]
         if state in (b"Z", b"X"):
             return False
-        return int(own) == group or marked in (place / "environ").read_bytes().split(b"\0")
+        return int(process_group) == group or marker in (place / "environ").read_bytes().split(b"\0")
     except (OSError, ValueError):  # exited, or owned by another user
         return False

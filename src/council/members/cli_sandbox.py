@@ -1,4 +1,4 @@
-"""Supported command-line agents: their flags, restrictions and login files.
+"""Supported command-line agents: their flags, restrictions and login files, and the workspace they run in.
 
 A flag is passed only if `--help` lists each of its words, so older and newer versions work too. Even without the
 restricting flags, each agent asks for confirmation before it acts, and in a run no confirmation is given.
@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.types import Json
+
+# Agents
 
 Flag = tuple[str, ...]  # words; {model}, {effort}, {schema}, {schema_file} and {system_file} are placeholders
 
@@ -112,6 +114,8 @@ GEMINI = Agent(
 AGENTS = {agent.name: agent for agent in (CLAUDE, CODEX, GEMINI)}
 
 
+# Workspace
+
 ALLOWED_VARIABLES = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME")
 # Proxy and certificate settings: without them an agent behind a proxy has no network.
 NETWORK_VARIABLES = (
@@ -139,10 +143,10 @@ class Workspace:
 
     def _link_login(self) -> Iterator[tuple[Path, Path]]:
         """Link the login files; yield link → original."""
-        own = self.home / self.agent.folder
-        own.mkdir()
+        folder = self.home / self.agent.folder
+        folder.mkdir()
         for name in self.agent.login_files:
-            yield from _link_file(own / name, self.agent.config_folder(self.outer_env) / name)
+            yield from _link_file(folder / name, self.agent.config_folder(self.outer_env) / name)
         if sys.platform == "darwin":
             real = Path(self.outer_env.get("HOME") or Path.home())
             yield from _link_file(self.home / KEYCHAIN_FOLDER, real / KEYCHAIN_FOLDER)
@@ -165,17 +169,17 @@ class Workspace:
 
     @property
     def env(self) -> dict[str, str]:
-        known = self.outer_env
-        own = (
+        outer = self.outer_env
+        allowed = (
             *ALLOWED_VARIABLES,
             *self.agent.key_variables,
             *NETWORK_VARIABLES,
             *(name.upper() for name in NETWORK_VARIABLES),
         )
-        inside = {name: known[name] for name in own if known.get(name)}
+        inside = {name: outer[name] for name in allowed if outer.get(name)}
         inside |= {"HOME": str(self.home), "TMPDIR": str(self.root / "tmp"), "TERM": "dumb", "NO_COLOR": "1"}
         inside |= {
-            DEPTH_VARIABLE: str(council_depth(known) + 1),
+            DEPTH_VARIABLE: str(council_depth(outer) + 1),
             **self.agent.extra_env,
             **(self.agent.extra_env_with_login if self.login_links else {}),
         }
@@ -191,11 +195,11 @@ class Workspace:
 
 @contextmanager
 def open_workspace(agent: Agent, env: Mapping[str, str]) -> Iterator[Workspace]:
-    made = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env)
+    workspace = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env)
     try:
-        yield made
+        yield workspace
     finally:
-        made.close()
+        workspace.close()
 
 
 def council_depth(env: Mapping[str, str]) -> int:

@@ -38,17 +38,17 @@ class HumanMember:
         self.human_input = human_input or NoHumanInput()
 
     def prepare(self, ask: Ask) -> bytes:
-        asked = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
-        return json.dumps(asked, ensure_ascii=False).encode()
+        request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        return json.dumps(request, ensure_ascii=False).encode()
 
     async def ready(self, progress: Progress) -> None:
         pass
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
-        asked = json.loads(body)
+        request = json.loads(body)
         on_delta("")  # counts as activity, so the seat is not dropped as silent
-        prompt = "\n\n".join(message["content"] for message in asked["messages"] if message["role"] != "system")
-        text = await self.human_input.ask(asked["key"], asked["key"].rpartition("/")[2], prompt, asked["schema"])
+        prompt = "\n\n".join(message["content"] for message in request["messages"] if message["role"] != "system")
+        text = await self.human_input.ask(request["key"], request["key"].rpartition("/")[2], prompt, request["schema"])
         if not text.strip():
             raise Fault("refused", "the person abstained")
         return Answer(text, finish="spoken", model=HUMAN)

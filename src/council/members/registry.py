@@ -7,7 +7,7 @@ from pathlib import Path
 
 from council.errors import ConfigError, CouncilError
 from council.extensions import MEMBERS, WIRES, Added
-from council.members.base import Member, MemberContext
+from council.members.base import Member, MemberContext, MemberFactory
 from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, is_reasoning, model_id, split_member
@@ -44,8 +44,8 @@ def _make_member(name: str, context: MemberContext) -> Member:
     """Make a member: a shipped kind, a configured provider, or a member of an installed package."""
     kind, _ = split_member(name)
     if kind in MEMBERS.shipped:
-        made: Member = MEMBERS.load(kind)(name, context)
-        return made
+        member: Member = MEMBERS.load(kind)(name, context)
+        return member
     if provider := context.settings.providers.get(kind):
         return _make_provider_member(name, provider, context)
     if added := MEMBERS.added.get(kind):
@@ -54,7 +54,7 @@ def _make_member(name: str, context: MemberContext) -> Member:
 
 
 def _make_added_member(name: str, added: Added, context: MemberContext) -> Member:
-    factory = added.load(MEMBERS.what)
+    factory: MemberFactory = added.load(MEMBERS.what)
     try:
         member: Member = factory(name, context)
         member.name, member.vendor, member.small, member.free, member.backoff  # noqa: B018 (checks that they exist)
@@ -71,17 +71,17 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
         from council.members.bridge import make_provider_member
 
         return make_provider_member(name, provider, key=key)
-    known = catalogue().find(split_member(name)[1])
-    more: Json = {"thinks": known.reasoning, "efforts": known.efforts} if known else {}
-    made: Member = WIRES.load(provider.wire)(
+    model = catalogue().find(split_member(name)[1])
+    options: Json = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
+    member: Member = WIRES.load(provider.wire)(
         name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,
         structured=provider.structured, connect=provider.connect, token_field=provider.token_field,
         first_byte=_first_byte_timeout(name, provider, context.settings), idle=provider.idle,
-        max_connections=provider.max_connections, backoff=provider.backoff, **more,
+        max_connections=provider.max_connections, backoff=provider.backoff, **options,
     )  # fmt: skip
-    return made
+    return member
 
 
 def _first_byte_timeout(name: str, provider: Provider, settings: Settings) -> float:
-    by_hand = settings.is_set(f"providers.{provider.name}.first_byte")
-    return REASONING_FIRST_BYTE_S if is_reasoning(name) and not by_hand else provider.first_byte
+    is_configured = settings.is_set(f"providers.{provider.name}.first_byte")
+    return REASONING_FIRST_BYTE_S if is_reasoning(name) and not is_configured else provider.first_byte

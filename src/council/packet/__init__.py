@@ -7,17 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from council.errors import UsageError
-from council.packet import gate as _gate
-from council.packet.changes import Selection, select_work_tree
+from council.packet import gate as limits
+from council.packet.changes import Selection
 from council.packet.files import format_path, relative_to_root
 from council.packet.gate import Gate
-from council.packet.lookups import look
 from council.packet.secret_filter import redact_text
-from council.packet.targets import has_changes, select
+from council.packet.targets import select
 from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile
-
-__all__ = ["Selection", "build", "has_changes", "look", "redact_text", "select", "select_work_tree", "truncate_packet"]
 
 ENVIRONMENT_FILE = ".agents/ao/environment.json"
 
@@ -59,7 +56,7 @@ def build(
 
 def _reject_empty(chosen: Selection, packet: Packet) -> None:
     """Raise UsageError if files were named but none of them is readable text."""
-    if chosen.files and all(wanted.named for wanted in chosen.files) and packet.skipped:
+    if chosen.files and all(file.named for file in chosen.files) and packet.skipped:
         first = packet.skipped[0]
         raise UsageError(f'"{first.path}" cannot be shown ({first.why}), and nothing else was named: name a text file')
 
@@ -67,15 +64,15 @@ def _reject_empty(chosen: Selection, packet: Packet) -> None:
 def _build_packet(
     gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool
 ) -> Packet:
-    told = [gate.check_text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
-    specified = _read_spec(gate, spec) if spec is not None else ""
+    checked = [gate.check_text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
+    spec_text = _read_spec(gate, spec) if spec is not None else ""
     _add_selection(gate, chosen)
-    around = _read_environment(gate) if environment else ""
+    environment_text = _read_environment(gate) if environment else ""
     target = gate.check_text("the words", chosen.target)
     gate.finish()
     return Packet(
-        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=specified,
-        prior_decisions=tuple(decision for decision in told if decision), environment=around,
+        files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=spec_text,
+        prior_decisions=tuple(decision for decision in checked if decision), environment=environment_text,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
         matched=chosen.matched, stripped=gate.stripped, note=chosen.note or _explain_empty(chosen, gate),
         remarks=gate.remarks,
@@ -84,7 +81,7 @@ def _build_packet(
 
 def _explain_empty(chosen: Selection, gate: Gate) -> str:
     alone = chosen.stdin is not None and not (chosen.files or chosen.changes)
-    return "standard input is binary" if alone and ("stdin", _gate.BINARY) in gate.skipped else ""
+    return "standard input is binary" if alone and ("stdin", limits.BINARY) in gate.skipped else ""
 
 
 def _add_selection(gate: Gate, chosen: Selection) -> None:
@@ -92,21 +89,21 @@ def _add_selection(gate: Gate, chosen: Selection) -> None:
     if chosen.stdin is not None:
         gate.add_stdin(chosen.stdin)
     if chosen.repo and chosen.changes:
-        within = chosen.changes[: _gate.MAX_FILES]
-        for change, section in zip(within, chosen.repo.diff(chosen.sides, within), strict=True):
+        changes = chosen.changes[: limits.MAX_FILES]
+        for change, section in zip(changes, chosen.repo.diff(chosen.sides, changes), strict=True):
             gate.add_change(change, section)
         gate.files_over_limit += sum(
-            change.is_deleted for change in chosen.changes[len(within) :]
+            change.is_deleted for change in chosen.changes[len(changes) :]
         )  # the rest are counted as files
     contents = _read_blobs(chosen)
-    for wanted in chosen.files:
-        content = contents.get(wanted.oid, b"") if wanted.oid else None
-        gate.add_file(wanted.path, content, named=wanted.named, old_path=wanted.old_path)
+    for file in chosen.files:
+        content = contents.get(file.oid, b"") if file.oid else None
+        gate.add_file(file.path, content, named=file.named, old_path=file.old_path)
 
 
 def _read_blobs(chosen: Selection) -> dict[str, bytes]:
-    oids = list(dict.fromkeys(wanted.oid for wanted in chosen.files[: _gate.MAX_FILES] if wanted.oid))
-    return chosen.repo.read_blobs(oids, _gate.MAX_FILE_BYTES) if chosen.repo and oids else {}
+    oids = list(dict.fromkeys(file.oid for file in chosen.files[: limits.MAX_FILES] if file.oid))
+    return chosen.repo.read_blobs(oids, limits.MAX_FILE_BYTES) if chosen.repo and oids else {}
 
 
 def _read_spec(gate: Gate, spec: str) -> str:
@@ -119,5 +116,5 @@ def _read_spec(gate: Gate, spec: str) -> str:
 
 
 def _read_environment(gate: Gate) -> str:
-    there = (gate.root / ENVIRONMENT_FILE).is_file()
-    return (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if there else ""
+    exists = (gate.root / ENVIRONMENT_FILE).is_file()
+    return (gate.read_file(ENVIRONMENT_FILE, allow_agents=True) or "") if exists else ""

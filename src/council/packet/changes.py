@@ -63,11 +63,11 @@ def require_repo(root: Path, what: str) -> Repo:
 def _select_differences(repo: Repo, *sides: str, limit: int | None = None) -> Selection:
     """Return the files that differ, as they are on the later side, with their diff."""
     # Git lists unmerged paths twice; the other entry has the content.
-    found = [change for change in repo.list_changes(*sides) if change.status != "U" and not is_private(change.path)]
-    changes = found[:limit]
+    differing = [change for change in repo.list_changes(*sides) if change.status != "U" and not is_private(change.path)]
+    changes = differing[:limit]
     beyond = [
         Skipped(format_path(change.path), f"recent is limited to {limit} files", True)
-        for change in found[len(changes) :]
+        for change in differing[len(changes) :]
     ]
     files = [
         WantedFile(change.path, oid=_blob_id(change), old_path=change.old_path)
@@ -77,7 +77,7 @@ def _select_differences(repo: Repo, *sides: str, limit: int | None = None) -> Se
     outside = _skip_outside(
         repo, [change.path for change in _list_repo_changes(repo, sides) if change.mode not in NON_FILE_MODES]
     )
-    note = "" if found or outside else NO_CHANGES
+    note = "" if differing or outside else NO_CHANGES
     return Selection("", tuple(files), tuple(changes), sides, repo, skipped=(*beyond, *outside), note=note)
 
 
@@ -89,11 +89,11 @@ def _list_repo_changes(repo: Repo, sides: Sequence[str]) -> list[Change]:
 def _skip_outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
     """Return a Skipped row for each changed file outside the folder."""
     here = f"{repo.root.relative_to(repo.top).as_posix()}/"
-    beside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
-    told = [format_path(os.path.relpath(repo.top / path, repo.root)) for path in beside if not is_lock_file(path)]
-    more = len(told) - MAX_OUTSIDE_LISTED
-    rest = [Skipped(f"{more:,} more files", OUTSIDE_ROOT, True)] if more > 0 else []
-    return [*(Skipped(path, OUTSIDE_ROOT, True) for path in told[:MAX_OUTSIDE_LISTED]), *rest]
+    outside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
+    names = [format_path(os.path.relpath(repo.top / path, repo.root)) for path in outside if not is_lock_file(path)]
+    more = len(names) - MAX_OUTSIDE_LISTED
+    overflow = [Skipped(f"{more:,} more files", OUTSIDE_ROOT, True)] if more > 0 else []
+    return [*(Skipped(path, OUTSIDE_ROOT, True) for path in names[:MAX_OUTSIDE_LISTED]), *overflow]
 
 
 def _blob_id(change: Change) -> str:
@@ -120,10 +120,10 @@ def select_staged(repo: Repo) -> Selection:
 
 
 def select_range(repo: Repo, span: re.Match[str]) -> Selection:
-    one, other = (repo.resolve_commit(span[side] or "HEAD") for side in ("one", "other"))
+    start, end = (repo.resolve_commit(span[side] or "HEAD") for side in ("start", "end"))
     if span["dots"] == "...":
-        one = repo.merge_base(one, other) or one
-    return _select_differences(repo, one, other)
+        start = repo.merge_base(start, end) or start
+    return _select_differences(repo, start, end)
 
 
 def select_since(repo: Repo, base: str) -> Selection:
@@ -143,16 +143,16 @@ def _add_untracked(selection: Selection) -> Selection:
     assert selection.repo
     repo = selection.repo
     new = [WantedFile(path) for path in repo.list_untracked() if not is_private(path)]
-    beside = _skip_outside(repo, repo.from_top().list_untracked()) if repo.root != repo.top else []
-    note = "" if new or beside else selection.note
-    return replace(selection, files=(*selection.files, *new), skipped=(*selection.skipped, *beside), note=note)
+    outside = _skip_outside(repo, repo.from_top().list_untracked()) if repo.root != repo.top else []
+    note = "" if new or outside else selection.note
+    return replace(selection, files=(*selection.files, *new), skipped=(*selection.skipped, *outside), note=note)
 
 
 def filter_paths(selection: Selection, paths: Sequence[str]) -> Selection:
     """Return the changes below the named paths, or all of them if no paths are named."""
     if not paths:
         return selection
-    files = tuple(wanted for wanted in selection.files if _is_below(wanted.path, paths))
+    files = tuple(file for file in selection.files if _is_below(file.path, paths))
     changes = tuple(change for change in selection.changes if _is_below(change.path, paths))
     note = selection.note if files or changes else NO_CHANGES
     return replace(selection, files=files, changes=changes, skipped=(), note=note)

@@ -1,4 +1,4 @@
-"""Classification of files by name: secret, lock file, private."""
+"""Files of a packet: classify their names, read and decode them safely, list and match them, extract PDF text."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ LOCK_FILES = {
 }  # fmt: skip
 
 
+# Names
+
+
 def has_secret_name(path: str) -> bool:
     """Return whether a file is treated as secret because of its name."""
-    whole = PurePosixPath(path.lower())
-    if any(fnmatchcase("/".join(whole.parts[-2:]), place) for place in SECRET_PATH_PATTERNS):
+    lower_path = PurePosixPath(path.lower())
+    if any(fnmatchcase("/".join(lower_path.parts[-2:]), place) for place in SECRET_PATH_PATTERNS):
         return True
-    return any(fnmatchcase(whole.name, name) and not _is_exempt(whole, name) for name in SECRET_FILE_PATTERNS)
+    return any(fnmatchcase(lower_path.name, name) and not _is_exempt(lower_path, name) for name in SECRET_FILE_PATTERNS)
 
 
 def _is_exempt(path: PurePosixPath, name: str) -> bool:
@@ -77,6 +80,8 @@ def format_path(path: str) -> str:
     plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
     return redact_text(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))
 
+
+# Reading
 
 SNIFF_BYTES = 8_192
 CONTROL_BYTES = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]")  # without ESC: terminal logs contain it
@@ -212,6 +217,8 @@ def _format_size(size: int) -> str:
     return f"{size} bytes"
 
 
+# Listing and matching
+
 MAX_WALKED_FILES = 50_000  # walked without git
 MAX_MATCHES = 20  # a word with more matches is ignored
 SKIPPED_FOLDERS = {
@@ -227,7 +234,7 @@ SKIPPED_FOLDERS = {
     ".ruff_cache",
 }
 GLOB_CHARS = re.compile(r"[*?\[]")
-STOP_WORDS = set(
+UNMATCHED_WORDS = set(  # words of a target that never match a path
     "the this that these those and but for with our your its his her their from into about over not are was were how why what which who when "  # noqa: SIM905
     "where all any new use using can should could would does did has have had will more than then them they there here out off".split()
 )
@@ -235,26 +242,26 @@ STOP_WORDS = set(
 
 def list_files(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
     """Return the files below a folder, sorted: those git does not ignore, or all but the folders of tools."""
-    found: list[str] = []
+    names: list[str] = []
     if repo:
         try:
-            found = [name for name in repo.list_files(folder) if os.path.lexists(root / name)]
+            names = [name for name in repo.list_files(folder) if os.path.lexists(root / name)]
         except GitFailed:
-            found = []
+            names = []
     # A folder that git ignores can still be named.
-    return [name for name in found or _walk_files(root, folder) if not is_private(name)]
+    return [name for name in names or _walk_files(root, folder) if not is_private(name)]
 
 
 def _walk_files(root: Path, folder: str) -> list[str]:
-    found: list[str] = []
+    paths: list[str] = []
     for place, folders, names in os.walk(root / folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
-        found += ((Path(place) / name).relative_to(root).as_posix() for name in names)
-        if len(found) > MAX_WALKED_FILES:
+        paths += ((Path(place) / name).relative_to(root).as_posix() for name in names)
+        if len(paths) > MAX_WALKED_FILES:
             raise UsageError(
                 f'"{format_path(folder) or "."}" contains more than {MAX_WALKED_FILES:,} files: name a smaller folder'
             )
-    return sorted(found)
+    return sorted(paths)
 
 
 def is_glob(text: str) -> bool:
@@ -284,20 +291,20 @@ def _glob_piece_to_regex(piece: str) -> str:
     return re.escape(piece)
 
 
-def match_words(words: str, names: Sequence[str]) -> dict[str, list[str]]:
+def match_words(text: str, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the words that equal a part of a path or its stem, with the paths they match: `auth` → src/auth/."""
-    said = dict.fromkeys(word for word in _normalize_words(words) if len(word) > 2 and word not in STOP_WORDS)
-    found: dict[str, dict[str, None]] = {word: {} for word in said}
+    candidates = dict.fromkeys(word for word in _normalize_words(text) if len(word) > 2 and word not in UNMATCHED_WORDS)
+    matches: dict[str, dict[str, None]] = {word: {} for word in candidates}
     for name in names:
         for key, place in _iter_path_parts(name):
-            if key in found:
-                found[key][place] = None
-    outermost = {word: _keep_outermost(list(places)) for word, places in found.items()}
+            if key in matches:
+                matches[key][place] = None
+    outermost = {word: _keep_outermost(list(places)) for word, places in matches.items()}
     return {word: places for word, places in outermost.items() if 0 < len(places) <= MAX_MATCHES}
 
 
-def _normalize_words(words: str) -> Iterator[str]:
-    return (word.strip("\"'`()[]<>.,;:!?").casefold() for word in words.split())
+def _normalize_words(text: str) -> Iterator[str]:
+    return (word.strip("\"'`()[]<>.,;:!?").casefold() for word in text.split())
 
 
 def _iter_path_parts(name: str) -> Iterator[tuple[str, str]]:
@@ -312,6 +319,8 @@ def _keep_outermost(places: Sequence[str]) -> list[str]:
     folders = {place for place in places if place.endswith("/")}
     return [place for place in places if not any(f"{parent}/" in folders for parent in PurePosixPath(place).parents)]
 
+
+# PDF files
 
 MAX_PDF_BYTES = 16 * 1024 * 1024  # bytes of the file
 MAX_PDF_PAGES = 500

@@ -29,6 +29,7 @@ MAX_FILE_BYTES = 256 * 1024
 MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
 BINARY = "binary"
+VALUE_MASK = "[redacted:value]"
 MAX_LISTED_SECRETS = 20  # locations listed in an error
 SETTING_LINE = re.compile(
     r"^([ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]{0,60}[ \t]*=[ \t]*)(?=[^\s=])[^\n]+", re.MULTILINE
@@ -48,15 +49,15 @@ class Gate:
     files: list[PacketFile] = field(default_factory=list)
     sections: dict[str, str] = field(default_factory=dict)  # the diff of each path
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
-    secret_locations: dict[str, None] = field(default_factory=dict)  # locations of secrets
+    secret_locations: dict[str, None] = field(default_factory=dict)
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
     stripped: int = 0
     invisible_counts: dict[str, int] = field(default_factory=dict)  # invisible characters removed, by text
     encoding_remarks: dict[str, None] = field(default_factory=dict)  # remarks on texts that are not valid UTF-8
-    used_bytes: int = 0  # bytes
-    file_count: int = 0  # files
-    files_over_limit: int = 0  # files beyond the limit
+    used_bytes: int = 0
+    file_count: int = 0
+    files_over_limit: int = 0
 
     def add_file(self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "") -> None:
         """Add a file. Pass `content` if it does not come from the work tree."""
@@ -92,7 +93,10 @@ class Gate:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Changes made to the texts, one line each."""
-        return (*self.encoding_remarks, *(_format_stripped(name, gone) for name, gone in self.invisible_counts.items()))
+        return (
+            *self.encoding_remarks,
+            *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
+        )
 
     def add_stdin(self, text: str) -> None:
         raw = encode_text(text)
@@ -103,11 +107,11 @@ class Gate:
 
     def check_text(self, name: str, text: str) -> str:
         """Return the checked text of a source that is not a file: standard input, a decision, the target."""
-        seen = self._decode_visible(name, encode_text(text))
-        if len(seen.encode()) > MAX_FILE_BYTES:
+        visible = self._decode_visible(name, encode_text(text))
+        if len(visible.encode()) > MAX_FILE_BYTES:
             self.skip(name, f"over {MAX_FILE_BYTES // 1024} KB", hole=True)
             return ""
-        clean = self._mask_secrets(name, self._mask_secret_files(name, seen)) or ""
+        clean = self._mask_secrets(name, self._mask_secret_files(name, visible)) or ""
         return clean if self._reserve_bytes(name, clean) else ""
 
     def add_change(self, change: Change, section: str) -> None:
@@ -139,14 +143,14 @@ class Gate:
             self.skip(f"{self.files_over_limit:,} more files", f"over {MAX_FILES} files a packet", hole=True)
             self.files_over_limit = 0
         if self.secret_locations:
-            told = ", ".join(list(self.secret_locations)[:MAX_LISTED_SECRETS])
+            listed = ", ".join(list(self.secret_locations)[:MAX_LISTED_SECRETS])
             more = (
                 f" and {len(self.secret_locations) - MAX_LISTED_SECRETS} more"
                 if len(self.secret_locations) > MAX_LISTED_SECRETS
                 else ""
             )
             raise PacketRefused(
-                f"nothing was sent, secrets found at {told}{more}: remove them, mask them with --redact, "
+                f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with --redact, "
                 "or leave those files out with --skip-secrets"
             )
 
@@ -155,11 +159,11 @@ class Gate:
         text, how = decode_text(raw)
         if how:
             self.encoding_remarks[f"{format_path(name)} {how}"] = None
-        seen, gone = strip_invisible(text)
-        self.stripped += gone
-        if gone:  # a file and its diff contain the same ones
-            self.invisible_counts[name] = max(gone, self.invisible_counts.get(name, 0))
-        return seen
+        visible, removed = strip_invisible(text)
+        self.stripped += removed
+        if removed:  # a file and its diff contain the same ones
+            self.invisible_counts[name] = max(removed, self.invisible_counts.get(name, 0))
+        return visible
 
     def _read_content(self, path: str, content: bytes | None, named: bool) -> bytes | None:
         try:
@@ -173,14 +177,14 @@ class Gate:
             return None
 
     def _mask_secrets(self, path: str, text: str) -> str | None:
-        found = find_secrets(text)
-        if found and self.redact:
-            self.masked += len(found)
-            self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in found) else set()
-            return mask_secrets(text, found)
-        for secret in found:
+        secrets = find_secrets(text)
+        if secrets and self.redact:
+            self.masked += len(secrets)
+            self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in secrets) else set()
+            return mask_secrets(text, secrets)
+        for secret in secrets:
             self._record_secret(path, f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})")
-        return None if found else text
+        return None if secrets else text
 
     def _mask_values(self, text: str, mask: Callable[[str], str]) -> str:
         hidden = mask(text)
@@ -191,7 +195,7 @@ class Gate:
         """Mask or refuse the parts of a piped diff that belong to files with secret names."""
         parts = split_patch(text) if "diff --git " in text else []
         for part in parts:
-            secret = next((found for found in DIFF_NAME.findall(part) if has_secret_name(found)), None)
+            secret = next((named for named in DIFF_NAME.findall(part) if has_secret_name(named)), None)
             if secret and self.redact:
                 text = text.replace(part, self._mask_values(part, _mask_diff_values))
             elif secret:
@@ -200,13 +204,13 @@ class Gate:
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _add_section(self, change: Change, text: str) -> None:
-        found = find_secrets(text)
-        if found and not self.redact:
-            for secret in found:
+        secrets = find_secrets(text)
+        if secrets and not self.redact:
+            for secret in secrets:
                 self._record_secret(change.path, f"{_locate_in_diff(change, text, secret)} ({secret.kind})")
         elif self._reserve_bytes(change.path, text):
-            self.masked += len(found)
-            self.sections[change.path] = mask_secrets(text, found, margin=1)
+            self.masked += len(secrets)
+            self.sections[change.path] = mask_secrets(text, secrets, margin=1)
 
     def _record_secret(self, path: str, place: str) -> None:
         if self.skip_secrets:
@@ -239,9 +243,6 @@ class Gate:
         return True
 
 
-VALUE_MASK = "[redacted:value]"
-
-
 def _mask_file_values(text: str) -> str:
     """Mask a file with a secret name, except for the names of its settings."""
     return "\n".join(_mask_line(line) for line in text.split("\n"))
@@ -268,9 +269,9 @@ def _mask_hunk_line(line: str) -> str:
     return line[:1] + _mask_line(line[1:]) if line[:1] in ("+", "-", " ") else line
 
 
-def _format_stripped(name: str, gone: int) -> str:
-    what = "invisible character" if gone == 1 else "invisible characters"
-    return f"removed {gone:,} {what} from {format_path(name)}"
+def _format_stripped(name: str, removed: int) -> str:
+    what = "invisible character" if removed == 1 else "invisible characters"
+    return f"removed {removed:,} {what} from {format_path(name)}"
 
 
 def _find_secret_name(*names: str) -> str | None:
@@ -295,12 +296,12 @@ def _locate_in_diff(change: Change, text: str, secret: Secret) -> str:
     """Return file:line of a secret in a diff; a removed line has its old number."""
     lines = text[: secret.start].split("\n")
     at = next((n for n in range(len(lines) - 1, -1, -1) if HUNK_HEADER.match(lines[n])), None)
-    whole = text[text.rfind("\n", 0, secret.start) + 1 :]
+    secret_line = text[text.rfind("\n", 0, secret.start) + 1 :]
     if at is None or at == len(lines) - 1:
         return f"{format_path(change.path)}:1"
     hunk = HUNK_HEADER.match(lines[at])
     assert hunk
-    removed = whole.startswith("-")
+    removed = secret_line.startswith("-")
     before = sum(not line.startswith("+" if removed else "-") for line in lines[at + 1 : -1])
     if removed:
         return f"{format_path(change.old_path)}:{int(hunk[1]) + before}, a removed line"

@@ -37,6 +37,10 @@ DIFF_FLAGS = (
 )  # fmt: skip
 
 
+class GitFailed(UsageError):
+    """Git failed or could not be started."""
+
+
 class OutputTooLarge(UsageError):
     """The output of git exceeds the limit."""
 
@@ -75,10 +79,10 @@ class Repo:
         if re.match(r"-|$", ref) or re.search(r"[\s\0]", ref):
             raise UsageError(f'"{redact_text(ref)[:80]}" is not a revision: name a branch, a tag or a commit')
         try:
-            found = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+            commit = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         except GitFailed as error:
             raise UsageError(f'unknown revision "{redact_text(ref)[:80]}": name a branch, a tag or a commit') from error
-        return found.decode("ascii", "replace").strip()
+        return commit.decode("ascii", "replace").strip()
 
     def list_commits(self, limit: int) -> list[str]:
         """Return the newest commits along the first parent, or [] if there are none."""
@@ -88,9 +92,9 @@ class Repo:
             return []
         return listed.decode("ascii", "replace").split()
 
-    def merge_base(self, one: str, other: str) -> str | None:
+    def merge_base(self, first: str, second: str) -> str | None:
         try:
-            return self.run("merge-base", one, other).decode("ascii", "replace").split()[0]
+            return self.run("merge-base", first, second).decode("ascii", "replace").split()[0]
         except (GitFailed, IndexError):
             return None
 
@@ -148,19 +152,15 @@ class Repo:
         return {**large, **self._read_contents(small, max_bytes)}
 
     def _read_contents(self, oids: Sequence[str], max_bytes: int) -> dict[str, bytes]:
-        given = _join_lines(oids)
-        told = self.run("cat-file", "--batch", stdin=given, max_bytes=len(oids) * (max_bytes + 200)) if oids else b""
-        found, at = {}, 0
-        while at < len(told):
-            end = told.index(b"\n", at)
-            oid, _, size = told[at:end].decode("ascii", "replace").split()
-            found[oid] = told[end + 1 : end + 1 + int(size)]
+        stdin = _join_lines(oids)
+        output = self.run("cat-file", "--batch", stdin=stdin, max_bytes=len(oids) * (max_bytes + 200)) if oids else b""
+        contents, at = {}, 0
+        while at < len(output):
+            end = output.index(b"\n", at)
+            oid, _, size = output[at:end].decode("ascii", "replace").split()
+            contents[oid] = output[end + 1 : end + 1 + int(size)]
             at = end + 2 + int(size)
-        return found
-
-
-class GitFailed(UsageError):
-    """Git failed or could not be started."""
+        return contents
 
 
 def find_repo(root: Path) -> Repo | None:
@@ -175,34 +175,40 @@ def find_repo(root: Path) -> Repo | None:
 
 def _disable_filters(names: bytes) -> dict[str, str]:
     """Return settings that disable the repository's filters, which would run programs."""
-    found = {
+    filters = {
         name for name in _split_names(names) if re.match(r"(?s)filter\..*\.(clean|smudge|process|required)$", name)
     }
-    return {name: "false" if name.endswith(".required") else "" for name in found}
+    return {name: "false" if name.endswith(".required") else "" for name in filters}
 
 
 def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for git, with only our own GIT_* variables.
 
     Configuration goes by environment because a setting's name may contain an equals sign."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {
         "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_ALLOW_PROTOCOL": "none", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_COUNT": str(len(config)),
     }  # fmt: skip
     for n, (name, value) in enumerate(config.items()):
         ours |= {f"GIT_CONFIG_KEY_{n}": name, f"GIT_CONFIG_VALUE_{n}": value}
-    return kept | ours
+    return inherited | ours
 
 
 def _run_git(argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int) -> bytes:
-    with tempfile.TemporaryFile() as fed, tempfile.TemporaryFile() as told:
-        fed.write(stdin)
-        fed.seek(0)
+    with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stderr_file:
+        stdin_file.write(stdin)
+        stdin_file.seek(0)
         try:
             # A new process group, so that children of git are killed with it.
             process = subprocess.Popen(
-                argv, cwd=folder, env=env, stdin=fed, stdout=subprocess.PIPE, stderr=told, start_new_session=True
+                argv,
+                cwd=folder,
+                env=env,
+                stdin=stdin_file,
+                stdout=subprocess.PIPE,
+                stderr=stderr_file,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             raise GitFailed(
@@ -214,7 +220,7 @@ def _run_git(argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: b
         if len(out) > max_bytes:
             raise OutputTooLarge(f"git output is over {max_bytes // 1_000_000} MB: name a smaller target")
         if process.returncode:
-            raise GitFailed(f"git failed: {_read_first_line(told)}")
+            raise GitFailed(f"git failed: {_read_first_line(stderr_file)}")
         return out
 
 
@@ -279,5 +285,5 @@ def _parse_changes(raw: bytes) -> Iterator[Change]:
 
 def split_patch(patch: str) -> list[str]:
     """Split a patch at each "diff --git" line. Lines inside a file start with a marker, so they cannot match."""
-    starts = [found.start() for found in re.finditer(r"^diff --git ", patch, re.MULTILINE)]
+    starts = [match.start() for match in re.finditer(r"^diff --git ", patch, re.MULTILINE)]
     return [patch[start:end] for start, end in pairwise([*starts, len(patch)])]

@@ -12,19 +12,19 @@ MAX_LINE_CHARS = 2_000
 def grep(pattern: str, texts: dict[str, str], limit: int) -> list[tuple[str, int]]:
     """Return (path, line) of the first matches, in the order of the files."""
     matcher = re.compile(pattern)
-    found: list[tuple[str, int]] = []
+    matches: list[tuple[str, int]] = []
     for path, text in texts.items():
         for number, line in enumerate(text.split("\n"), 1):
             if matcher.search(line[:MAX_LINE_CHARS]):
-                found.append((path, number))
-                if len(found) >= limit:
-                    return found
-    return found
+                matches.append((path, number))
+                if len(matches) >= limit:
+                    return matches
+    return matches
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
-    json.dump(grep(asked["pattern"], asked["texts"], asked["most"]), sys.stdout)
+    request = json.load(sys.stdin)
+    json.dump(grep(request["pattern"], request["texts"], request["limit"]), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -37,18 +37,18 @@ MAX_SEARCHED_BYTES = 8_000_000
 GREP_TIMEOUT_S = 3.0
 
 
-def look(root: Path, wanted: Json, *, redact: bool = False) -> list[Json]:
+def look(root: Path, requests: Json, *, redact: bool = False) -> list[Json]:
     """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
-    rows = [_read_slice(root, item, redact) for item in _list_requests(wanted, "files")]
-    names = _list_names(root) if wanted.get("names") or wanted.get("patterns") else []
-    rows += [_find_names(item, names) for item in _list_requests(wanted, "names")]
-    patterns = _list_requests(wanted, "patterns")
+    rows = [_read_slice(root, item, redact) for item in _list_requests(requests, "files")]
+    names = _list_names(root) if requests.get("names") or requests.get("patterns") else []
+    rows += [_find_names(item, names) for item in _list_requests(requests, "names")]
+    patterns = _list_requests(requests, "patterns")
     texts = _read_texts(root, names) if patterns else {}
     return [*rows, *(_find_matches(root, item, texts, redact) for item in patterns)]
 
 
-def _list_requests(wanted: Json, kind: str) -> list[Any]:
-    items = wanted.get(kind)
+def _list_requests(requests: Json, kind: str) -> list[Any]:
+    items = requests.get(kind)
     return items[:MAX_REQUESTS] if isinstance(items, list) else []
 
 
@@ -59,18 +59,18 @@ def _list_names(root: Path) -> list[str]:
         return []  # too many files to search; they can still be requested by name
 
 
-# Files.
+# Files
 
 
 def _read_slice(root: Path, item: Any, redact: bool) -> Json:
-    asked = item if isinstance(item, dict) else {"path": item}
-    row: Json = {"look": "file", "path": _format_value(asked.get("path"))}
+    request = item if isinstance(item, dict) else {"path": item}
+    row: Json = {"look": "file", "path": _format_value(request.get("path"))}
     try:
-        text = _read_gated(root, parse_path(root, asked.get("path")), redact)
+        text = _read_gated(root, parse_path(root, request.get("path")), redact)
     except (UsageError, Unreadable) as error:
         return row | {"why": str(error)}
     lines = text.splitlines(keepends=True)
-    start, end = _line_range(asked, len(lines))
+    start, end = _line_range(request, len(lines))
     return row | {
         "from": start,
         "to": end,
@@ -85,8 +85,8 @@ def parse_path(root: Path, path: Any) -> str:
     return files.relative_to_root(root, path)
 
 
-def _line_range(asked: Json, lines: int) -> tuple[int, int]:
-    start, end = (value if isinstance(value := asked.get(name), int) else None for name in ("from", "to"))
+def _line_range(request: Json, lines: int) -> tuple[int, int]:
+    start, end = (value if isinstance(value := request.get(name), int) else None for name in ("from", "to"))
     first = min(max(1, start or 1), max(1, lines))
     return first, min(max(first, end or lines), lines, first + MAX_SLICE_LINES - 1)
 
@@ -102,7 +102,7 @@ def _read_gated(root: Path, path: str, redact: bool) -> str:
     raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
 
 
-# Names.
+# Names
 
 
 def _find_names(item: Any, names: Sequence[str]) -> Json:
@@ -110,21 +110,26 @@ def _find_names(item: Any, names: Sequence[str]) -> Json:
     row: Json = {"look": "name", "name": _format_value(item)}
     if not text.strip():
         return row | {"why": "a name is needed"}
-    found = match_glob(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
-    return row | {"paths": [_format_value(name) for name in found[:MAX_NAMES]], "more": max(0, len(found) - MAX_NAMES)}
+    matches = (
+        match_glob(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
+    )
+    return row | {
+        "paths": [_format_value(name) for name in matches[:MAX_NAMES]],
+        "more": max(0, len(matches) - MAX_NAMES),
+    }
 
 
-# Lines.
+# Lines
 
 
 def _read_texts(root: Path, names: Sequence[str]) -> dict[str, str]:
-    texts, left = {}, MAX_SEARCHED_BYTES
+    texts, remaining = {}, MAX_SEARCHED_BYTES
     for name in names:
-        if left <= 0:
+        if remaining <= 0:
             break
         if (text := _read_plain(root, name)) is not None:
             texts[name] = text
-            left -= len(text)
+            remaining -= len(text)
     return texts
 
 
@@ -143,42 +148,42 @@ def _find_matches(root: Path, item: Any, texts: dict[str, str], redact: bool) ->
     if not isinstance(item, str) or not item:
         return row | {"why": "a pattern is needed"}
     try:
-        found = _run_grep(item, texts)
+        matches = _run_grep(item, texts)
     except Unreadable as error:
         return row | {"why": error.why}
-    hits = list(_format_hits(root, found, redact))
+    hits = list(_format_hits(root, matches, redact))
     return row | {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
 
 
-def _format_hits(root: Path, found: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
+def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
     """Return the matching lines, taken from the gate's output and not from the searched text."""
-    for path in dict.fromkeys(path for path, _ in found):
+    for path in dict.fromkeys(path for path, _ in matches):
         try:
             lines = _read_gated(root, path, redact).split("\n")
         except Unreadable as error:
             yield {"path": _format_value(path), "why": error.why}
             continue
-        for number in (number for other, number in found if other == path and number <= len(lines)):
+        for number in (number for other, number in matches if other == path and number <= len(lines)):
             yield {"path": path, "line": number, "text": lines[number - 1][:MAX_HIT_CHARS]}
 
 
 def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
     if not _is_regex(pattern):
         return grep.grep(re.escape(pattern), texts, MAX_HITS)
-    asked = json.dumps({"pattern": pattern, "texts": texts, "most": MAX_HITS}).encode()
-    with tempfile.TemporaryFile() as fed:
-        fed.write(asked)
-        fed.seek(0)
+    request = json.dumps({"pattern": pattern, "texts": texts, "limit": MAX_HITS}).encode()
+    with tempfile.TemporaryFile() as stdin_file:
+        stdin_file.write(request)
+        stdin_file.seek(0)
         argv = [sys.executable, "-I", "-S", str(Path(grep.__file__))]
         try:
-            done = subprocess.run(argv, stdin=fed, capture_output=True, timeout=GREP_TIMEOUT_S, check=True)
+            process = subprocess.run(argv, stdin=stdin_file, capture_output=True, timeout=GREP_TIMEOUT_S, check=True)
         except subprocess.TimeoutExpired as error:
             raise Unreadable(
                 f"the pattern took longer than {GREP_TIMEOUT_S:.0f} s: ask for something simpler"
             ) from error
         except (OSError, subprocess.CalledProcessError) as error:
             raise Unreadable("the pattern could not be searched for") from error
-    return [(str(path), int(line)) for path, line in json.loads(done.stdout)]
+    return [(str(path), int(line)) for path, line in json.loads(process.stdout)]
 
 
 def _is_regex(pattern: str) -> bool:
@@ -193,6 +198,8 @@ def _is_regex(pattern: str) -> bool:
 def _format_value(value: Any) -> str:
     return format_path(value)[:200] if isinstance(value, str) else ""
 
+
+# Documents for a search
 
 PAGE_BREAK = "\f"
 
@@ -213,8 +220,10 @@ def make_document_reader(root: Path, redact: bool = True) -> Callable[[Path], st
 
 
 def _read_allowed(root: Path, name: str, redact: bool) -> str | None:
-    whole = (root / name).as_posix()
-    if has_secret_name(whole) or is_private(whole) or find_secrets(name):  # a masked name would not match any file
+    full_path = (root / name).as_posix()
+    if (
+        has_secret_name(full_path) or is_private(full_path) or find_secrets(name)
+    ):  # a masked name would not match any file
         return None
     if not name.lower().endswith(".pdf"):
         return Gate(root, redact).read_file(name)

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
-
-
 WORD_START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"  # start of a word, also after an escaped line end as in JSON
 
 
@@ -127,7 +125,7 @@ COMMON_PASSWORDS = {
 
 def find_secrets(text: str) -> list[Secret]:
     """Return all secrets in a text, in order and without overlaps."""
-    found = [
+    secrets = [
         *_find_known_keys(text),
         *_find_key_blocks(text),
         *_find_url_passwords(text),
@@ -135,7 +133,7 @@ def find_secrets(text: str) -> list[Secret]:
         *_find_logins(text),
         *_find_assignments(text),
     ]
-    return _merge_overlapping(sorted(found, key=lambda secret: (secret.start, -secret.end)))
+    return _merge_overlapping(sorted(secrets, key=lambda secret: (secret.start, -secret.end)))
 
 
 def redact_text(text: str) -> str:
@@ -152,10 +150,10 @@ def redact_value(value: Any) -> Any:
     return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def mask_secrets(text: str, found: Sequence[Secret], *, margin: int = 0) -> str:
+def mask_secrets(text: str, secrets: Sequence[Secret], *, margin: int = 0) -> str:
     """Return the text with the given secrets masked. Line breaks stay; in a diff so does the first column (`margin`)."""
     parts, at = [], 0
-    for secret in found:
+    for secret in secrets:
         for start, end in _split_by_line(text, secret, margin):
             parts += [text[at:start], f"[redacted:{secret.kind}]"]
             at = end
@@ -176,22 +174,22 @@ def _split_by_line(text: str, secret: Secret, margin: int) -> Iterator[tuple[int
         yield start, secret.end
 
 
-def _merge_overlapping(found: Sequence[Secret]) -> list[Secret]:
-    kept: list[Secret] = []
-    for secret in found:
-        if kept and secret.start < kept[-1].end:
-            kept[-1] = kept[-1]._replace(end=max(kept[-1].end, secret.end))
+def _merge_overlapping(secrets: Sequence[Secret]) -> list[Secret]:
+    merged: list[Secret] = []
+    for secret in secrets:
+        if merged and secret.start < merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(merged[-1].end, secret.end))
         else:
-            kept.append(secret)
-    return kept
+            merged.append(secret)
+    return merged
 
 
 def _find_known_keys(text: str) -> Iterator[Secret]:
     for rule in KEY_RULES:
         if any(hint in text for hint in rule.hints):
-            for found in rule.pattern.finditer(text):
-                if not _is_sample_key(found.group()):
-                    yield Secret(rule.kind, *found.span())
+            for match in rule.pattern.finditer(text):
+                if not _is_sample_key(match.group()):
+                    yield Secret(rule.kind, *match.span())
 
 
 def _is_sample_key(key: str) -> bool:
@@ -207,33 +205,33 @@ def _is_placeholder(value: str) -> bool:
 
 def _find_key_blocks(text: str) -> Iterator[Secret]:
     starts = list(KEY_BLOCK_START.finditer(text))
-    nexts = [*(found.start() for found in starts[1:]), len(text)]
-    for found, following in zip(starts, nexts, strict=False):
-        reach = min(following, found.end() + MAX_KEY_BLOCK_CHARS)
-        end = KEY_BLOCK_END.search(text, found.end(), reach)
-        stop = end.end() if end else _find_key_end(text, found.end(), reach)
-        if BASE64.search(text, found.end(), stop):
-            yield Secret("private key", found.start(), stop)
+    nexts = [*(start.start() for start in starts[1:]), len(text)]
+    for start, following in zip(starts, nexts, strict=False):
+        reach = min(following, start.end() + MAX_KEY_BLOCK_CHARS)
+        end = KEY_BLOCK_END.search(text, start.end(), reach)
+        stop = end.end() if end else _find_key_end(text, start.end(), reach)
+        if BASE64.search(text, start.end(), stop):
+            yield Secret("private key", start.start(), stop)
 
 
 def _find_key_end(text: str, start: int, reach: int) -> int:
     """Return where a key block without an END line stops."""
     stop = start
-    for found in BASE64.finditer(text, start, reach):
-        if found.start() - stop > 200:
+    for match in BASE64.finditer(text, start, reach):
+        if match.start() - stop > 200:
             break
-        stop = found.end()
-    rest = re.match(r"\n.?[A-Za-z0-9+/]+={0,2}$", text[stop : stop + 200], re.MULTILINE)
-    return stop + (rest.end() if rest else 0)
+        stop = match.end()
+    last_line = re.match(r"\n.?[A-Za-z0-9+/]+={0,2}$", text[stop : stop + 200], re.MULTILINE)
+    return stop + (last_line.end() if last_line else 0)
 
 
 def _find_url_passwords(text: str) -> Iterator[Secret]:
     if "://" not in text:
         return
-    for found in URL_PASSWORD.finditer(text):
-        user, password = found.groups()
+    for match in URL_PASSWORD.finditer(text):
+        user, password = match.groups()
         if password != user and _is_real_password(password):
-            yield Secret("URL password", *found.span(2))
+            yield Secret("URL password", *match.span(2))
 
 
 def _is_real_password(password: str) -> bool:
@@ -248,16 +246,16 @@ def _is_real_password(password: str) -> bool:
 
 def _find_logins(text: str) -> Iterator[Secret]:
     """Find registry logins and passwords on command lines."""
-    for found in REGISTRY_AUTH.finditer(text):
-        if _is_login(found[1]):
-            yield Secret("registry login", *found.span(1))
+    for match in REGISTRY_AUTH.finditer(text):
+        if _is_login(match[1]):
+            yield Secret("registry login", *match.span(1))
     if not any(program in text for program in ("curl", "mysql", "mariadb", "sshpass")):
         return
-    for found in PASSWORD_OPTION.finditer(text):
-        program = next(pattern for kind, pattern in OPTION_PROGRAMS.items() if found[kind])
-        before = re.split(r"(?<!\\)\n", text[max(0, found.start() - MAX_COMMAND_CHARS) : found.start()])[-1]
-        if program.search(before) and _is_real_password(found["password"]) and not PORT.fullmatch(found["password"]):
-            yield Secret("password on a command line", *found.span("password"))
+    for match in PASSWORD_OPTION.finditer(text):
+        program = next(pattern for kind, pattern in OPTION_PROGRAMS.items() if match[kind])
+        before = re.split(r"(?<!\\)\n", text[max(0, match.start() - MAX_COMMAND_CHARS) : match.start()])[-1]
+        if program.search(before) and _is_real_password(match["password"]) and not PORT.fullmatch(match["password"]):
+            yield Secret("password on a command line", *match.span("password"))
 
 
 def _is_login(value: str) -> bool:
@@ -270,25 +268,25 @@ def _is_login(value: str) -> bool:
 
 
 def _find_auth_headers(text: str) -> Iterator[Secret]:
-    for found in AUTH_HEADER.finditer(text):
-        if not _is_placeholder(found[1]) and _is_random(found[1]):
-            yield Secret("authorization header", *found.span(1))
+    for match in AUTH_HEADER.finditer(text):
+        if not _is_placeholder(match[1]) and _is_random(match[1]):
+            yield Secret("authorization header", *match.span(1))
 
 
 def _find_assignments(text: str) -> Iterator[Secret]:
     """Find secrets assigned to names such as `api_key`. A harmless value may itself be a name: `secret: api_key = "…"`."""
     at = 0
-    while found := SECRET_ASSIGNMENT.search(text, at):
-        which = "quoted" if found["quoted"] else "bare"
-        if _is_assigned_secret(text, found, which):
-            yield Secret("assigned secret", *found.span(which))
-            at = found.end()
+    while match := SECRET_ASSIGNMENT.search(text, at):
+        which = "quoted" if match["quoted"] else "bare"
+        if _is_assigned_secret(text, match, which):
+            yield Secret("assigned secret", *match.span(which))
+            at = match.end()
         else:
-            at = found.start(which)
+            at = match.start(which)
 
 
-def _is_assigned_secret(text: str, found: re.Match[str], which: str) -> bool:
-    name, value = _whole_name(text, found), found[which]
+def _is_assigned_secret(text: str, match: re.Match[str], which: str) -> bool:
+    name, value = _whole_name(text, match), match[which]
     if HARMLESS_NAME.search(name) or PLACEHOLDER.search(value) or value.lower() in COMMON_PASSWORDS:
         return False
     if which == "bare" and DOTTED_NAME.fullmatch(value):
@@ -296,17 +294,20 @@ def _is_assigned_secret(text: str, found: re.Match[str], which: str) -> bool:
     return _is_password(name, value, which) or _is_random(value, digits=1 if which == "quoted" else 2)
 
 
-def _whole_name(text: str, found: re.Match[str]) -> str:
-    before = re.search(r"[\w.-]*$", text[max(0, found.start() - 40) : found.start()])
-    return f"{before[0] if before else ''}{found['name']}".lower()
+def _whole_name(text: str, match: re.Match[str]) -> str:
+    before = re.search(r"[\w.-]*$", text[max(0, match.start() - 40) : match.start()])
+    return f"{before[0] if before else ''}{match['name']}".lower()
 
 
 def _is_password(name: str, value: str, which: str) -> bool:
     """Return whether a value looks like a chosen password: three kinds of characters, and not the word "password"."""
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
-    asked = re.search("passw|pwd|passphrase", name) and which == "quoted"
+    names_password = re.search("passw|pwd|passphrase", name) and which == "quoted"
     return (
-        bool(asked) and kinds >= 3 and len(value) >= 10 and not re.search(r"(?i)passw|secret|^[~./]|[(){}\[\]]", value)
+        bool(names_password)
+        and kinds >= 3
+        and len(value) >= 10
+        and not re.search(r"(?i)passw|secret|^[~./]|[(){}\[\]]", value)
     )
 
 

@@ -40,7 +40,7 @@ from council.types import Skipped
 MAX_NAME_WORDS = 6  # words
 MAX_MISSING_LISTED = 20
 EMPTY_STDIN = "standard input is empty"
-REVISION_RANGE = re.compile(r"(?![./])(?P<one>\S*?)(?P<dots>\.{2,3})(?!/)(?P<other>\S*)")
+REVISION_RANGE = re.compile(r"(?![./])(?P<start>\S*?)(?P<dots>\.{2,3})(?!/)(?P<end>\S*)")
 FILE_WITH_LINE = re.compile(r"(?P<path>.+?):\d+(?:[:-]\d+)?:?")
 HEX_WORD = re.compile(r"[a-f]{4,}")  # `facade` is more likely a word than a commit id
 PATHLIKE = re.compile(r"[^\s/]*/\S*|\S+\.[A-Za-z]\w{0,5}|\S*[*?\[]\S*")
@@ -75,11 +75,11 @@ def select(
     exact = not isinstance(words, str)
     text = words.strip() if isinstance(words, str) else " ".join(words)
     tokens = tuple(words) if exact else tuple(_split_words(root, text))
-    asked = TargetRequest(text, tokens, exact, root, task, full_text.strip() or text)
-    chosen = _select_material(asked, base, match, stdin is not None)
+    request = TargetRequest(text, tokens, exact, root, task, full_text.strip() or text)
+    chosen = _select_material(request, base, match, stdin is not None)
     if stdin is not None and not stdin.strip():
         return replace(_note_empty_stdin(chosen), target=text)
-    if stdin is None and _wants_stdin(asked):
+    if stdin is None and _wants_stdin(request):
         raise UsageError('"-" means standard input, but nothing was piped in: pipe something in, or name a file')
     return replace(chosen, target=text, stdin=stdin)
 
@@ -93,12 +93,12 @@ def _note_empty_stdin(chosen: Selection) -> Selection:
 def _split_words(root: Path, text: str) -> list[str]:
     """Split text into words, keeping the name of an existing file together: `my notes.md`."""
     words = text.split()
-    found, at = [], 0
+    tokens, at = [], 0
     while at < len(words):
         runs = (" ".join(words[at:end]) for end in range(min(at + MAX_NAME_WORDS, len(words)), at + 1, -1))
-        found.append(next((run for run in runs if "." in run and _exists(root, run)), words[at]))
-        at += found[-1].count(" ") + 1
-    return found
+        tokens.append(next((run for run in runs if "." in run and _exists(root, run)), words[at]))
+        at += tokens[-1].count(" ") + 1
+    return tokens
 
 
 def has_changes(root: Path) -> bool:
@@ -107,60 +107,66 @@ def has_changes(root: Path) -> bool:
     return bool(repo) and not select_work_tree(root).empty
 
 
-def _wants_stdin(asked: TargetRequest) -> bool:
-    return "-" in asked.tokens[:1] + asked.tokens[-1:]
+def _wants_stdin(request: TargetRequest) -> bool:
+    return "-" in request.tokens[:1] + request.tokens[-1:]
 
 
-def _select_material(asked: TargetRequest, base: str | None, match: bool, piped: bool) -> Selection:
+def _select_material(request: TargetRequest, base: str | None, match: bool, piped: bool) -> Selection:
     if base is not None:
-        return _select_since_base(asked, select_since(require_repo(asked.root, "--base"), base))
-    if asked.is_review and not asked.exact and (special := _select_keyword(asked, piped)):
+        return _select_since_base(request, select_since(require_repo(request.root, "--base"), base))
+    if request.is_review and not request.exact and (special := _select_keyword(request, piped)):
         return special
-    paths = list(_find_paths(asked))
-    missing = _find_missing(asked)
-    if asked.task == "validate" and missing and (paths or all(_looks_like_path(asked, word) for word in asked.tokens)):
+    paths = list(_find_paths(request))
+    missing = _find_missing(request)
+    if (
+        request.task == "validate"
+        and missing
+        and (paths or all(_looks_like_path(request, word) for word in request.tokens))
+    ):
         raise _missing_file_error(missing[0])
-    if paths or asked.exact or not asked.is_review:
-        chosen = _select_files(asked, paths)
+    if paths or request.exact or not request.is_review:
+        chosen = _select_files(request, paths)
     else:
-        _reject_missing(asked)
-        chosen = _select_matching(asked) if match and not piped else Selection()
-    spoken_of = [Skipped(_format_word(word), "no such file", asked.task == "validate") for word in missing]
-    return replace(chosen, skipped=(*chosen.skipped, *spoken_of))
+        _reject_missing(request)
+        chosen = _select_matching(request) if match and not piped else Selection()
+    missing_rows = [Skipped(_format_word(word), "no such file", request.task == "validate") for word in missing]
+    return replace(chosen, skipped=(*chosen.skipped, *missing_rows))
 
 
-def _select_since_base(asked: TargetRequest, changes: Selection) -> Selection:
+def _select_since_base(request: TargetRequest, changes: Selection) -> Selection:
     """Return the changes below the named paths; a deleted file can be named too."""
-    paths = [path for path, _ in _find_paths(asked)]
-    for word in _find_missing(asked):
-        gone = filter_paths(changes, [word])
-        if asked.task == "validate" and not (gone.files or gone.changes):
+    paths = [path for path, _ in _find_paths(request)]
+    for word in _find_missing(request):
+        selected = filter_paths(changes, [word])
+        if request.task == "validate" and not (selected.files or selected.changes):
             raise _missing_file_error(word)
         paths.append(word)
     return filter_paths(changes, paths)
 
 
-def _select_keyword(asked: TargetRequest, piped: bool) -> Selection | None:
+def _select_keyword(request: TargetRequest, piped: bool) -> Selection | None:
     """Return the selection for a keyword target: empty, recent, staged, a range or a revision."""
-    name = asked.text.lower()
+    name = request.text.lower()
     if not name:
-        return None if piped else select_work_tree(asked.root)
-    if len(asked.tokens) > 1 and set(name.split()) <= {"recent", "staged"}:
+        return None if piped else select_work_tree(request.root)
+    if len(request.tokens) > 1 and set(name.split()) <= {"recent", "staged"}:
         raise UsageError('"recent" and "staged" are two targets: say "recent" or "staged", not both')
     if name == "recent":
-        return select_recent(require_repo(asked.root, "recent"))
+        return select_recent(require_repo(request.root, "recent"))
     if name == "staged":
-        return select_staged(require_repo(asked.root, "staged"))
-    span = REVISION_RANGE.fullmatch(asked.text)
-    if span and (span["one"] or span["other"]) and not _exists(asked.root, asked.text):
-        return select_range(require_repo(asked.root, "a revision range"), span)
-    return _select_revision(asked) if asked.task == "validate" and len(asked.tokens) == 1 else None
+        return select_staged(require_repo(request.root, "staged"))
+    span = REVISION_RANGE.fullmatch(request.text)
+    if span and (span["start"] or span["end"]) and not _exists(request.root, request.text):
+        return select_range(require_repo(request.root, "a revision range"), span)
+    return _select_revision(request) if request.task == "validate" and len(request.tokens) == 1 else None
 
 
-def _select_revision(asked: TargetRequest) -> Selection | None:
+def _select_revision(request: TargetRequest) -> Selection | None:
     """Return the changes since a single word that is a commit and not a path."""
-    word = asked.text
-    repo = None if word == "-" or _exists(asked.root, word) or HEX_WORD.fullmatch(word) else git.find_repo(asked.root)
+    word = request.text
+    repo = (
+        None if word == "-" or _exists(request.root, word) or HEX_WORD.fullmatch(word) else git.find_repo(request.root)
+    )
     try:
         chosen = select_since(repo, word) if repo and repo.resolve_commit(word) else None
     except UsageError:
@@ -168,20 +174,20 @@ def _select_revision(asked: TargetRequest) -> Selection | None:
     return replace(chosen, matched=(f"{_format_word(word)} → changes since {_format_word(word)}",)) if chosen else None
 
 
-# Named files.
+# Named files
 
 
-def _select_files(asked: TargetRequest, paths: Sequence[tuple[str, bool]]) -> Selection:
-    repo = git.find_repo(asked.root) if any(is_folder for _, is_folder in paths) else None
-    wanted: dict[str, WantedFile] = {}
+def _select_files(request: TargetRequest, paths: Sequence[tuple[str, bool]]) -> Selection:
+    repo = git.find_repo(request.root) if any(is_folder for _, is_folder in paths) else None
+    files: dict[str, WantedFile] = {}
     skipped = []
     for path, is_folder in paths:
         if is_private(path):
             skipped.append(Skipped(format_path(path), "never included in a packet"))
-        for found in _expand_path(repo, asked.root, path) if is_folder else [WantedFile(path, named=True)]:
-            wanted.setdefault(found.path, found)
-    kept = [found for found in wanted.values() if not is_private(found.path)]
-    return Selection("", tuple(kept), skipped=tuple(skipped))
+        for file in _expand_path(repo, request.root, path) if is_folder else [WantedFile(path, named=True)]:
+            files.setdefault(file.path, file)
+    shown = [file for file in files.values() if not is_private(file.path)]
+    return Selection("", tuple(shown), skipped=tuple(skipped))
 
 
 def _expand_path(repo: Repo | None, root: Path, path: str) -> list[WantedFile]:
@@ -194,38 +200,38 @@ def _expand_glob(repo: Repo | None, root: Path, pattern: str) -> list[str]:
     return match_glob(pattern, list_files(repo, root)) or match_glob(pattern, list_files(None, root))
 
 
-def _find_paths(asked: TargetRequest) -> Iterator[tuple[str, bool]]:
+def _find_paths(request: TargetRequest) -> Iterator[tuple[str, bool]]:
     """Yield each existing path that is named, and whether it is a folder or a glob."""
-    whole = not asked.exact and asked.is_review and _exists(asked.root, asked.text)
-    for token in [asked.text] if whole else asked.tokens:
-        path = token if whole or asked.exact else _parse_path_word(asked.root, token)
+    is_one_path = not request.exact and request.is_review and _exists(request.root, request.text)
+    for token in [request.text] if is_one_path else request.tokens:
+        path = token if is_one_path or request.exact else _parse_path_word(request.root, token)
         if path is None or path == "-":
             continue
-        if found := _resolve_path(asked, path):
-            yield found
-        elif asked.exact:
+        if resolved := _resolve_path(request, path):
+            yield resolved
+        elif request.exact:
             raise UsageError(f'there is no "{_format_word(path)}" here: check the name')
 
 
-def _resolve_path(asked: TargetRequest, path: str) -> tuple[str, bool] | None:
-    if not _exists(asked.root, path):
-        return (path, True) if is_glob(path) and _has_glob_match(asked, path) else None
+def _resolve_path(request: TargetRequest, path: str) -> tuple[str, bool] | None:
+    if not _exists(request.root, path):
+        return (path, True) if is_glob(path) and _has_glob_match(request, path) else None
     try:
-        inner = relative_to_root(asked.root, path)
-        inner = resolve_link(asked.root, inner) or inner
+        inner = relative_to_root(request.root, path)
+        inner = resolve_link(request.root, inner) or inner
     except UsageError:
-        if asked.is_review or asked.exact:
+        if request.is_review or request.exact:
             raise
         return None  # a question may mention any file; one outside the root is not included
-    return inner, (asked.root / inner).is_dir()
+    return inner, (request.root / inner).is_dir()
 
 
-def _has_glob_match(asked: TargetRequest, pattern: str) -> bool:
+def _has_glob_match(request: TargetRequest, pattern: str) -> bool:
     if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
         raise UsageError(
             f'"{_format_word(pattern)}" is outside the folder council was started in: use a relative path inside it'
         )
-    return bool(_expand_glob(git.find_repo(asked.root), asked.root, pattern))
+    return bool(_expand_glob(git.find_repo(request.root), request.root, pattern))
 
 
 def _parse_path_word(root: Path, token: str) -> str | None:
@@ -247,19 +253,21 @@ def _strip_punctuation(root: Path, token: str) -> str:
     return line["path"] if line and _exists(root, line["path"]) else bare
 
 
-def _find_missing(asked: TargetRequest) -> list[str]:
+def _find_missing(request: TargetRequest) -> list[str]:
     """Return the words that look like a path but do not exist."""
-    if asked.exact or _exists(asked.root, asked.full_text):
+    if request.exact or _exists(request.root, request.full_text):
         return []  # missing ones already raised an error
-    tokens = _split_words(asked.root, asked.full_text)
-    words = dict.fromkeys(_strip_punctuation(asked.root, token) for token in tokens if not _exists(asked.root, token))
-    return list(islice((word for word in words if _is_missing(asked, word)), MAX_MISSING_LISTED))
+    tokens = _split_words(request.root, request.full_text)
+    words = dict.fromkeys(
+        _strip_punctuation(request.root, token) for token in tokens if not _exists(request.root, token)
+    )
+    return list(islice((word for word in words if _is_missing(request, word)), MAX_MISSING_LISTED))
 
 
-def _is_missing(asked: TargetRequest, word: str) -> bool:
-    if _exists(asked.root, word) or not _is_pathlike(asked.root, word):
+def _is_missing(request: TargetRequest, word: str) -> bool:
+    if _exists(request.root, word) or not _is_pathlike(request.root, word):
         return False
-    return not (is_glob(word) and _expand_glob(git.find_repo(asked.root), asked.root, word))
+    return not (is_glob(word) and _expand_glob(git.find_repo(request.root), request.root, word))
 
 
 def _is_pathlike(root: Path, word: str) -> bool:
@@ -271,8 +279,8 @@ def _is_pathlike(root: Path, word: str) -> bool:
     return slashed or (has_known_suffix(word) and not re.search(r"[(){}=,;|&]", word))
 
 
-def _looks_like_path(asked: TargetRequest, token: str) -> bool:
-    return _exists(asked.root, token) or _is_pathlike(asked.root, _strip_punctuation(asked.root, token))
+def _looks_like_path(request: TargetRequest, token: str) -> bool:
+    return _exists(request.root, token) or _is_pathlike(request.root, _strip_punctuation(request.root, token))
 
 
 def _missing_file_error(path: str) -> UsageError:
@@ -286,22 +294,22 @@ def _exists(root: Path, path: str) -> bool:
         return False
 
 
-def _reject_missing(asked: TargetRequest) -> None:
+def _reject_missing(request: TargetRequest) -> None:
     """Raise UsageError if the target is a single word that looks like a path but does not exist."""
-    if asked.task == "validate" and len(asked.tokens) == 1 and PATHLIKE.fullmatch(asked.text):
-        raise UsageError(f'there is no "{_format_word(asked.text)}" here: check the name, or write a longer question')
+    if request.task == "validate" and len(request.tokens) == 1 and PATHLIKE.fullmatch(request.text):
+        raise UsageError(f'there is no "{_format_word(request.text)}" here: check the name, or write a longer question')
 
 
 def _format_word(path: str) -> str:
     return format_path(path)[:200]
 
 
-# Words that match a path.
+# Words that match a path
 
 
-def _select_matching(asked: TargetRequest) -> Selection:
-    repo = git.find_repo(asked.root)
-    found = match_words(asked.text, list_files(repo, asked.root)) if asked.text else {}
-    places = [(place.rstrip("/"), place.endswith("/")) for places in found.values() for place in places]
-    told = [f"{word} → {', '.join(map(_format_word, places))}" for word, places in found.items()]
-    return replace(_select_files(asked, places), matched=tuple(told))
+def _select_matching(request: TargetRequest) -> Selection:
+    repo = git.find_repo(request.root)
+    matches = match_words(request.text, list_files(repo, request.root)) if request.text else {}
+    places = [(place.rstrip("/"), place.endswith("/")) for places in matches.values() for place in places]
+    descriptions = [f"{word} → {', '.join(map(_format_word, places))}" for word, places in matches.items()]
+    return replace(_select_files(request, places), matched=tuple(descriptions))

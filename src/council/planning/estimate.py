@@ -69,7 +69,8 @@ def estimate_cost(
     member: Callable[[str], Member],
 ) -> Json | None:
     """Return {"low", "expected", "worst"} in dollars, or None if a price is unknown."""
-    prices = {name: price(name) for call in (*agreeing_calls, *disagreeing_calls) for name in call.chain}
+    names = {name for call in (*agreeing_calls, *disagreeing_calls) for name in call.chain}
+    prices = {name: price(name) for name in names}
     known = {name: found for name, found in prices.items() if found is not None}
     if len(known) < len(prices):
         return None

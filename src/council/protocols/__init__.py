@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from council.errors import UsageError
+from council.errors import CouncilError, UsageError
 from council.extensions import Added, installed
 from council.protocols.protocol import Protocol, load_reference
 
@@ -76,10 +76,10 @@ def _load_shipped(name: str) -> Protocol:
 
 
 def find_protocol(name: str) -> Protocol:
-    """Return the protocol of a stored run; one without its own files and rules if its package is not installed any more."""
+    """Return the protocol of a stored run; a plain one if its package is missing or broken."""
     try:
         return get_protocol(name)
-    except UsageError:
+    except CouncilError:
         return Protocol(name, "")
 
 

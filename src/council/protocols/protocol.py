@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from council.extensions import load_attribute
 from council.types import Json, Seat, Verdict
+
+if TYPE_CHECKING:
+    from council.protocols.report_view import ReportView
 
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 CHAIR = Seat("chair", "Orchestrator")
@@ -52,9 +55,9 @@ class Protocol:
         schema: Json | None = load_reference(self.output_schema)(task) if self.output_schema else None
         return schema
 
-    def load_report_view(self) -> Any:
-        """Return the ReportView of this protocol."""
-        return load_reference(self.report_view or DEFAULT_REPORT_VIEW)()
+    def load_report_view(self) -> ReportView:
+        view: ReportView = load_reference(self.report_view or DEFAULT_REPORT_VIEW)()
+        return view
 
     @property
     def folder(self) -> Path | None:
@@ -75,7 +78,4 @@ class Protocol:
 
 def load_reference(reference: Any) -> Any:
     """Return the object of a "module:attr"; any other object is returned as it is."""
-    if not isinstance(reference, str):
-        return reference
-    module, _, attribute = reference.partition(":")
-    return getattr(import_module(module), attribute)
+    return load_attribute(reference) if isinstance(reference, str) else reference

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from council.errors import UsageError
 from council.extensions import FORMATS
 
 if TYPE_CHECKING:
@@ -24,11 +23,3 @@ def render_as(minutes: Minutes, format_name: str, entries: Sequence[Entry] = ())
         if format_name in FORMATS.added:
             raise FORMATS.added[format_name].error(FORMATS.what, error) from error
         raise
-
-
-def choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
-    """Return the output format of a finished run ("" is the answer). Raise UsageError if two flags conflict."""
-    if format_name and (jsonl or (json and format_name != "json")):
-        other = "--jsonl" if jsonl else "--json"
-        raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
-    return "json" if json else format_name or ""

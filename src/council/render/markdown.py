@@ -32,7 +32,7 @@ def render_answer(minutes: Minutes) -> str:
         return f"{clean(answer_text(minutes)).strip()}\n"
     view = _protocol_of(minutes).load_report_view()
     if verdict := view.verdict_text(minutes):
-        return str(verdict)
+        return verdict
     above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
@@ -46,22 +46,24 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
     if minutes.is_empty_run:
         return render_answer(minutes)
-    text = render_layout("layout", _build_context(minutes), _protocol_of(minutes).folder)
-    return text + ("\n" + render_layout("transcript", _build_context(minutes)) if show == "transcript" else "")
+    context = _build_context(minutes, build_report(minutes))
+    text = render_layout("layout", context, _protocol_of(minutes).folder)
+    return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
 def render_document(minutes: Minutes) -> str:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
-    own = protocol.load_report_view().document(minutes, build_report(minutes))
-    return str(own) if own else render_layout("document", _build_context(minutes), protocol.folder)
+    report = build_report(minutes)
+    own = protocol.load_report_view().document(minutes, report)
+    return own if own else render_layout("document", _build_context(minutes, report), protocol.folder)
 
 
 def render_run(run: FinishedRun) -> str:
     return render_document(run.minutes)
 
 
-def _build_context(minutes: Minutes) -> Json:
+def _build_context(minutes: Minutes, report: Json) -> Json:
     view = _protocol_of(minutes).load_report_view()
     return {
         "minutes": minutes,
@@ -75,7 +77,7 @@ def _build_context(minutes: Minutes) -> Json:
         "confidence": minutes.verdict.get("confidence"),
         "final": _format_answer(minutes, view),
         "rounds": _list_rounds(minutes),
-        "facts": _list_facts(minutes),
+        "facts": _list_facts(minutes, report),
         **view.layout_variables(minutes),
     }
 
@@ -115,9 +117,8 @@ def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
     return phases
 
 
-def _list_facts(minutes: Minutes) -> list[tuple[str, str]]:
+def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
     """Return the rows of the table at the top of the report file."""
-    value = build_report(minutes)
     calls, tokens = value["calls"], value["tokens"]
     convened = datetime.fromtimestamp(minutes.started, UTC)
     facts = [

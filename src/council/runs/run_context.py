@@ -25,9 +25,10 @@ from council.packet.secret_filter import redact_text
 from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.results import research
-from council.settings import SPECIAL_MEMBERS, load_settings
+from council.settings import load_settings
 from council.settings.catalogue import is_reasoning, split_member
 from council.settings.config_files import cache_folder
+from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
 
@@ -50,12 +51,15 @@ class RunContext:
         self.members = MemberRegistry(self.settings, env, cache_folder(env))
         for member in extra_members:
             self.members.add(member)
+        self._listed_prices: dict[str, Price | None] = {}
 
     # Money
 
     def price(self, name: str) -> Price | None:
         """Return a member's price, or None if it is unknown."""
-        listed = find_price(name, self.settings)
+        if name not in self._listed_prices:
+            self._listed_prices[name] = find_price(name, self.settings)
+        listed = self._listed_prices[name]
         try:
             return listed if listed is not None else own_price(self.members(name))
         except ConfigError:  # an invalid member name; seating reports it

@@ -13,8 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from council import __version__, protocols
 from council import events as ev
+from council import protocols
 from council.calling.budget import Caps, local_date
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
@@ -53,6 +53,7 @@ from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, repair_surrogates
+from council.version import __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 TASK_VERBS = ("validate", "brainstorm", "research")

@@ -60,15 +60,15 @@ def _key_of(provider: Any) -> str:
 
 def _key_variables() -> dict[str, str]:
     """Return the key variable of each provider that needs only a key. A broken package is left out."""
-    found = {}
+    variables = {}
     for name in SEARCH.names:
         try:
             provider = SEARCH.load(name)
         except ConfigError:
             continue
         if _key_of(provider) and not getattr(provider, "argument", ""):
-            found[name] = _key_of(provider)
-    return found
+            variables[name] = _key_of(provider)
+    return variables
 
 
 def split_search(word: str) -> tuple[str, str]:
@@ -81,9 +81,9 @@ def split_search(word: str) -> tuple[str, str]:
         return name.strip().lower(), value.strip()
     near = get_close_matches(name.strip().lower(), SEARCH.names, n=1)
     hint = f": did you mean {quote_value(near[0])}? Use" if near else ": use"
-    *most, last = (_format_form(name) for name in SEARCH.names)
+    *others, last = (_format_form(name) for name in SEARCH.names)
     raise UsageError(
-        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} {', '.join(most)} or {last}"
+        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} {', '.join(others)} or {last}"
     )
 
 
@@ -104,8 +104,8 @@ def _format_form(name: str) -> str:
 
 def provider_url(name: str, settings: Settings) -> str:
     """Return [search] base_url if it belongs to this provider, so that no key is sent to another provider."""
-    own = settings.search.get("provider") in (None, name)
-    return str(settings.search.get("base_url") or "") if own else ""
+    is_own = settings.search.get("provider") in (None, name)
+    return str(settings.search.get("base_url") or "") if is_own else ""
 
 
 def resolve_folder(value: str, folder: Path) -> Path:
@@ -156,27 +156,27 @@ def _check_url(address: str) -> str:
 
 
 def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> str:
-    said = value or str(settings.search.get("folder") or "")
-    if not said:
+    folder_name = value or str(settings.search.get("folder") or "")
+    if not folder_name:
         raise SearchNotEnabled(
             f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
             f"use --search {name}:FOLDER or set folder in [search], {WITHOUT_RESEARCH}"
         )
-    there = resolve_folder(said, folder)
-    if trouble := _folder_problem(there):
+    path = resolve_folder(folder_name, folder)
+    if trouble := _folder_problem(path):
         raise UsageError(
-            f"{f'--search {name}' if value else '[search] folder'} is {quote_value(redact_line(said))}: {trouble}"
+            f"{f'--search {name}' if value else '[search] folder'} is {quote_value(redact_line(folder_name))}: {trouble}"
         )
-    inside = there.is_relative_to(folder.absolute())
-    return there.relative_to(folder.absolute()).as_posix() if inside else there.as_posix()
+    inside = path.is_relative_to(folder.absolute())
+    return path.relative_to(folder.absolute()).as_posix() if inside else path.as_posix()
 
 
-def _folder_problem(there: Path) -> str:
+def _folder_problem(path: Path) -> str:
     """Return why this folder cannot be searched, or ""."""
     try:
-        if there.is_dir():
-            return "" if os.access(there, os.R_OK | os.X_OK) else "the folder cannot be read, check its permissions"
-        if there.exists():
+        if path.is_dir():
+            return "" if os.access(path, os.R_OK | os.X_OK) else "the folder cannot be read, check its permissions"
+        if path.exists():
             return "that is a file, use the folder that contains it"
     except (OSError, ValueError):
         pass  # not a valid file name

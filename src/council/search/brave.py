@@ -21,14 +21,14 @@ class Brave(SearchProvider):
         )  # fmt: skip
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
-        asked = {
+        params = {
             "q": truncate_query(query, MAX_QUERY_CHARS, MAX_QUERY_WORDS),
             "count": str(max_results),
             "result_filter": "web",
         }
         if freshness in FRESHNESS_CODES:
-            asked["freshness"] = FRESHNESS_CODES[freshness]
-        answer = await self._client.request_json("GET", "/res/v1/web/search", params=asked)
+            params["freshness"] = FRESHNESS_CODES[freshness]
+        answer = await self._client.request_json("GET", "/res/v1/web/search", params=params)
         web = answer.get("web", {}) if isinstance(answer, dict) else None
         if not isinstance(web, dict):
             raise SearchError(f"{self.name} returned an unexpected response")

@@ -1,4 +1,4 @@
-"""Split documents into passages and index them with in-memory SQLite full-text search."""
+"""Search provider for local documents: split them into passages and index these with in-memory SQLite full-text search."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from council.search.provider import Hit, SearchError, SearchProvider, SearchSetup
-from council.search.queries import STOP_WORDS
+from council.search.queries import QUERY_STOP_WORDS
 from council.text_cleanup import redact_line
 
+T = TypeVar("T")
 PASSAGE_WORDS = 100  # per passage, about the size of a snippet
 CHARS_PER_WORD = 6  # average characters of a word, for text without spaces
 MAX_TERMS = 64
@@ -36,6 +37,9 @@ SCRIPT_BLOCK = re.compile(r"<(script|style)\b.*?(?:</\1>|\Z)", re.I | re.S)
 HTML_TAG = re.compile(r"<!--[^<>]*-->|</?[a-zA-Z!][^<>]*>")
 
 Lines = Iterable[tuple[int, str]]  # a number and a line
+
+
+# Passages
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def split_passages(name: str, text: str) -> Iterator[Passage]:
             yield from (Passage(name, "", f"page {n}", piece) for _, piece in _split_pieces(_number_lines(page)))
         return
     if suffix in HTML_SUFFIXES:
-        text = HTML_TAG.sub("", SCRIPT_BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text))
+        text = HTML_TAG.sub("", SCRIPT_BLOCK.sub(lambda match: "\n" * match[0].count("\n"), text))
     for heading, lines in _split_sections(text) if suffix in MARKDOWN_SUFFIXES else [("", _number_lines(text))]:
         yield from (Passage(name, heading, f"line {line}", piece) for line, piece in _split_pieces(lines))
 
@@ -71,9 +75,9 @@ def _split_sections(text: str) -> Iterator[tuple[str, Lines]]:
     heading, lines, in_code = "", list[tuple[int, str]](), False
     for number, line in _number_lines(text):
         in_code ^= bool(CODE_FENCE.match(line))
-        if not in_code and (found := HEADING.fullmatch(line)):
+        if not in_code and (match := HEADING.fullmatch(line)):
             yield heading, lines
-            heading, lines = found[1], []
+            heading, lines = match[1], []
         else:
             lines.append((number, line))
     yield heading, lines
@@ -81,18 +85,18 @@ def _split_sections(text: str) -> Iterator[tuple[str, Lines]]:
 
 def _split_pieces(lines: Lines) -> Iterator[tuple[int, str]]:
     """Group whole lines into passages; after half a passage, split at an empty line."""
-    start, kept, size = 0, list[str](), 0
+    start, piece, size = 0, list[str](), 0
     for number, line in _split_long_lines(lines):
         weight = _count_words(line)
-        if kept and (size + weight > PASSAGE_WORDS or (not weight and size > PASSAGE_WORDS // 2)):
-            yield start, "\n".join(kept)
-            kept, size = [], 0
+        if piece and (size + weight > PASSAGE_WORDS or (not weight and size > PASSAGE_WORDS // 2)):
+            yield start, "\n".join(piece)
+            piece, size = [], 0
         if weight:
-            start = start if kept else number
-            kept.append(line)
+            start = start if piece else number
+            piece.append(line)
             size += weight
-    if kept:
-        yield start, "\n".join(kept)
+    if piece:
+        yield start, "\n".join(piece)
 
 
 def _count_words(line: str) -> int:
@@ -110,6 +114,9 @@ def _split_long_lines(lines: Lines) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
+# Index
+
+
 class PassageIndex:
     """Thread-safe full-text index of passages."""
 
@@ -120,19 +127,19 @@ class PassageIndex:
         self._db.execute(INDEX_SCHEMA)
 
     def add(self, name: str, text: str) -> None:
-        made = list(split_passages(name, text))
+        passages = list(split_passages(name, text))
         first = len(self.passages)
         rows = [
             (
                 first + n,
-                _separate_characters(one.name),
-                _separate_characters(one.heading),
-                _separate_characters(one.text),
+                _separate_characters(passage.name),
+                _separate_characters(passage.heading),
+                _separate_characters(passage.text),
             )
-            for n, one in enumerate(made)
+            for n, passage in enumerate(passages)
         ]
         with self._lock:
-            self.passages += made
+            self.passages += passages
             self._db.executemany("INSERT INTO words (rowid, name, heading, body) VALUES (?, ?, ?, ?)", rows)
 
     def search(self, query: str, max_results: int) -> list[tuple[int, Passage]]:
@@ -140,9 +147,9 @@ class PassageIndex:
         terms = match_expression(query)
         if not terms:
             return []
-        asked = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 2.0, 3.0, 1.0), rowid LIMIT ?"
+        sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY bm25(words, 2.0, 3.0, 1.0), rowid LIMIT ?"
         with self._lock:
-            rows = self._db.execute(asked, (terms, max_results)).fetchall()
+            rows = self._db.execute(sql, (terms, max_results)).fetchall()
         return [(n, self.passages[n]) for (n,) in rows]
 
     def close(self) -> None:
@@ -153,8 +160,8 @@ class PassageIndex:
 def match_expression(query: str) -> str:
     """Return an FTS5 expression that matches any word. Words are quoted, so they cannot contain query syntax."""
     words = re.findall(r"[^\W_]+", _separate_characters(unicodedata.normalize("NFC", query)).lower())
-    telling = [word for word in words if word not in STOP_WORDS] or words
-    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MAX_TERMS])
+    keywords = [word for word in words if word not in QUERY_STOP_WORDS] or words
+    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(keywords))[:MAX_TERMS])
 
 
 def _separate_characters(text: str) -> str:
@@ -162,7 +169,8 @@ def _separate_characters(text: str) -> str:
     return UNSPACED_SCRIPT.sub(r" \1 ", text)
 
 
-T = TypeVar("T")
+# Provider
+
 MAX_FILES = 2_000
 MAX_TOTAL_BYTES = 50 * 1024 * 1024
 MAX_LISTED_FILES = 50_000  # names
@@ -197,10 +205,10 @@ class LocalFiles(SearchProvider):
             self._index_task = asyncio.ensure_future(run_in_daemon_thread(self._build_index))
         try:
             index = await asyncio.shield(self._index_task)  # a timeout does not cancel it, so a retry can use it
-            found = await run_in_daemon_thread(lambda: index.search(query, max_results))
+            passages = await run_in_daemon_thread(lambda: index.search(query, max_results))
         except sqlite3.Error as error:  # SQLite may be built without full-text search
             raise SearchError(f"this Python's SQLite cannot search files: {redact_line(str(error))}") from None
-        return [Hit(passage.title, passage.name, passage.text, str(n)) for n, passage in found]
+        return [Hit(passage.title, passage.name, passage.text, str(n)) for n, passage in passages]
 
     async def close(self) -> None:
         self._stop.set()
@@ -232,7 +240,7 @@ class LocalFiles(SearchProvider):
         """Return the path relative to the run's folder."""
         return Path(os.path.relpath(self._root / name, self._folder)).as_posix()
 
-    def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], found: int) -> None:
+    def _add_remarks(self, files: Sequence[Path], read: int, left_out: Sequence[Path], passages: int) -> None:
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
             self._remarks[
@@ -247,19 +255,19 @@ class LocalFiles(SearchProvider):
         if left_out:
             why = "secret, not text, too large or not readable"
             self._remarks[f"{_format_count(len(left_out), 'file')} skipped ({_format_names(left_out)}): {why}"] = None
-        if not found:
+        if not passages:
             self._remarks["that folder contains no searchable documents"] = None
 
 
 def list_documents(root: Path) -> list[Path]:
     """Return the files below a folder that may be text, documents first, sorted by name."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        found += filter(_may_be_text, (Path(place, name) for name in sorted(names)))
-        if len(found) > MAX_LISTED_FILES:
+        paths += filter(_may_be_text, (Path(place, name) for name in sorted(names)))
+        if len(paths) > MAX_LISTED_FILES:
             break
-    return sorted(found, key=lambda path: (path.suffix.lower() not in DOCUMENT_SUFFIXES, path.as_posix()))
+    return sorted(paths, key=lambda path: (path.suffix.lower() not in DOCUMENT_SUFFIXES, path.as_posix()))
 
 
 def _may_be_text(path: Path) -> bool:
@@ -286,19 +294,19 @@ def _format_count(n: int, what: str) -> str:
 async def run_in_daemon_thread(work: Callable[[], T]) -> T:
     """Run work in a daemon thread, so that a hanging document parser cannot block the exit."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
     def deliver(set_outcome: Callable[[Any], None], outcome: Any) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(lambda: None if done.done() else set_outcome(outcome))
+            loop.call_soon_threadsafe(lambda: None if future.done() else set_outcome(outcome))
 
     def run() -> None:
         try:
             result = work()
         except Exception as error:
-            deliver(done.set_exception, error)
+            deliver(future.set_exception, error)
         else:
-            deliver(done.set_result, result)
+            deliver(future.set_result, result)
 
     threading.Thread(target=run, daemon=True).start()
-    return await done
+    return await future

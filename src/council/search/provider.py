@@ -1,4 +1,4 @@
-"""Interface of search providers: hits, errors and the provider protocol."""
+"""Search providers: their interface, and the HTTP client of those on the web."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 ReadFile = Callable[[Path], str | None]  # returns a file's text, or None if it must not be shown
 
 
+# Interface
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. `at` is the position in the document if one document has several results."""
+    """One result. `position` is the position in the document if one document has several results."""
 
     title: str
     url: str
@@ -34,7 +37,7 @@ class Hit:
 
 
 class SearchError(Exception):
-    """Failed search. `again`: a retry after `wait` seconds may succeed."""
+    """Failed search. If it is `retryable`, a retry after `retry_after` seconds may succeed."""
 
     def __init__(self, reason: str, *, retryable: bool = False, retry_after: float = 0.0) -> None:
         super().__init__(reason)
@@ -74,6 +77,8 @@ class SearchProvider(Protocol):
         """Close connections."""
 
 
+# HTTP client
+
 MAX_BODY_BYTES = 2 * 1024 * 1024  # bytes of an answer
 MAX_TEXT_CHARS = 10_000  # characters of a title or snippet that are read
 MAX_URL_CHARS = 1_000
@@ -101,19 +106,19 @@ class SearchClient:
         self.base_url = base_url.rstrip("/")
         self.headers = {"Accept": "application/json", "Accept-Encoding": "identity", **headers}
         self.secret = secret
-        self.auth_hint = auth_hint  # hint for the user after a status in `locked`
+        self.auth_hint = auth_hint  # hint for the user after a status in `auth_statuses`
         self.auth_statuses = auth_statuses
         self._session: ClientSession | None = None
 
     async def request_json(self, method: str, path: str, **request_args: Any) -> Any:
-        """Send a request and return the JSON response; raise only Trouble."""
+        """Send a request and return the JSON response; raise only SearchError."""
         async with self._convert_errors(), self._request(method, self.base_url + path, request_args) as response:
             if not 200 <= response.status < 300:
                 raise self._status_error(response)
             return self._parse_json(await self._read_body(response), response.content_type)
 
     def parse_hits(self, results: Any, snippet_field: str) -> list[Hit]:
-        """Return the usable results; `snippet` is the provider's field name for the text."""
+        """Return the usable results; `snippet_field` is the provider's field name for the text."""
         if not isinstance(results, list):
             raise SearchError(f"{self.name} returned an unexpected response")
         rows = [row for row in results if isinstance(row, dict)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from council import similarity
+from council.similarity import STOP_WORDS
 from council.text_cleanup import strip_to_line
 
 MAX_QUERIES = 3
@@ -42,7 +42,7 @@ NAMED_BY_YEAR = re.compile(
     re.I,
 )
 # Words of a question that do not help a search, in addition to the general stop words.
-STOP_WORDS = similarity.STOP_WORDS | frozenset(
+QUERY_STOP_WORDS = STOP_WORDS | frozenset(
     re.findall(
         r"\w+",
         "about all also am any being best better between both did do doing each every explain get give got had having he her him his how i just know let make me "
@@ -54,20 +54,20 @@ STOP_WORDS = similarity.STOP_WORDS | frozenset(
 
 def clean_queries(queries: Sequence[str], question: str, year: int) -> list[str]:
     """Return at most three distinct one-line queries, truncated and without stale years."""
-    kept: dict[str, str] = {}
+    cleaned: dict[str, str] = {}
     for query in queries:
-        words = truncate_at_word(_drop_stale_years(_clean_line(query), _clean_line(question), year), MAX_QUERY_CHARS)
-        if words:
-            kept.setdefault(words.casefold(), words)
-    return list(kept.values())[:MAX_QUERIES]
+        text = truncate_at_word(_drop_stale_years(_clean_line(query), _clean_line(question), year), MAX_QUERY_CHARS)
+        if text:
+            cleaned.setdefault(text.casefold(), text)
+    return list(cleaned.values())[:MAX_QUERIES]
 
 
 def extract_keywords(question: str) -> str:
     """Return the question's keywords as a query, never empty unless the question is."""
     line = _clean_line(question)
     words = re.findall(r"[^\W_][\w.+#'’/&-]*[\w+#]|[^\W_]", line)
-    telling = [word for word in dict.fromkeys(words) if word.casefold() not in STOP_WORDS]
-    return truncate_at_word(" ".join((telling or words)[:MAX_KEYWORDS]) or line, MAX_QUERY_CHARS)
+    keywords = [word for word in dict.fromkeys(words) if word.casefold() not in QUERY_STOP_WORDS]
+    return truncate_at_word(" ".join((keywords or words)[:MAX_KEYWORDS]) or line, MAX_QUERY_CHARS)
 
 
 def required_freshness(question: str) -> str:
@@ -97,8 +97,8 @@ def truncate_at_word(text: str, max_chars: int) -> str:
     """Truncate text at a word boundary, or inside a word if there is no boundary."""
     if len(text) <= max_chars:
         return text
-    whole = text[: max_chars + 1].rpartition(" ")[0].rstrip(" ,;:-")
-    return whole or text[:max_chars]
+    shortened = text[: max_chars + 1].rpartition(" ")[0].rstrip(" ,;:-")
+    return shortened or text[:max_chars]
 
 
 def _clean_line(text: str) -> str:
@@ -109,9 +109,9 @@ def _drop_stale_years(query: str, question: str, year: int) -> str:
     if is_historical(query) or is_historical(question) or not (asks_for_current(query) or asks_for_current(question)):
         return query
 
-    def replace_year(found: re.Match[str]) -> str:
-        stale = int(found["year"]) < year and not NAMED_BY_YEAR.search(query[: found.start("year")])
-        return " " if stale else found[0]
+    def replace_year(match: re.Match[str]) -> str:
+        stale = int(match["year"]) < year and not NAMED_BY_YEAR.search(query[: match.start("year")])
+        return " " if stale else match[0]
 
     return (
         re.sub(r"\s+([,;:.?!])", r"\1", " ".join(YEAR_MENTION.sub(replace_year, query).split())).strip(" ,;:") or query

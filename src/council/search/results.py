@@ -1,7 +1,8 @@
-"""Detect possible prompt injections in search results. Matches are marked, not dropped: a page may discuss injections.
+"""Research: run the queries, merge their results, and mark possible prompt injections.
 
-Ordinary prose ("the system: a description", "JavaScript: The Good Parts", `eval()` by name, a Python session's
-`>>> print(x)`) is not marked. A line that begins with "System:" is, because it cannot be told from a role header.
+Marked results are not dropped: a page may discuss injections. Ordinary prose ("the system: a description", "JavaScript: The
+Good Parts", `eval()` by name, a Python session's `>>> print(x)`) is not marked. A line that begins with "System:" is,
+because it cannot be told from a role header.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from council.search.provider import Hit, SearchError, SearchProvider
 from council.text_cleanup import strip_to_line, truncate
 from council.types import Json
+
+# Prompt injections
 
 MAX_SCAN_CHARS = 4_000  # characters that are scanned
 _SENTENCE_START = r"(?:^|[\n.!?;>\]}\"'*#|-]\s*)"  # start of a line or sentence
@@ -62,9 +65,9 @@ MIN_PART_CHARS = 20  # average characters between slashes and dashes of encoded 
 
 def scan_text(text: str) -> list[str]:
     """Return the reasons not to trust this text, each once."""
-    seen = text[:MAX_SCAN_CHARS]
-    found = [reason for reason, patterns in REASONS.items() if any(pattern.search(seen) for pattern in patterns)]
-    return found + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(seen)))
+    scanned = text[:MAX_SCAN_CHARS]
+    reasons = [reason for reason, patterns in REASONS.items() if any(pattern.search(scanned) for pattern in patterns)]
+    return reasons + ["holds encoded text"] * any(map(_is_encoded, BASE64.findall(scanned)))
 
 
 def scan_url(url: str) -> list[str]:
@@ -78,6 +81,8 @@ def _is_encoded(run: str) -> bool:
     parts = len(re.split(r"[-_/]", run))
     return all(re.search(kind, run) for kind in ("[a-z]", "[A-Z]", r"\d")) and len(run) / parts >= MIN_PART_CHARS
 
+
+# Research
 
 MAX_RESULTS = 10  # results of a query
 MAX_TITLE_CHARS, MAX_SNIPPET_CHARS = 200, 600  # characters
@@ -101,31 +106,31 @@ async def research(
     A provider's general remarks are rows with `remark: True`.
     """
     max_results = min(max(1, max_results), MAX_RESULTS)
-    asked = [
+    searches = [
         _search_with_retry(provider, query, max_results, freshness, seconds, turn)
         for turn, query in enumerate(queries, 1)
     ]
-    found = list(zip(queries, await asyncio.gather(*asked), strict=True))
+    results = list(zip(queries, await asyncio.gather(*searches), strict=True))
     remarks = (
-        [{"query": provider.name, "why": strip_to_line(one), "remark": True} for one in provider.remarks]
+        [{"query": provider.name, "why": strip_to_line(remark), "remark": True} for remark in provider.remarks]
         if queries
         else []
     )
-    return [*_result_rows(found, max_results), *_failure_rows(found), *remarks]
+    return [*_result_rows(results, max_results), *_failure_rows(results), *remarks]
 
 
 async def _search_with_retry(
     provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float, turn: int
 ) -> QueryResult:
     """Search with one retry; if nothing matches the freshness, search results of any age."""
-    found = await _search_once(provider, query, max_results, freshness, seconds)
-    if isinstance(found, SearchError) and found.retryable:
-        await asyncio.sleep(found.retry_after * turn)  # stagger the retries of parallel queries
-        found = await _search_once(provider, query, max_results, freshness, seconds)
-    if found == [] and freshness != "none":
+    result = await _search_once(provider, query, max_results, freshness, seconds)
+    if isinstance(result, SearchError) and result.retryable:
+        await asyncio.sleep(result.retry_after * turn)  # stagger the retries of parallel queries
+        result = await _search_once(provider, query, max_results, freshness, seconds)
+    if result == [] and freshness != "none":
         older = await _search_once(provider, query, max_results, "none", seconds)
         return [] if isinstance(older, SearchError) else older
-    return found
+    return result
 
 
 async def _search_once(
@@ -154,7 +159,7 @@ def _interleave(results: Sequence[tuple[str, QueryResult]], max_results: int) ->
     """Yield the first result of every query, then the second of every query, and so on."""
     lists = [[(query, hit) for hit in hits[:max_results]] for query, hits in results if isinstance(hits, list)]
     for rank in zip_longest(*lists):
-        yield from (one for one in rank if one)
+        yield from (item for item in rank if item)
 
 
 def _format_row(query: str, hit: Hit) -> Json:
@@ -182,12 +187,12 @@ def normalise_url(url: str) -> str:
     if not parts.netloc:
         return url
     port = f":{parts.port}" if parts.port and parts.port not in (80, 443) else ""
-    asked = [
+    params = [
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
         if not _is_tracking_param(name.lower())
     ]
-    return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(asked)}"
+    return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(params)}"
 
 
 def _is_tracking_param(name: str) -> bool:

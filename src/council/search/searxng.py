@@ -15,10 +15,10 @@ class Searxng(SearchProvider):
         )
 
     async def search(self, query: str, max_results: int, freshness: str) -> list[Hit]:
-        asked = {"q": query, "format": "json"}
+        params = {"q": query, "format": "json"}
         if freshness != "none":
-            asked["time_range"] = freshness
-        answer = await self._client.request_json("GET", "/search", params=asked)
+            params["time_range"] = freshness
+        answer = await self._client.request_json("GET", "/search", params=params)
         if not isinstance(answer, dict):
             raise SearchError(f"{self.name} returned an unexpected response")
         return self._client.parse_hits(answer.get("results"), "content")[:max_results]

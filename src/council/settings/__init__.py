@@ -13,51 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError
-from council.settings.catalogue import Catalogue, Model, catalogue, is_reasoning, model_id, split_member
-from council.settings.config_files import (
-    cache_folder,
-    config_folder,
-    data_folder,
-    find_command,
-    find_project_file,
-    read_config,
-)
-from council.settings.schema import (
-    SPECIAL_MEMBERS,
-    VARIABLES,
-    closest_match,
-    nest_keys,
-    quote_value,
-    split_key,
-    validate_table,
-)
-
-__all__ = [
-    "BUILT_IN",
-    "PROFILES",
-    "SEAT_FLAG",
-    "SPECIAL_MEMBERS",
-    "Catalogue",
-    "Model",
-    "Origin",
-    "OriginKind",
-    "Profile",
-    "Provider",
-    "SeatSetting",
-    "Settings",
-    "cache_folder",
-    "catalogue",
-    "closest_match",
-    "config_folder",
-    "data_folder",
-    "find_command",
-    "flatten",
-    "is_reasoning",
-    "load_settings",
-    "model_id",
-    "quote_value",
-    "split_member",
-]  # fmt: skip
+from council.settings.catalogue import catalogue
+from council.settings.config_files import config_folder, find_project_file, read_config
+from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
 
 
 class OriginKind(Enum):
@@ -99,6 +57,7 @@ FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "
 SEAT_FLAG = "--seat"
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+Layer = tuple[Origin, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +113,7 @@ class Settings:
     search: Mapping[str, Any]
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
-    timeout: float | None  # None: not set, see `deadline`
+    timeout: float | None  # None: not set, see `seat_timeout`
     report_dir: str
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
@@ -191,9 +150,6 @@ def load_settings(
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
     return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
-
-
-Layer = tuple[Origin, Mapping[str, Any]]
 
 
 def _iter_layers(
@@ -244,10 +200,10 @@ def _profile_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
 
 
 def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
-    for name, (written, under) in FLAG_KEYS.items():
+    for name, (flag, tables) in FLAG_KEYS.items():
         if flags.get(name) is not None:
             leaf = {name: flags[name]}
-            yield Origin(OriginKind.FLAG, written), {under[0]: leaf} if under else leaf
+            yield Origin(OriginKind.FLAG, flag), {tables[0]: leaf} if tables else leaf
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
         yield (
@@ -267,9 +223,9 @@ def _read_variables(env: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, Or
 
 def _parse_number(text: str) -> Any:
     """Return the number, or the text itself so that the later check reports it."""
-    for read in (int, float):
+    for parse in (int, float):
         try:
-            return read(text)
+            return parse(text)
         except ValueError:
             continue
     return text
@@ -303,11 +259,11 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Ori
 
 
 def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:
-    for needed in ("input", "output"):
-        if needed not in row:
+    for rate in ("input", "output"):
+        if rate not in row:
             where = origins[f"prices.'{name}'"]
             raise ConfigError(
-                f'{where}: [prices."{name}"] has no {needed}: set input and output in dollars per million tokens'
+                f'{where}: [prices."{name}"] has no {rate}: set input and output in dollars per million tokens'
             )
     return row
 

@@ -42,8 +42,10 @@ def catalogue() -> Catalogue:
     tables = tomllib.loads(MODELS_FILE.read_text(encoding="utf-8"))
     models = {name: Model(name, **row) for name, row in tables["models"].items()}
     ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
-    known_as = {**ids, **tables["aliases"], **{name: name for name in models}}
-    return Catalogue(tables["providers"], models, tables["tiers"], tables["seating"], tables["commands"], known_as)
+    canonical_names = {**ids, **tables["aliases"], **{name: name for name in models}}
+    return Catalogue(
+        tables["providers"], models, tables["tiers"], tables["seating"], tables["commands"], canonical_names
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -58,8 +60,8 @@ def split_member(member: str) -> tuple[str, str]:
 def model_id(member: str) -> str:
     """Return the model id to send to the provider; a name that is not in the catalogue is sent as written."""
     provider, name = split_member(member)
-    known = catalogue().find(name)
-    return known.ids.get(provider, name) if known else name
+    model = catalogue().find(name)
+    return model.ids.get(provider, name) if model else name
 
 
 @lru_cache(maxsize=1024)
@@ -68,5 +70,5 @@ def is_reasoning(member: str) -> bool:
     provider, name = split_member(member)
     if provider == "cli":  # agents start a process and reason on their side
         return True
-    known = catalogue().find(name)
-    return known is not None and known.reasoning
+    model = catalogue().find(name)
+    return model is not None and model.reasoning

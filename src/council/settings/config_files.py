@@ -16,14 +16,14 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
     """Return the named file, or the project's nearest council.toml or pyproject.toml with [tool.council]."""
     named = config or env.get("COUNCIL_CONFIG", "").strip()
     if named:
-        own = folder / Path(named).expanduser()
-        if not own.is_file():
+        named_path = folder / Path(named).expanduser()
+        if not named_path.is_file():
             raise ConfigError(
                 f"configuration file {quote_value(named)} not found: pass another with --config or COUNCIL_CONFIG"
             )
-        return own
-    found = (path for place in _project_folders(folder.absolute()) if (path := _find_config_in(place)))
-    return next(found, None)
+        return named_path
+    candidates = (candidate for place in _project_folders(folder.absolute()) if (candidate := _find_config_in(place)))
+    return next(candidates, None)
 
 
 def _project_folders(folder: Path) -> list[Path]:
@@ -31,9 +31,9 @@ def _project_folders(folder: Path) -> list[Path]:
 
     Outside a repository only this folder: parent folders may belong to another user.
     """
-    line = [folder, *folder.parents]
-    root = next((place for place in line if (place / ".git").exists()), folder)
-    return line[: line.index(root) + 1]
+    folders = [folder, *folder.parents]
+    root = next((parent for parent in folders if (parent / ".git").exists()), folder)
+    return folders[: folders.index(root) + 1]
 
 
 def _find_config_in(place: Path) -> Path | None:
@@ -55,12 +55,12 @@ def read_config(path: Path) -> Mapping[str, Any]:
 
 
 def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
-    own = tools.get("council", {}) if isinstance(tools, Mapping) else {}
-    if not isinstance(own, Mapping):
+    table = tools.get("council", {}) if isinstance(tools, Mapping) else {}
+    if not isinstance(table, Mapping):
         raise ConfigError(
-            f'{path}: "tool.council" is {quote_value(own)}, but it must be a table: write [tool.council] and put its keys below'
+            f'{path}: "tool.council" is {quote_value(table)}, but it must be a table: write [tool.council] and put its keys below'
         )
-    return own
+    return table
 
 
 def _read_text(path: Path) -> str:
@@ -75,8 +75,8 @@ def _read_text(path: Path) -> str:
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:
     """Return the executable of that name on PATH. Relative PATH entries are skipped because they are not trusted."""
     places = (Path(entry) for entry in env.get("PATH", "").split(os.pathsep))
-    found = (place / name for place in places if place.is_absolute())
-    return next((path for path in found if path.is_file() and os.access(path, os.X_OK)), None)
+    candidates = (place / name for place in places if place.is_absolute())
+    return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def data_folder(env: Mapping[str, str]) -> Path:

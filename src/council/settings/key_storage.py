@@ -49,10 +49,10 @@ def store_key(name: str, key: str, env: Mapping[str, str]) -> None:
     ring = _load_keyring()
     try:
         ring.set_password(SERVICE, name, key)
-        there = ring.get_password(SERVICE, name) == key
+        is_stored = ring.get_password(SERVICE, name) == key
     except Exception as error:
         raise _keyring_error(error) from None
-    if not there:
+    if not is_stored:
         raise _keyring_error(None)
     _write_names(sorted({*stored_key_names(env), name}), env)
 
@@ -66,7 +66,7 @@ def delete_key(name: str, env: Mapping[str, str]) -> None:
             ring.delete_password(SERVICE, name)
     except Exception as error:
         raise _keyring_error(error) from None
-    _write_names([one for one in stored_key_names(env) if one != name], env)
+    _write_names([stored for stored in stored_key_names(env) if stored != name], env)
 
 
 def _load_keyring() -> Any:

@@ -15,6 +15,7 @@ from council.settings.schema import SPECIAL_MEMBERS, closest_match, quote_value
 LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
+DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,9 @@ class Candidate:
 
     member: str
     vendor: str
+
+
+LOCAL_CANDIDATE = Candidate(LOCAL_MEMBER, "local")
 
 
 def vendor_of(member: str, settings: Settings) -> str:
@@ -39,8 +43,8 @@ def vendor_of(member: str, settings: Settings) -> str:
         return _special_vendor(provider, name)
     if provider not in settings.providers:
         return added_vendor(provider)
-    own = settings.providers[provider].vendor
-    return _routed_vendor(name, own) if provider == "openrouter" else own
+    vendor = settings.providers[provider].vendor
+    return _routed_vendor(name, vendor) if provider == "openrouter" else vendor
 
 
 def is_known_prefix(prefix: str, settings: Settings) -> bool:
@@ -66,8 +70,8 @@ def missing_added_key(prefix: str, env: Mapping[str, str]) -> str:
 
 
 def _routed_vendor(name: str, router: str) -> str:
-    known = catalogue().find(name)
-    return known.vendor if known else name.partition("/")[0] if "/" in name else router
+    model = catalogue().find(name)
+    return model.vendor if model else name.partition("/")[0] if "/" in name else router
 
 
 def _special_vendor(kind: str, name: str) -> str:
@@ -84,9 +88,9 @@ def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
         return ConfigError(
             f"unknown model {quote_value(member)}: did you mean {quote_value(close)}? Or write it as provider:model"
         )
-    known = ", ".join([*settings.providers, *MEMBERS.names])
+    names = ", ".join([*settings.providers, *MEMBERS.names])
     return ConfigError(
-        f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {known}, or add [providers.{provider}]"
+        f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {names}, or add [providers.{provider}]"
     )
 
 
@@ -113,10 +117,10 @@ def _raise_no_provider(model: Model, settings: Settings) -> str:
 
 def require_available(member: str, settings: Settings, env: Mapping[str, str]) -> str:
     """Resolve a member that was chosen by name; raise ConfigError if its key or command is missing."""
-    found = resolve_member(member, settings, env)
-    if why := unavailable_reason(found, settings, env):
+    resolved = resolve_member(member, settings, env)
+    if why := unavailable_reason(resolved, settings, env):
         raise ConfigError(why)
-    return found
+    return resolved
 
 
 def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) -> str:
@@ -143,14 +147,14 @@ def _missing_command(member: str, env: Mapping[str, str]) -> str | None:
     """Return the command-line agent that a member needs and that is not on PATH."""
     kind, name = split_member(member)
     agent = name.partition(":")[0]
-    known = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
-    return None if known else agent
+    is_available = kind != "cli" or (agent in catalogue().commands and find_command(agent, env) is not None)
+    return None if is_available else agent
 
 
 def _missing_command_reason(member: str, agent: str) -> str:
     if agent not in catalogue().commands:
-        known = ", ".join(f"cli:{name}" for name in catalogue().commands)
-        return f"{quote_value(member)} is not a supported command-line agent: use one of {known}"
+        agents = ", ".join(f"cli:{name}" for name in catalogue().commands)
+        return f"{quote_value(member)} is not a supported command-line agent: use one of {agents}"
     return (
         f"{quote_value(member)} needs `{agent}`, which is not on PATH: install it and log in, or choose another member"
     )
@@ -158,8 +162,8 @@ def _missing_command_reason(member: str, agent: str) -> str:
 
 def find_available_member(model: Model, settings: Settings, env: Mapping[str, str]) -> str | None:
     """Return the member that reaches this model through its first available provider, or None."""
-    open_now = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
-    provider = next(open_now, None)
+    providers = (provider for provider in model.ids if is_available(settings.providers[provider], settings, env))
+    provider = next(providers, None)
     return provider and f"{provider}:{model.name}"
 
 
@@ -176,12 +180,14 @@ def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candid
     """Return the available members, best first: [models], each vendor's strongest model, members of [seats]."""
     named = [*_iter_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
     seated = [*_iter_callable(_configured_members(settings), settings, env)]
-    spoken_of = {split_member(member)[0] for member in (*named, *seated)}
-    families = (member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, spoken_of))
+    named_providers = {split_member(member)[0] for member in (*named, *seated)}
+    strongest = (
+        member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, named_providers)
+    )
     others = (member for member in seated if split_member(member)[0] not in NO_MODEL_NEEDED)
-    members = [member for member in dict.fromkeys((*named, *families, *others)) if member != LOCAL_MEMBER]
-    alone = [member for member in seated if split_member(member)[0] == "scripted"]
-    return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(alone)]
+    members = [member for member in dict.fromkeys((*named, *strongest, *others)) if member != LOCAL_MEMBER]
+    scripted = [member for member in seated if split_member(member)[0] == "scripted"]
+    return [Candidate(member, vendor_of(member, settings)) for member in members or dict.fromkeys(scripted)]
 
 
 def _configured_members(settings: Settings) -> list[str]:
@@ -199,12 +205,12 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
     for member in members:
         provider, name = split_member(member)
         if not provider and (model := catalogue().find(name)):
-            found = find_available_member(model, settings, env)
+            resolved = find_available_member(model, settings, env)
         else:
             resolve_member(member, settings, env)  # raises for an unknown provider
-            found = None if unavailable_reason(member, settings, env) else member
-        if found:
-            yield found
+            resolved = None if unavailable_reason(member, settings, env) else member
+        if resolved:
+            yield resolved
 
 
 def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
@@ -220,9 +226,3 @@ def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
     first = (available_members(settings, env) or [LOCAL_CANDIDATE])[0]
     name = catalogue().tiers.get(first.vendor, {}).get(tier)
     return (name and find_available_member(catalogue().models[name], settings, env)) or first.member
-
-
-LOCAL_CANDIDATE = Candidate(LOCAL_MEMBER, "local")
-
-
-DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation

@@ -1,4 +1,4 @@
-"""HTTP proxy settings from the environment."""
+"""Network settings: the proxy of a URL, and warnings about keys that a project file sends to a wrong host."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def proxy_for(url: str) -> str | None:
 def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
+
+# Key leaks
 
 KEY_VARIABLE = re.compile("KEY|TOKEN")  # in the name of a variable that holds a key
 KEY_HOSTS_FILE = Path(__file__).parents[1] / "data" / "keys.toml"

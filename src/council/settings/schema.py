@@ -68,8 +68,8 @@ def _one_of(*choices: str) -> ValueType:
 
 def _row_of(point: ExtensionPoint) -> ValueType:
     """Accept the shipped names and those of installed packages, which are looked up only for other values."""
-    known = ", ".join(point.shipped)
-    return ValueType(f"one of {known}, or a {point.what} of an installed package", lambda value: value in point)
+    names = ", ".join(point.shipped)
+    return ValueType(f"one of {names}, or a {point.what} of an installed package", lambda value: value in point)
 
 
 TEXT_VALUE = ValueType("a string", lambda value: isinstance(value, str))
@@ -185,7 +185,7 @@ def quote_value(value: Any) -> str:
 
 
 def validate_table(
-    table: Mapping[str, Any], where: str, known: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
+    table: Mapping[str, Any], where: str, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
 ) -> list[tuple[str, Any]]:
     """Validate a table; return each dotted key with its value.
 
@@ -194,10 +194,10 @@ def validate_table(
     rows: list[tuple[str, Any]] = []
     for key, value in table.items():
         dotted = f"{prefix}.{_quote_key_part(key)}" if prefix else key
-        given = key not in known or key == "*"  # a user-chosen name
-        rule = _check_user_key(known, key, dotted, where) if given else known[key]
+        is_user_key = key not in keys or key == "*"  # a user-chosen name
+        rule = _check_user_key(keys, key, dotted, where) if is_user_key else keys[key]
         if isinstance(rule, Mapping):
-            if given:
+            if is_user_key:
                 rows.append((dotted, None))
             rows += validate_table(_require_table(value, dotted, where), where, rule, dotted)
         else:
@@ -205,9 +205,9 @@ def validate_table(
     return rows
 
 
-def _check_user_key(known: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
-    if "*" not in known:
-        raise _unknown_key_error(known, key, dotted, where)
+def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
+    if "*" not in keys:
+        raise _unknown_key_error(keys, key, dotted, where)
     if dotted.startswith("prices.") and not _PRICED_MEMBER.fullmatch(key):
         raise ConfigError(
             f'{where}: {quote_value(dotted)} is not a member: write [prices."openai:gpt-5.2"], or [prices."openai:*"] for every model of a provider'
@@ -219,10 +219,10 @@ def _check_user_key(known: Mapping[str, Any], key: str, dotted: str, where: str)
         raise ConfigError(
             f"{where}: {quote_value(dotted)} cannot be set because {quote_value(key)} is a reserved name: {other}"
         )
-    return known["*"]
+    return keys["*"]
 
 
-def _unknown_key_error(known: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
+def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
     if _SECRET_WORD.search(key):
         return ConfigError(
             f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
@@ -230,14 +230,14 @@ def _unknown_key_error(known: Mapping[str, Any], key: str, dotted: str, where: s
         )
     parent = dotted.removesuffix(key)
     return ConfigError(
-        f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(parent + closest_match(key, known))}?"
+        f"{where}: unknown key {quote_value(dotted)}: did you mean {quote_value(parent + closest_match(key, keys))}?"
     )
 
 
-def closest_match(word: str, known: Mapping[str, Any]) -> str:
+def closest_match(word: str, names: Mapping[str, Any]) -> str:
     from difflib import get_close_matches  # only needed for errors
 
-    return str(get_close_matches(word, known, n=1, cutoff=0.0)[0])
+    return str(get_close_matches(word, names, n=1, cutoff=0.0)[0])
 
 
 def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:

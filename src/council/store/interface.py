@@ -98,7 +98,7 @@ class BudgetRefusal:
     scope: str  # run | day
     cap: int
     spent: int
-    wanted: int
+    requested: int
 
 
 @dataclass(frozen=True, slots=True)

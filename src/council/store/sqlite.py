@@ -1,4 +1,7 @@
-"""File locks for runs. The kernel releases a lock when its process dies, also after kill -9."""
+"""Run store in one SQLite file, and the file locks of running runs.
+
+The kernel releases a lock when its process dies, also after kill -9.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ from council.store.interface import (
 from council.store.migrations import MIGRATIONS
 from council.types import Json, Outcome
 
-LOCK_ATTEMPTS = 5  # attempts: `is_owned` in another process holds the lock for a moment
+# File locks
+
+LOCK_ATTEMPTS = 5  # `is_locked` in another process holds the lock for a moment
 LOCK_RETRY_S = 0.01  # seconds between attempts
 
 
@@ -58,15 +63,17 @@ def is_locked(path: Path) -> bool:
 
 
 def _try_lock(handle: int, tries: int = 1) -> bool:
-    for left in range(tries - 1, -1, -1):
+    for tries_left in range(tries - 1, -1, -1):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            if left:
+            if tries_left:
                 time.sleep(LOCK_RETRY_S)
     return False
 
+
+# Store
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
@@ -162,8 +169,8 @@ class SqliteStore:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             outcomes = [(None, error)] * len(jobs)
-        for (_, done), (result, problem) in zip(jobs, outcomes, strict=True):
-            done(result, problem)
+        for (_, on_result), (result, problem) in zip(jobs, outcomes, strict=True):
+            on_result(result, problem)
 
     # Reading
 
@@ -390,7 +397,7 @@ def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Ent
 
 
 def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
-    found: dict[str, list[Attempt]] = {}
+    attempts: dict[str, list[Attempt]] = {}
     rows = db.execute(
         """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
            LEFT JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
@@ -398,5 +405,5 @@ def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]
         (run,),
     )
     for key, n, member, body, result in rows:
-        found.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
-    return found
+        attempts.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
+    return attempts

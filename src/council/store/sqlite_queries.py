@@ -1,4 +1,4 @@
-"""Search and removal of past runs."""
+"""Queries of the run store: search and removal of runs, questions to people, history and spending."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from council.store.interface import BudgetRefusal, Hold, SpendingRow
 from council.types import Json
+
+# Runs
 
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
@@ -27,12 +29,12 @@ def delete_run(db: sqlite3.Connection, run: str) -> None:
 
 def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
     """Return the runs whose question, statements and answer contain all of the words, ignoring case."""
-    wanted = [word.casefold() for word in words]
+    lower_words = [word.casefold() for word in words]
     missing: dict[str, set[str]] = {}
     for run, text in db.execute(SEARCHABLE_TEXT):
-        left, said = missing.setdefault(run, set(wanted)), (text or "").casefold()
-        left -= {word for word in left if word in said}
-    return [run for run, left in missing.items() if not left]
+        remaining, content = missing.setdefault(run, set(lower_words)), (text or "").casefold()
+        remaining -= {word for word in remaining if word in content}
+    return [run for run, remaining in missing.items() if not remaining]
 
 
 def select_unfinished_forks(db: sqlite3.Connection, run: str) -> list[str]:
@@ -40,6 +42,8 @@ def select_unfinished_forks(db: sqlite3.Connection, run: str) -> list[str]:
     query = "SELECT id FROM runs WHERE json_extract(setup, '$.fork.run') = ? AND status != 'complete'"
     return [row[0] for row in db.execute(query, (run,))]
 
+
+# Questions to people
 
 ASK_STATEMENTS = {
     "ask": "INSERT OR REPLACE INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?)",
@@ -58,17 +62,17 @@ def select_open_asks(db: sqlite3.Connection, run: str | None) -> list[Json]:
 
 def save_answer(db: sqlite3.Connection, run: str, key: str, text: str) -> bool:
     """Save an answer and return whether the question was still open; the first answer counts."""
-    taken = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
-    return taken.rowcount == 1
+    update = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
+    return update.rowcount == 1
 
 
 def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> str | None:
     """Return the answer to this exact prompt, or None."""
-    found = db.execute(
-        "SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)
-    ).fetchone()
-    return found[0] if found else None
+    row = db.execute("SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)).fetchone()
+    return row[0] if row else None
 
+
+# History
 
 REPORT_JSON = "NULLIF(report, '')"
 HISTORY_COLUMNS = {
@@ -105,6 +109,8 @@ def select_history_page(
     return [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in rows]
 
 
+# Spending
+
 SPENDING_STATEMENTS = {
     "reserve": """INSERT OR REPLACE INTO spending (run, key, n, member, at, day, price, reserved)
                   VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
@@ -117,10 +123,10 @@ SUM_SPENT = "SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending 
 def reserve_spending(db: sqlite3.Connection, run: str, hold: Hold) -> BudgetRefusal | None:
     """Reserve money within the caps of the run and the day, or return the cap that refuses it."""
     row = hold.as_row()
-    for cap, column, whose in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
+    for cap, column, value in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
         if cap is None:
             continue
-        (spent,) = db.execute(SUM_SPENT.format(column), (whose, run, hold.key, hold.n)).fetchone()
+        (spent,) = db.execute(SUM_SPENT.format(column), (value, run, hold.key, hold.n)).fetchone()
         if spent + hold.reserved > cap:
             return BudgetRefusal(column, cap, spent, hold.reserved)
     db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))

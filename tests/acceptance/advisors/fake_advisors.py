@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.acceptance.helpers import FixedAnswers, Json, Workspace, mark
@@ -84,4 +85,4 @@ def keys(*phases: str, seats: tuple[str, ...] = ADVISORS) -> set[str]:
 
 
 def text_of(workspace: Workspace, report: Json) -> str:
-    return (workspace.folder / report["report_path"]).read_text(encoding="utf-8")
+    return Path(workspace.folder / report["report_path"]).read_text(encoding="utf-8")

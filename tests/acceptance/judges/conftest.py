@@ -9,15 +9,14 @@ import pytest
 from tests.acceptance.judges.fake_judges import JudgesWorkspace
 from tests.acceptance.judges.project import FILES
 from tests.fake_provider import FakeProvider
-from tests.packet.conftest import commit, git
+from tests.packet.conftest import begin
 
 
 @pytest.fixture
 def project() -> Path:
     """A repository in the test folder, with the files named in the example lines."""
     root = Path.cwd()
-    git(root, "init", "-q", "-b", "main")
-    commit(root, FILES, "begin")
+    begin(root, FILES, "begin")
     return root
 
 

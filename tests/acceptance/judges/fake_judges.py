@@ -43,7 +43,7 @@ def finding(severity: str, location: str, description: str, **more: str) -> Json
 
 def second(verdict: str = "PASS", *findings: Json, reason: str = "I am not persuaded.", **notes: Any) -> Json:
     """Return a second-round reply; `notes` are added to its debate notes."""
-    told = {
+    told: Json = {
         "revised_from": None,
         "steel_man": "It may be worse than it looks.",
         "challenges": [],
@@ -140,7 +140,9 @@ class JudgesWorkspace(Workspace):
         super().__init__(folder, provider)
         provider.answer = self.judge_answers
 
-    def configure(self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any) -> None:
+    def configure(  # type: ignore[override]
+        self, *, base_url: str = "", more: str = "", second: bool = True, **fallbacks: Any
+    ) -> None:
         """Write the configuration outside the folder, so that it does not count as a change."""
         url = base_url or self.provider.base_url
         families = {"sim": "anthropic", **({"simb": "openai"} if second else {})}
@@ -179,7 +181,7 @@ class JudgesWorkspace(Workspace):
         """`… | council …`"""
         process = Process(arguments, self.folder, stdin=True)
         out, err = process.communicate(text, timeout=120)
-        return Result(process.returncode, out, err)
+        return Result(process.exit_code, out, err)
 
 
 def comparable(report: Json) -> Json:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from council import __version__
 from council.doors.cli.service_commands import mcp_command
 from council.doors.mcp.tools import TOOLS
+from council.version import __version__
 from tests.paths import ROOT
 
 Json = dict[str, Any]

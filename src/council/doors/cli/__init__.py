@@ -12,10 +12,8 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.grammar import MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.grammar import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, split_command
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
-
-COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from council import __version__
 from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
 from council.doors.cli.params import (
     ChoiceParam,
@@ -20,6 +19,7 @@ from council.doors.cli.params import (
     read_stdin,
 )
 from council.flags import flag_table
+from council.version import __version__
 
 PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
 COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files

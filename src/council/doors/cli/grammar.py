@@ -78,6 +78,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
     {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
 ]  # fmt: skip
+COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
 
 def protocol_flags() -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
-from council.render.formats import choose_format, render_as
+from council.render.formats import render_as
 from council.render.plain import build_replay
 from council.render.report import build_report
 from council.runs.ci_gate import verdict_exit_code
@@ -73,7 +73,7 @@ class Runner:
             bool(params.get("verbose") or params.get("show")), params.get("show") or "", check_output_path(params.get("output")),
             bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
             not (params.get("yes") or params.get("no_input")),
-            choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
+            _choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
         )  # fmt: skip
 
     # Jobs
@@ -277,6 +277,14 @@ def human_seats(plan: Json) -> list[str]:
     return [seat["name"] for seat in seats if "human" in (seat["model"], *seat["fallbacks"])]
 
 
+def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
+    """Return the output format of a finished run ("" is the answer). Raise UsageError if two flags conflict."""
+    if format_name and (jsonl or (json and format_name != "json")):
+        other = "--jsonl" if jsonl else "--json"
+        raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
+    return "json" if json else format_name or ""
+
+
 def _has_terminal() -> bool:
     return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
 
@@ -288,7 +296,8 @@ def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
 def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
     status = "incomplete" if minutes.status == "running" else minutes.status
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
-    return exit_code(status, minutes.stopped, states) or verdict_exit_code(report, fail_on)
+    failed = exit_code(status, minutes.stopped, states)
+    return failed or (0 if report["verdict"] is None else verdict_exit_code(report, fail_on))
 
 
 def _with_absolute_path(result: Json, folder: str) -> Json:

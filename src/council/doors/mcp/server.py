@@ -22,7 +22,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from council import __version__
 from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
 from council.doors.mcp.tools import find_tool, list_tool_definitions
@@ -31,6 +30,7 @@ from council.errors import CouncilError, UsageError, message_for
 from council.settings.schema import quote_value
 from council.text_cleanup import clean
 from council.types import Json
+from council.version import __version__
 
 ToolResponse = types.CallToolResult | types.InputRequiredResult
 INSTRUCTIONS = (

@@ -6,9 +6,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
+from pydantic import AfterValidator
 from starlette.responses import Response
 
 from council.doors import limits
@@ -28,6 +29,7 @@ from council.doors.web.sse import EventStream
 from council.engine.minutes import Minutes
 from council.errors import RunOwned, UsageError
 from council.events import Entry
+from council.extensions import FORMATS
 from council.render.formats import render_as
 from council.render.mermaid import render_mermaid
 from council.runs.history import describe_packet, list_attempts, parse_since, query_history
@@ -38,7 +40,16 @@ from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
 FilterValue = Annotated[str | None, Query(max_length=200)]
-ReportFormat = Literal["md", "json", "sarif", "junit", "github", "html", "mermaid"]
+REPORT_FORMATS = (*FORMATS.names, "mermaid")
+
+
+def _check_format(name: str) -> str:
+    if name not in REPORT_FORMATS:
+        raise ValueError(f"use one of {', '.join(REPORT_FORMATS)}")
+    return name
+
+
+ReportFormat = Annotated[str, Query(json_schema_extra={"enum": list(REPORT_FORMATS)}), AfterValidator(_check_format)]
 MEDIA_TYPES = {
     "json": "application/json",
     "sarif": "application/sarif+json",

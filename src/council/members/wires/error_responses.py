@@ -58,10 +58,10 @@ def parse_error_body(body: bytes, default: str = "") -> ErrorResponse:
     """Parse an error body in any of the common shapes."""
     text = body.decode(errors="replace")
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return ErrorResponse(frozenset(), HTML_TAGS.sub(" ", text).strip() or default, is_html=text.lstrip()[:1] == "<")
-    return parse_error_json(found, default)
+    return parse_error_json(value, default)
 
 
 def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
@@ -72,12 +72,14 @@ def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
     if not isinstance(value, dict):
         return ErrorResponse(frozenset(), str(value or default))
     codes = {str(value[name]) for name in ("code", "type", "status") if value.get(name)}
-    waits: float | None = None
+    retry_after: float | None = None
     for detail in iter_error_details(value):
         codes |= {str(detail[name]) for name in ("error_code", "reason", "quotaId") if detail.get(name)}
-        waits = parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if waits is None else waits
+        retry_after = (
+            parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if retry_after is None else retry_after
+        )
     message = str(value.get("message") or value.get("detail") or default or value)
-    return ErrorResponse(frozenset(code.lower() for code in codes), message, waits)
+    return ErrorResponse(frozenset(code.lower() for code in codes), message, retry_after)
 
 
 def iter_error_details(error: Any) -> list[Any]:

@@ -79,8 +79,8 @@ class GenerateContentParser(StreamParser):
         read, total = self.counts.get("promptTokenCount", 0), self.counts.get("totalTokenCount", 0)
         read += self.counts.get("toolUsePromptTokenCount", 0)
         written = [self.counts[name] for name in ("candidatesTokenCount", "thoughtsTokenCount") if name in self.counts]
-        known = bool(written) or bool(total)
-        return Usage(read, max(sum(written), total - read), self.counts.get("cachedContentTokenCount", 0), known)
+        is_known = bool(written) or bool(total)
+        return Usage(read, max(sum(written), total - read), self.counts.get("cachedContentTokenCount", 0), is_known)
 
 
 class GoogleMember(WireMember):
@@ -114,8 +114,8 @@ class GoogleMember(WireMember):
         config: Json = {}
         if ask.temperature is not None:
             config["temperature"] = ask.temperature
-        if (most := self.max_output_tokens(ask)) is not None:
-            config["maxOutputTokens"] = most
+        if (max_tokens := self.max_output_tokens(ask)) is not None:
+            config["maxOutputTokens"] = max_tokens
         return config | self._response_format(ask) | self._thinking_config(ask)
 
     def _response_format(self, ask: Ask) -> Json:

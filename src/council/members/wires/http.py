@@ -117,11 +117,11 @@ class Endpoint:
         self.limit, self.reuse = limit, reuse
 
     def join_pool(self) -> ConnectionPool:
-        lines = _pools.setdefault(asyncio.get_running_loop(), {})
-        if self.base_url not in lines:
-            lines[self.base_url] = ConnectionPool(self.limit, self.reuse)
-        lines[self.base_url].users.add(id(self))
-        return lines[self.base_url]
+        pools = _pools.setdefault(asyncio.get_running_loop(), {})
+        if self.base_url not in pools:
+            pools[self.base_url] = ConnectionPool(self.limit, self.reuse)
+        pools[self.base_url].users.add(id(self))
+        return pools[self.base_url]
 
     @asynccontextmanager
     async def post(
@@ -130,19 +130,19 @@ class Endpoint:
         """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it."""
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
-        line, call = self.join_pool(), RequestState()
+        pool, state = self.join_pool(), RequestState()
         async with (
-            self.map_errors(call, partial_text),
-            line.semaphore,
-            line.timeout(first_byte) as clock,
-            self._request(line, call, "POST", path, data) as response,
+            self.map_errors(state, partial_text),
+            pool.semaphore,
+            pool.timeout(first_byte) as clock,
+            self._request(pool, state, "POST", path, data) as response,
         ):
-            call.has_response = True
+            state.has_response = True
             yield response, clock
 
     async def get(self, path: str, within: float) -> bytes:
-        line, call = self.join_pool(), RequestState()
-        async with self.map_errors(call), asyncio.timeout(within), self._request(line, call, "GET", path) as response:
+        pool, state = self.join_pool(), RequestState()
+        async with self.map_errors(state), asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
             await self.check_status(response)
             body: bytes = await response.read()
             return body
@@ -211,14 +211,14 @@ class Endpoint:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     async def close(self) -> None:
-        lines = _pools.get(asyncio.get_running_loop(), {})
-        line = lines.get(self.base_url)
-        if line is None:
+        pools = _pools.get(asyncio.get_running_loop(), {})
+        pool = pools.get(self.base_url)
+        if pool is None:
             return
-        line.users.discard(id(self))
-        if not line.users:
-            del lines[self.base_url]
-            await line.close()
+        pool.users.discard(id(self))
+        if not pool.users:
+            del pools[self.base_url]
+            await pool.close()
 
 
 def is_connection_refused(error: Exception) -> bool:
@@ -243,10 +243,10 @@ def describe_connection_error(error: Exception) -> str:
 
 async def iter_lines(response: ClientResponse) -> AsyncIterator[list[bytes]]:
     """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
-    rest = b""
+    unfinished = b""
     async for chunk in response.content.iter_any():
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_LINE_BYTES:
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
+        if len(unfinished) > MAX_LINE_BYTES:
             raise ValueError(f"a line is longer than {MAX_LINE_BYTES // 2**20} MiB")
         if lines:
             yield lines

@@ -95,8 +95,8 @@ class OpenAIMember(WireMember):
             body["temperature"] = ask.temperature
         if effort := self.resolve_effort(ask):
             body["reasoning_effort"] = effort
-        if (most := self.max_output_tokens(ask)) is not None:
-            body[self.token_field] = most
+        if (max_tokens := self.max_output_tokens(ask)) is not None:
+            body[self.token_field] = max_tokens
         return body | self._response_format(ask)
 
     def _response_format(self, ask: Ask) -> Json:

@@ -15,6 +15,7 @@ STRING_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "h
 IGNORED_KEYWORDS = frozenset(
     ["title", "default", "examples", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"]
 )
+RANGE_KEYWORDS = ("minimum", "maximum")
 LIST_KEYWORDS, MAP_KEYWORDS = ("anyOf", "allOf", "prefixItems"), ("properties", "$defs")
 
 
@@ -35,7 +36,6 @@ class SchemaDialect:
         return key in COMMON_KEYWORDS or key in self.extra_keywords
 
 
-RANGE_KEYWORDS = ("minimum", "maximum")
 OPENAI = SchemaDialect(frozenset(["const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", *RANGE_KEYWORDS, "minItems", "maxItems"]))  # fmt: skip
 ANTHROPIC = SchemaDialect(
     frozenset(["const", "allOf"]), STRING_FORMATS | {"uri"}, limits_min_items=True, drops_enum_types=True
@@ -76,7 +76,7 @@ def _simplify_keywords(schema: Json, dialect: SchemaDialect) -> Json:
 def _append_description(supported: Json, unsupported: Json) -> Json:
     if not unsupported:
         return supported
-    words = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in unsupported.items())
+    keywords = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in unsupported.items())
     return supported | {
-        "description": f"{supported['description']} ({words})" if "description" in supported else f"({words})"
+        "description": f"{supported['description']} ({keywords})" if "description" in supported else f"({keywords})"
     }

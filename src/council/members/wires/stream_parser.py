@@ -1,4 +1,4 @@
-"""Stream parser: lines, timeouts and the terminator. Each wire subclasses it to parse its vendor's events."""
+"""Stream parser: lines, timeouts, the terminator and thinking blocks. Each wire subclasses it to parse its vendor's events."""
 
 from __future__ import annotations
 
@@ -149,8 +149,8 @@ class StreamParser:
     # Building the answer
 
     def build_answer(self, detail: Callable[[str], str]) -> Answer:
-        if rest := self.flush():
-            self.emit_text(rest)
+        if buffered := self.flush():
+            self.emit_text(buffered)
         text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
         if self.error or finish == "broken":
             message = parse_error_json(self.error, self.finish or "no reason given").message
@@ -166,6 +166,8 @@ class StreamParser:
         """Mark usage as unknown if it reports no input, or no output for a non-empty answer."""
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
+
+# Thinking
 
 THINKING_TAGS = ("<think>", "<thinking>")
 

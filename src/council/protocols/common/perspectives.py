@@ -110,7 +110,7 @@ def _read_toml(path: Path) -> Any:
 
 
 def _read_yaml(path: Path) -> Any:
-    import yaml  # type: ignore[import-untyped]  # slow to import, and few runs need it
+    import yaml  # slow to import, and few runs need it
 
     text = _read_text(path)
     try:

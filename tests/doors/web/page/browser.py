@@ -16,8 +16,16 @@ class Browser:
         self.errors: list[str] = []  # page errors and policy violations
         context.on("request", lambda request: self.asked.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
-        self.page.on("dialog", lambda dialog: (self.errors.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("console", self._on_console)
+        self.page.on("dialog", self._on_dialog)
+
+    def _on_console(self, message: Any) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def _on_dialog(self, dialog: Any) -> None:
+        self.errors.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
 
     def at(self, url: str, where: str = "") -> Browser:
         """Sign in with the printed URL, then go to a route."""

@@ -35,6 +35,7 @@ const INPUTS = {
   boolean: (id, about) => el("input", { type: "checkbox", id, checked: about.default === true }),
   choice: (id, about) => el("select", { id }, !about.enum.includes(about.default) && el("option", { value: "" }, "–"), about.enum.map((one) => el("option", { value: one, selected: one === about.default }, one))),
   integer: (id, about) => el("input", { type: "number", id, min: about.minimum ?? "", max: about.maximum ?? "", value: about.default ?? "", step: "1" }),
+  number: (id, about) => el("input", { type: "number", id, min: about.minimum ?? "", max: about.maximum ?? "", value: about.default ?? "", step: "any" }),
   string: (id, about) => el("input", { type: "text", id, value: typeof about.default === "string" ? about.default : "" }),
   array: (id) => el("input", { type: "text", id, placeholder: "a, b, c" }),
 };
@@ -44,6 +45,7 @@ const READ = {
   boolean: (input, about) => (input.checked === (about.default === true) ? undefined : input.checked),
   choice: (input, about) => (input.value === (about.default ?? "") ? undefined : input.value || undefined),
   integer: (input, about) => (input.value === "" || Number(input.value) === about.default ? undefined : Number(input.value)),
+  number: (input, about) => READ.integer(input, about),
   string: (input, about) => (input.value.trim() === (about.default ?? "") ? undefined : input.value.trim()),
   array: (input) => (input.value.trim() ? input.value.split(",").map((one) => one.trim()).filter(Boolean) : undefined),
 };

@@ -1,0 +1,5 @@
+"""Version of Council: the one place where it is set. Runs store it, so that another version can tell whose they are."""
+
+from __future__ import annotations
+
+__version__ = "0.2.0"

@@ -1,0 +1,294 @@
+"""A package outside the tree adds members, a search provider, a protocol and a format by entry points alone."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.acceptance.helpers import Result, wait_for_exit, wait_until
+from tests.doors.mcp.clients import call_refused, call_tool, connect, wait_until_done
+from tests.doors.mcp.clients import processes as processes_of
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import chromium
+from tests.paths import ROOT
+
+__all__ = ["chromium"]  # a fixture
+
+Json = dict[str, Any]
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+QUESTION = "Shall we ship?"
+pytestmark = pytest.mark.behaviour("issue-11-extensions")
+
+
+def page_files() -> dict[str, str]:
+    """Return the files of the page by their titles."""
+    titled = ((re.search(r'title="([^"]+)"', found["info"]), found["body"]) for found in FENCE.finditer(PAGE))
+    return {title[1]: body for title, body in titled if title}
+
+
+def install(place: Path, files: Mapping[str, str]) -> None:
+    """Write the files and the metadata that `pip install` would write, and put them on the path."""
+    for name, body in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(body, encoding="utf-8")
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    info = place / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = project["entry-points"].items()
+    sections = ["\n".join([f"[{group}]", *(f"{name} = {at}" for name, at in rows.items())]) for group, rows in groups]
+    (info / "entry_points.txt").write_text("\n".join(sections) + "\n")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The package of the page, on the path of every process that the test starts."""
+    place = tmp_path / "acme"
+    install(place, page_files())
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0.2")
+    Path("council.toml").write_text(page_files()["council.toml"], encoding="utf-8")
+    yield place
+    data = Path(os.environ["COUNCIL_DATA"])
+    wait_until(lambda: not processes_of(data), "the worker exited")
+
+
+def council(*arguments: str) -> Result:
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "council", *arguments]
+    return wait_for_exit(subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
+
+
+def run_ok(*arguments: str) -> str:
+    done = council(*arguments)
+    assert done.code == 0, done.out + done.err
+    return done.out
+
+
+# Command line
+
+
+def test_the_page_shows_what_the_command_prints(package: Path) -> None:
+    (block,) = (found["body"] for found in FENCE.finditer(PAGE) if found["info"] == "console")
+    for step in re.split(r"^\$ council ", block, flags=re.MULTILINE)[1:]:
+        command, *shown = step.splitlines()
+        words = re.findall(r'"[^"]*"|\S+', command)
+        printed = iter(run_ok(*(word.strip('"') for word in words)).splitlines())
+        for line in (line for line in shown if line != "…"):
+            assert any(line == output.strip() for output in printed), f'"{line}" is not what `{command}` printed'
+
+
+def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(package: Path) -> None:
+    plan = json.loads(run_ok("--dry-run", "--json", "--seat", "alpha=acme:no", QUESTION))
+    rows = {seat["name"]: seat for seat in plan["seats"]}
+    assert (rows["alpha"]["model"], rows["alpha"]["vendor"]) == ("acme:no", "acme")
+    assert rows["beta"]["model"] == "acme:yes"
+    assert plan["cost"]["expected"] > 0, "the price is an attribute of the member"
+    Path("council.toml").write_text(
+        '[seats.one]\nmodel = "scripted:"\nfallback = ["acme:no"]\n[models]\ndefault = "acme:yes"\n'
+        '[prices."acme:yes"]\ninput = 1000\noutput = 1000\n'
+    )
+    costly = json.loads(run_ok("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
+    assert costly["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
+    assert costly["seats"][0]["fallbacks"] == ["acme:no"]
+
+
+def test_the_flags_of_a_protocol_choose_it_and_are_checked(package: Path) -> None:
+    report = json.loads(run_ok("--json", "--threshold", "3", QUESTION))
+    assert (report["protocol"], report["answer"]) == ("acme-vote", "rejected")
+    for given, line in {
+        ("--threshold", "9"): '--threshold "9" cannot be used: give a whole number from 1 to 3',
+        ("--wording", "loud"): 'unknown wording "loud": known are short, long',
+        ("--threshold", "2", "--debate"): "--debate belongs to judges and --threshold to acme-vote",
+    }.items():
+        done = council(*given, QUESTION)
+        assert (done.code, done.out) == (2, "")
+        assert line in done.err
+
+
+def test_a_search_provider_of_a_package_works(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n')
+    done = council("--search", "acme", "What is the best queue?")
+    assert done.code == 4
+    assert "set ACME_SEARCH_KEY" in done.err
+    monkeypatch.setenv("ACME_SEARCH_KEY", "k")
+    report = json.loads(run_ok("--json", "--search", "acme", "What is the best queue?"))
+    assert any(source["url"] == "https://acme.example/handbook" for source in report["sources"])
+    plan = json.loads(run_ok("--dry-run", "--json", "--protocol", "general", "What is the best queue?"))
+    assert plan["options"]["search"] == "acme", "its key enables it"
+
+
+def test_help_doctor_models_and_protocols_list_the_package(package: Path) -> None:
+    shown = " ".join(run_ok("--help").split())
+    assert "Flags of acme-vote: --threshold INTEGER Votes that are needed, 1 to 3. --wording [short|long]" in shown
+    assert "Added by packages: acme." in shown
+    assert "|html|acme]" in shown
+    models = {row["member"]: row for row in json.loads(run_ok("models", "--price", "--json"))}
+    assert (models["acme:no"]["vendor"], models["acme:no"]["available"]) == ("acme", True)
+    assert models["acme:yes"]["price"]["output"] == "2.0"
+    (row,) = [row for row in json.loads(run_ok("protocols", "--json")) if row["name"] == "acme-vote"]
+    assert (row["package"], row["seats"], row["calls"]) == (
+        "acme-council",
+        ["one", "two", "three"],
+        {"min": 3, "max": 3},
+    )
+    assert "(package acme-council)" in run_ok("protocols")
+    doctor = json.loads(run_ok("doctor", "--json"))
+    assert {"acme:yes", "acme:no"} <= {row["member"] for row in doctor["members"] if row["installed"] and row["key"]}
+    assert {"provider": "acme", "package": "acme-council", "needs": "ACME_SEARCH_KEY", "error": ""} in doctor["search"]
+    kinds = {row["kind"]: row["error"] for row in doctor["extensions"]}
+    assert kinds == {"member": "", "search provider": "", "protocol": "", "format": ""}
+
+
+# Library, MCP and page
+
+LIBRARY = """
+import asyncio, json, sys
+import council
+from acme_council.member import AcmeMember
+
+class Own(AcmeMember):
+    vendor = "own"
+
+member = Own("own:yes", None)
+seats = {"one": "own:yes", "two": "acme:no", "three": "acme:yes"}
+how = dict(protocol="acme-vote", threshold=3, wording="long")
+print(json.dumps(asyncio.run(council.convene(sys.argv[1], members=[member], seats=seats, **how))))
+"""
+
+
+def test_the_library_uses_members_by_name_and_by_object(package: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LIBRARY, QUESTION], capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["answer"] == "rejected: 2 of 3 votes, 3 needed"
+    assert {seat["name"]: seat["vendor"] for seat in report["seats"]} == {"one": "own", "two": "acme", "three": "acme"}
+
+
+@pytest.mark.anyio
+async def test_mcp_offers_and_checks_the_options(package: Path) -> None:
+    async with connect() as client:
+        (start,) = [tool for tool in (await client.list_tools()).tools if tool.name == "council_start"]
+        schema = start.input_schema["properties"]
+        assert "acme-vote" in schema["protocol"]["enum"]
+        assert "acme-vote: threshold, wording short|long" in schema["options"]["description"]
+        assert "acme-vote: three seats vote yes or no" in schema["protocol"]["description"]
+        line = await call_refused(client, "council_start", question=QUESTION, options={"threshold": 9})
+        assert "--threshold" in line
+        assert "1 to 3" in line
+        options = {"threshold": 3, "seats": {"three": "acme:yes"}}
+        run = (await call_tool(client, "council_start", question=QUESTION, options=options))["run"]
+        assert (await wait_until_done(client, run))["done"]
+        assert (await call_tool(client, "council_result", run=run))["answer"] == "passed"
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Run `council serve` and yield its address."""
+    command = [sys.executable, "-m", "council", "serve", "--port", "0"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    try:
+        assert process.stdout
+        yield process.stdout.readline().strip()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def request(url: str, path: str, body: Json | None = None) -> Any:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    headers = {"Authorization": f"Bearer {parts.fragment.removeprefix('token=')}", "Content-Type": "application/json"}
+    try:
+        connection.request("GET" if body is None else "POST", path, body and json.dumps(body), headers)
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def test_the_web_api_lists_the_fields_and_takes_the_options(package: Path) -> None:
+    with serving() as url:
+        (row,) = [row for row in request(url, "/api/protocols") if row["name"] == "acme-vote"]
+        fields = row["options"]["properties"]
+        assert {name: fields["threshold"][name] for name in ("type", "default", "minimum", "maximum")} == {
+            "type": "integer", "default": 2, "minimum": 1, "maximum": 3,
+        }  # fmt: skip
+        assert (fields["wording"]["enum"], fields["wording"]["default"]) == (["short", "long"], "short")
+        assert fields["wording"]["description"] == "Length of the result."
+        assert "acme:no" in {row["member"] for row in request(url, "/api/members")["members"]}
+        asked = {"question": QUESTION, "options": {"threshold": 3}, "seats": {"three": "acme:yes"}}
+        run = request(url, "/api/runs", asked)["run"]
+        wait_until(lambda: request(url, f"/api/runs/{run}")["status"] == "complete", "the run")
+        assert request(url, f"/api/runs/{run}/report?format=json")["answer"] == "passed"
+
+
+def test_the_form_of_the_page_has_the_options(package: Path, chromium: Any) -> None:
+    with serving() as url:
+        seen = Browser(chromium.new_context()).at(url)
+        seen.page.click("#protocol-acme-vote", force=True)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        seen.page.fill("#option-threshold", "3")
+        seen.page.select_option("#option-wording", "long")
+        seen.page.fill("#question", QUESTION)
+        seen.page.wait_for_selector(".go .run:not([disabled])")
+        seen.page.click(".go .run")
+        seen.page.wait_for_selector(".answer:not([hidden])", timeout=60_000)
+        assert "rejected: 2 of 3 votes, 3 needed" in seen.text(".answer")
+
+
+# Broken packages
+
+BROKEN = """
+[project]
+name = "broken-council"
+version = "0.1.0"
+
+[project.entry-points."council.members"]
+broken = "no_such_module:Member"
+
+[project.entry-points."council.protocols"]
+clash = "clash:PROTOCOL"
+"""
+CLASH = """
+from pydantic import BaseModel
+from council import Protocol
+
+class Options(BaseModel):
+    rounds: str = "three"
+
+async def run(council, rounds): ...
+
+PROTOCOL = Protocol("clash", run, options=Options)
+"""
+
+
+def test_a_broken_package_is_named_only_where_it_is_used(package: Path) -> None:
+    install(package, {"pyproject.toml": BROKEN, "clash.py": CLASH})
+    assert run_ok("--threshold", "2", QUESTION).strip().endswith("passed")
+    for arguments, words in {
+        ("--seat", "alpha=broken:x"): ('member "broken"', '"broken-council"', "no_such_module"),
+        ("--protocol", "clash"): ('protocol "clash"', '"broken-council"', "its option --rounds has another type"),
+    }.items():
+        done = council(*arguments, QUESTION)
+        assert done.code == 2
+        assert done.err.count("\n") == 1
+        assert all(word in done.err for word in words), done.err
+    errors = {row["name"]: row["error"] for row in json.loads(council("doctor", "--json").out)["extensions"]}
+    assert "no_such_module" in errors["broken"]
+    assert "--rounds" in errors["clash"]
+    assert errors["acme"] == ""
