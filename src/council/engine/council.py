@@ -55,7 +55,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class RunState:
+class SharedState:
     """What the councils of one run share: the run's own and those of `gather`."""
 
     positions: dict[str, Statement[Any]] = field(default_factory=dict)  # each seat's latest statement, for the digest
@@ -86,7 +86,7 @@ class Council:
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self._seat_names = {seat.name for seat in roster.seats}
         self._chair_name = roster.chair.name if roster.chair else ""
-        self._state = RunState()
+        self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
         self._phases: tuple[str, ...] = ()
         self._absences: Json = {}
