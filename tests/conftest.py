@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import platformdirs
 import pytest
 
@@ -15,6 +16,8 @@ from tests.fake_provider import FakeProvider
 
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
+hypothesis.settings.register_profile("no deadline", deadline=None)  # a busy machine is slow
+hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
