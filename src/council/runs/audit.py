@@ -35,16 +35,16 @@ def _check_sequence(record: Record) -> Iterator[str]:
 
 def _check_results(record: Record) -> Iterator[str]:
     """Check that each result has a step, an answered attempt and exactly one event."""
-    told = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
+    keys = [entry.event.key for entry in record.entries if isinstance(entry.event, (ev.Stated, ev.LookedUp))]
     for key in record.results:
         if key not in record.steps:
             yield f'the result "{key}" has no step'
-        if told.count(key) != 1:
-            yield f'the result "{key}" has {told.count(key)} events, not 1'
+        if keys.count(key) != 1:
+            yield f'the result "{key}" has {keys.count(key)} events, not 1'
         free = key.endswith(("/look", "/search")) or (key not in record.attempts and record.setup.get("fork"))
         if not free and not any(_has_answer(attempt) for attempt in record.attempts.get(key, [])):
             yield f'the result "{key}" has no attempt with an answer'
-    for key in set(told) - record.results.keys():
+    for key in set(keys) - record.results.keys():
         yield f'the statement "{key}" has no result'
 
 
@@ -86,10 +86,12 @@ def _check_bills(record: Record) -> Iterator[str]:
             yield f'request {n} of "{key}" has a result but was never charged'
         elif (due := _expected_charge(result, spent)) is not None and due != spent.charged:
             yield f'request {n} of "{key}" was charged {format_usd(nanos_to_usd(spent.amount))}, but used {format_usd(nanos_to_usd(due))}'
-    told = sum(usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed))
+    billed = sum(
+        usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed)
+    )
     charged = sum(spent.charged or 0 for spent in record.spending.values())
-    if told != charged:
-        yield f"the billing events total {format_usd(nanos_to_usd(told))}, the spending rows {format_usd(nanos_to_usd(charged))}"
+    if billed != charged:
+        yield f"the billing events total {format_usd(nanos_to_usd(billed))}, the spending rows {format_usd(nanos_to_usd(charged))}"
     for event in _iter_events(record):
         if isinstance(event, ev.Attempted) and event.most and (event.key, event.n) not in record.spending:
             yield f'request {event.n} of "{event.key}" was sent without a reservation'
@@ -108,9 +110,9 @@ def _check_budget(record: Record) -> Iterator[str]:
     caps = [event.plan.get("cap") for event in _iter_events(record) if isinstance(event, ev.Convened)]
     caps += [event.cap for event in _iter_events(record) if isinstance(event, ev.Resumed)]
     spent = sum(row.amount for row in record.spending.values())
-    known = [float(cap) for cap in caps if cap is not None]
-    if known and len(known) == len(caps) and spent > usd_to_nanos(Decimal(str(max(known)))):
-        yield f"the run cost {format_usd(nanos_to_usd(spent))}, more than its cap of {format_usd(max(known))}"
+    limits = [float(cap) for cap in caps if cap is not None]
+    if limits and len(limits) == len(caps) and spent > usd_to_nanos(Decimal(str(max(limits)))):
+        yield f"the run cost {format_usd(nanos_to_usd(spent))}, more than its cap of {format_usd(max(limits))}"
 
 
 def _iter_events(record: Record) -> Iterator[ev.Event]:

@@ -66,7 +66,7 @@ def _find_gate_match(report: Json, fail_on: str) -> str:
     """Return the verdict or finding that meets the gate, or ""."""
     if fail_on in SEVERITIES:
         grave = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-        worst = [found for found in grave if _count_severities(report)[found]]
+        worst = [severity for severity in grave if _count_severities(report)[severity]]
         return f"a {worst[0]} finding" if worst else ""
     verdict = _effective_verdict(report)
     return verdict if VERDICT_ORDER.index(verdict) >= VERDICT_ORDER.index(fail_on.upper()) else ""

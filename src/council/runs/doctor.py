@@ -40,16 +40,16 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
 
     `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
-    wanted = _list_wanted(convener)
-    providers = [_check_provider(convener, provider, wanted) for provider in convener.settings.providers.values()]
-    agents = [_check_agent(convener, agent, wanted) for agent in catalogue().commands]
+    members = _list_wanted(convener)
+    providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
+    agents = [_check_agent(convener, agent, members) for agent in catalogue().commands]
     rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
-    rows += [await _check_bridge(convener, member) for member in wanted if member.startswith("pai:")]
+    rows += [await _check_bridge(convener, member) for member in members if member.startswith("pai:")]
     added = [prefix for prefix in MEMBERS.added if prefix not in convener.settings.providers]
-    rows += [row for prefix in added for row in await _check_added(convener, prefix, wanted)]
-    rows.append(await _check_local(convener, wanted))
+    rows += [row for prefix in added for row in await _check_added(convener, prefix, members)]
+    rows.append(await _check_local(convener, members))
     if deep:
-        await asyncio.gather(*(_test_member(convener, row) for row in rows if row["member"] in wanted and row["key"]))
+        await asyncio.gather(*(_test_member(convener, row) for row in rows if row["member"] in members and row["key"]))
     return rows
 
 
@@ -87,34 +87,38 @@ def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> J
 # Providers
 
 
-async def _check_provider(convener: Convener, provider: Provider, wanted: list[str]) -> list[Json]:
-    own = [member for member in wanted if split_member(member)[0] == provider.name]
-    asked = own or [_pick_example(provider)]
-    reached = await asyncio.gather(*(_probe_provider(convener, provider, member, bool(own)) for member in asked))
-    shown = own or [f"{provider.name}:"]
+async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[Json]:
+    named_members = [member for member in members if split_member(member)[0] == provider.name]
+    probed = named_members or [_pick_example(provider)]
+    reached = await asyncio.gather(
+        *(_probe_provider(convener, provider, member, bool(named_members)) for member in probed)
+    )
+    shown = named_members or [f"{provider.name}:"]
     return [
-        _build_row(convener, member, provider.vendor, provider.base_url) | found
-        for member, found in zip(shown, reached, strict=True)
+        _build_row(convener, member, provider.vendor, provider.base_url) | state
+        for member, state in zip(shown, reached, strict=True)
     ]
 
 
 async def _probe_provider(convener: Convener, provider: Provider, member: str, named: bool) -> Json:
-    spoken_of = named or convener.settings.is_set(f"providers.{provider.name}")
+    is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
-        return _build_state("not installed", configured=spoken_of, installed=False, next="pip install 'council[pai]'")
+        return _build_state(
+            "not installed", configured=is_configured, installed=False, next="pip install 'council[pai]'"
+        )
     if not is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
-        return _build_state("not configured", configured=spoken_of, next=f"set {need}{keep}")
+        return _build_state("not configured", configured=is_configured, next=f"set {need}{keep}")
     try:
-        said = await convener.members(member).probe()
+        answer = await convener.members(member).probe()
     except CouncilError as error:
         what = f"did not answer: {error}"
         return _build_state(
             "configured", True, key=True, answered=False, detail=what, next="check the key, base_url and the network"
         )
-    heard = said if named else ", ".join(said.split(", ")[:2])  # an example model need not exist
-    return _build_state("answered", True, key=True, answered=True, detail=heard)
+    detail = answer if named else ", ".join(answer.split(", ")[:2])  # an example model need not exist
+    return _build_state("answered", True, key=True, answered=True, detail=detail)
 
 
 def _build_state(state: str, configured: bool = False, **more: object) -> Json:
@@ -130,9 +134,12 @@ def _pick_example(provider: Provider) -> str:
 # Others
 
 
-async def _check_agent(convener: Convener, agent: str, wanted: list[str]) -> list[Json]:
-    own = [member for member in wanted if member.split(":")[:2] == ["cli", agent]]
-    return [await _check_agent_member(convener, member, agent, bool(own)) for member in own or [f"cli:{agent}"]]
+async def _check_agent(convener: Convener, agent: str, members: list[str]) -> list[Json]:
+    named_members = [member for member in members if member.split(":")[:2] == ["cli", agent]]
+    return [
+        await _check_agent_member(convener, member, agent, bool(named_members))
+        for member in named_members or [f"cli:{agent}"]
+    ]
 
 
 async def _check_agent_member(convener: Convener, member: str, agent: str, named: bool) -> Json:
@@ -141,26 +148,29 @@ async def _check_agent_member(convener: Convener, member: str, agent: str, named
     if path is None:
         return row | _build_state("not installed", named, installed=False, next=f"install {agent}" if named else "")
     try:
-        said = await convener.members(member).probe()
+        answer = await convener.members(member).probe()
     except CouncilError as error:
         return row | _build_state("installed", named, detail=str(error))
     seat = "" if named else f"seat it by name: --seat alpha={member}"
-    return row | _build_state("logged in", named, key=True, detail=said, next=seat)
+    return row | _build_state("logged in", named, key=True, detail=answer, next=seat)
 
 
 async def _check_bridge(convener: Convener, member: str) -> Json:
     row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
     try:
-        said = await convener.members(member).probe()
+        answer = await convener.members(member).probe()
     except CouncilError as error:
         return row | _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
-    return row | _build_state("installed", True, key=True, detail=said)
+    return row | _build_state("installed", True, key=True, detail=answer)
 
 
-async def _check_added(convener: Convener, prefix: str, wanted: list[str]) -> list[Json]:
+async def _check_added(convener: Convener, prefix: str, members: list[str]) -> list[Json]:
     """Check the members of an installed package: those that are wanted, else its first model."""
-    own = [member for member in wanted if split_member(member)[0] == prefix]
-    return [await _check_added_member(convener, prefix, member, bool(own)) for member in own or [f"{prefix}:"]]
+    named_members = [member for member in members if split_member(member)[0] == prefix]
+    return [
+        await _check_added_member(convener, prefix, member, bool(named_members))
+        for member in named_members or [f"{prefix}:"]
+    ]
 
 
 async def _check_added_member(convener: Convener, prefix: str, member: str, named: bool) -> Json:
@@ -169,33 +179,33 @@ async def _check_added_member(convener: Convener, prefix: str, member: str, name
         row["vendor"] = added_vendor(prefix)
         if key := missing_added_key(prefix, convener.env):
             return row | _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
-        asked = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
-        said = await convener.members(asked).probe()
+        probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
+        answer = await convener.members(probed).probe()
     except ConfigError as error:  # a broken package
         return row | _build_state("not installed", named, installed=False, detail=str(error))
     except CouncilError as error:
         return row | _build_state("configured", named, key=True, answered=False, detail=f"did not answer: {error}")
-    seat = "" if named else f"seat it by name: --seat alpha={asked}"
-    return row | _build_state("installed", named, key=True, detail=said, next=seat)
+    seat = "" if named else f"seat it by name: --seat alpha={probed}"
+    return row | _build_state("installed", named, key=True, detail=answer, next=seat)
 
 
-async def _check_local(convener: Convener, wanted: list[str]) -> Json:
-    member = next((name for name in wanted if name.startswith("local:")), LOCAL_CANDIDATE.member)
+async def _check_local(convener: Convener, members: list[str]) -> Json:
+    member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
     row = _build_row(convener, member, "local", "a separate process on this machine")
-    row |= {"configured": member in wanted, "key": True}
+    row |= {"configured": member in members, "key": True}
     if find_spec("xllamacpp") is None:
         return row | _build_state(
-            "not installed", member in wanted, installed=False, next="pip install 'council[local]'"
+            "not installed", member in members, installed=False, next="pip install 'council[local]'"
         )
     row["context"] = getattr(convener.members(member), "context", None)
     try:
-        said = await convener.members(member).probe()
+        answer = await convener.members(member).probe()
     except CouncilError as error:
         return row | _build_state(
-            "installed", member in wanted, key=False, detail=str(error), next="the first run downloads it"
+            "installed", member in members, key=False, detail=str(error), next="the first run downloads it"
         )
     return row | _build_state(
-        "installed", member in wanted, detail=said
+        "installed", member in members, detail=answer
     )  # the weights are present, but it was not asked
 
 
@@ -216,11 +226,11 @@ async def _test_member(convener: Convener, row: Json) -> None:
         return
     price = convener.price(row["member"])
     charged = cost(usage, price) if price and usage.known else None
-    told = "of unknown cost" if charged is None else f"for ${charged:.6f}" if charged else "at no cost"
+    price_text = "of unknown cost" if charged is None else f"for ${charged:.6f}" if charged else "at no cost"
     row |= _build_state(
         "answered", True, answered=True, cost=charged, seconds=round(time.monotonic() - started, 1), next=""
     )
-    row["detail"] = f"answered in {row['seconds']:g} s {told}"
+    row["detail"] = f"answered in {row['seconds']:g} s {price_text}"
 
 
 async def _send_test_prompt(convener: Convener, name: str) -> Usage:
@@ -299,8 +309,8 @@ def list_extensions() -> list[Json]:
     ]
 
 
-def _find_error(added: Added, what: str, taken: bool) -> str:
-    if taken:
+def _find_error(added: Added, what: str, is_shipped: bool) -> str:
+    if is_shipped:
         return f'not used: Council ships a {what} "{added.name}"'
     if problem := flag_table().problems.get(added.name) if added.group == PROTOCOL_GROUP else None:
         return problem
@@ -317,7 +327,7 @@ SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan
 async def list_protocols(convener: Convener, name: str | None = None) -> list[Json]:
     """Return each protocol: summary, package, seats, options as JSON schema, phases, and why it cannot run."""
     names = protocols.protocol_names() if name is None else [protocols.get_protocol(name).name]
-    return [await _describe_protocol(found, convener) for found in names]
+    return [await _describe_protocol(protocol, convener) for protocol in names]
 
 
 async def _describe_protocol(name: str, convener: Convener) -> Json:
@@ -345,13 +355,13 @@ def _missing_command(member: str, convener: Convener) -> str:
 
 def _qualify_member(member: str) -> str:
     """Return a bare model name with its preferred provider."""
-    known = catalogue().find(member)
-    return f"{next(iter(known.ids))}:{member}" if known else member
+    model = catalogue().find(member)
+    return f"{next(iter(model.ids))}:{member}" if model else member
 
 
 def _lookup_price(convener: Convener, member: str) -> Json | None:
-    found = convener.price(_qualify_member(member))
-    return found.as_json() if found else None
+    price = convener.price(_qualify_member(member))
+    return price.as_json() if price else None
 
 
 def preview_seating(convener: Convener) -> Json:

@@ -1,4 +1,4 @@
-"""Forks: new runs that reuse another run's answers up to a phase and may use other members after it."""
+"""Forks, which reuse another run's answers up to a phase, and new runs that continue from an earlier answer."""
 
 from __future__ import annotations
 
@@ -63,21 +63,25 @@ def plan_fork(
 
 def _phases_by_other_members(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:
     """Return, by seat, the earlier phases in which another member had the seat, including those of the parent's own fork."""
-    sat = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
+    members = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
     earlier = (parent.setup.get("fork") or {}).get("others", {})
     return {
         seat.name: phases
         for seat in _all_seats(now)
-        if (phases := [one for one in before if sat[seat.name] != seat.member or one in earlier.get(seat.name, ())])
+        if (
+            phases := [
+                phase for phase in before if members[seat.name] != seat.member or phase in earlier.get(seat.name, ())
+            ]
+        )
     }
 
 
 def _warn_unasked_seats(parent: Record, now: Roster, after: list[str]) -> list[str]:
     """Warn about changed seats that the complete parent run never asked from the fork on."""
-    heard = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
-    busy = {event.seat for event in heard if event.phase.partition("/")[0] in after}
-    sat = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
-    idle = [one for one in _all_seats(now) if sat[one.name] != one.member and one.name not in busy]
+    events = [entry.event for entry in parent.entries if isinstance(entry.event, ev.Asked | ev.Stated)]
+    asked = {event.seat for event in events if event.phase.partition("/")[0] in after}
+    members = {seat.name: seat.member for seat in _all_seats(roster_from(parent.setup))}
+    idle = [one for one in _all_seats(now) if members[one.name] != one.member and one.name not in asked]
     return [
         f"{seat.name} was not asked from {after[0]} on in run {parent.run}, so {seat.member} may never be: fork from an earlier phase."
         for seat in idle
@@ -109,8 +113,8 @@ def make_inheritance(parent: Record, phase: str) -> ForkSource:
 
 def list_phases(record: Record) -> list[str]:
     """Return the top-level phases of a run in starting order."""
-    begun = [entry.event.phase for entry in record.entries if isinstance(entry.event, ev.PhaseStarted)]
-    return list(dict.fromkeys(phase.partition("/")[0] for phase in begun))
+    started = [entry.event.phase for entry in record.entries if isinstance(entry.event, ev.PhaseStarted)]
+    return list(dict.fromkeys(phase.partition("/")[0] for phase in started))
 
 
 def _find_plan(parent: Record) -> Json:
@@ -122,9 +126,9 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
     names = [seat.name for seat in roster.seats]
     for name in seats:
         if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
-            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+            listed = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {known}",
+                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}",
                 option="seats",
             )
     chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
@@ -138,9 +142,9 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
 def _assign_member(seat: Seat, member: str | None, run_context: RunContext) -> Seat:
     if member is None:
         return seat
-    found = require_available(member, run_context.settings, run_context.env)
-    small = run_context.members(found).small
-    return replace(seat, member=found, vendor=vendor_of(found, run_context.settings), fallbacks=(), small=small)
+    resolved = require_available(member, run_context.settings, run_context.env)
+    small = run_context.members(resolved).small
+    return replace(seat, member=resolved, vendor=vendor_of(resolved, run_context.settings), fallbacks=(), small=small)
 
 
 def format_prior_run(record: Record) -> tuple[str, str]:

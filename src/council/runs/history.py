@@ -1,4 +1,4 @@
-"""History queries: the list of runs, and the requests and the packet of one run."""
+"""Stored runs: list and search them, read or follow one, export or remove it, and sum up spending."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ STORED_STATUSES: dict[str, Sequence[str | None]] = {
 NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
 
 
+# Queries
+
+
 async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
     """Return {runs, more}, unfinished runs first."""
     status = wanted.get("status")
@@ -58,9 +61,9 @@ def _add_run_state(store: SqliteStore, row: Json) -> Json:
 
 def list_attempts(record: Record, only: str = "") -> list[Json]:
     """Return every request of a run, or of one step, with its result. Secrets are masked."""
-    told = {(one.key, one.n): one for one in _iter_attempt_events(record)}
+    events = {(event.key, event.n): event for event in _iter_attempt_events(record)}
     return [
-        _attempt_json(key, attempt, told.get((key, attempt.n)))
+        _attempt_json(key, attempt, events.get((key, attempt.n)))
         for key, attempts in record.attempts.items()
         for attempt in attempts
         if only in ("", key)
@@ -72,10 +75,10 @@ def _iter_attempt_events(record: Record) -> Iterator[ev.Attempted]:
 
 
 def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:
-    about: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
-    about |= {"why": event.why if event else "", "most": event.most if event else None}
-    washed: Json = redact_value({"request": attempt.body.decode("utf-8", "replace"), "result": attempt.result})
-    return about | washed
+    row: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
+    row |= {"why": event.why if event else "", "most": event.most if event else None}
+    redacted: Json = redact_value({"request": attempt.body.decode("utf-8", "replace"), "result": attempt.result})
+    return row | redacted
 
 
 def describe_packet(record: Record) -> Json:
@@ -85,6 +88,8 @@ def describe_packet(record: Record) -> Json:
     shown = build_dossier(packet, question, roster_from(record.setup).seats[0], schema)
     return {"receipt": packet.as_json(), "dossier": shown}
 
+
+# Following
 
 MAX_ORPHAN_POLLS = 20  # polls without an owner before a run counts as dead
 
@@ -105,16 +110,18 @@ class FollowCursor:
                 self.streamed.pop(entry.event.key, None)
             yield entry
         for key, text in live.items():
-            had = self.streamed.get(key, 0)
-            if len(text) > had:
+            sent = self.streamed.get(key, 0)
+            if len(text) > sent:
                 self.streamed[key] = len(text)
-                yield Entry(0, time.time(), ev.Delta(key, key.rpartition("/")[2], text[had:]))
+                yield Entry(0, time.time(), ev.Delta(key, key.rpartition("/")[2], text[sent:]))
 
     def is_orphan(self, owned: bool, status: str) -> bool:
         """Return whether a started run has had no owner for too many polls."""
         self.orphan_polls = 0 if owned or status == RunStatus.QUEUED else self.orphan_polls + 1
         return self.orphan_polls > MAX_ORPHAN_POLLS
 
+
+# Spending
 
 DAY_S = 86400
 
@@ -150,12 +157,12 @@ def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: fl
 
 
 def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
-    found: dict[str, list[Json]] = defaultdict(list)
+    groups: dict[str, list[Json]] = defaultdict(list)
     for row in rows:
-        found[row[by]].append(row)
+        groups[row[by]].append(row)
     names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
     return [
-        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in found.items()
+        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in groups.items()
     ]
 
 
@@ -191,6 +198,8 @@ def run_summary(run: Json) -> Json:
         "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
     }  # fmt: skip
 
+
+# Records
 
 FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
 
@@ -240,8 +249,8 @@ class RunRecords:
 
     async def search(self, words: Sequence[str]) -> list[Json]:
         """Return the runs whose question, statements and answer contain all of the words."""
-        found = set(await self.store.search_runs(words))
-        return [run for run in await self.runs() if run["id"] in found]
+        ids = set(await self.store.search_runs(words))
+        return [run for run in await self.runs() if run["id"] in ids]
 
     # Read
 
@@ -253,12 +262,12 @@ class RunRecords:
 
     async def follow(self, run: str, since: int = 0) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
-        run, seen = await self.resolve_run(run), FollowCursor(since)
+        run, cursor = await self.resolve_run(run), FollowCursor(since)
         while True:
-            entries, live, status = await self.store.load_since(run, seen.seq)
-            for entry in seen.iter_new(entries, live):
+            entries, live, status = await self.store.load_since(run, cursor.seq)
+            for entry in cursor.iter_new(entries, live):
                 yield entry
-            if status not in OPEN_STATUSES or (not entries and seen.is_orphan(self.store.is_locked(run), status)):
+            if status not in OPEN_STATUSES or (not entries and cursor.is_orphan(self.store.is_locked(run), status)):
                 return
             await asyncio.sleep(FOLLOW_POLL_S)
 
@@ -297,12 +306,12 @@ class RunRecords:
     async def answer(self, run: str, key: str, text: str) -> bool:
         """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time."""
         run = await self.resolve_run(run)
-        asked = [row for row in await self.store.list_open_asks(run) if row["key"] == key]
-        if not asked:
+        questions = [row for row in await self.store.list_open_asks(run) if row["key"] == key]
+        if not questions:
             raise UsageError(
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
-        return await self.store.save_answer(run, key, fill_form(asked[0]["schema"], text))
+        return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], text))
 
 
 def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:
@@ -339,9 +348,15 @@ def export_record(record: Record) -> Json:
         "steps": record.steps,
         "results": {key: outcome.as_json() for key, outcome in record.results.items()},
         "attempts": [
-            {"key": key, "n": one.n, "member": one.member, "request": _encode_base64(one.body), "result": one.result}
+            {
+                "key": key,
+                "n": attempt.n,
+                "member": attempt.member,
+                "request": _encode_base64(attempt.body),
+                "result": attempt.result,
+            }
             for key, attempts in record.attempts.items()
-            for one in attempts
+            for attempt in attempts
         ],
         "phases": record.phases,
         "spending": [{"key": key, "n": n, **asdict(spent)} for (key, n), spent in record.spending.items()],

@@ -1,4 +1,4 @@
-"""Human members: their questions are stored until a person answers through any interface."""
+"""Human members: store their questions until a person answers through any interface, and turn schemas into forms."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class StoredQuestions:
         finally:
             self.store.post(self.run, [("withdraw", (key,))])
 
+
+# Forms
 
 MAIN_FIELDS = (
     "answer", "response", "statement", "text", "paragraph", "view", "key_insight", "recommendation", "reason", "case",
@@ -135,37 +137,37 @@ def _parse_object(text: str) -> Json | None:
 
 def _fill_from_words(schema: Json, text: str) -> Json:
     """Put free text into the main field, or its lines into the only list, and fill in the choices it names."""
-    main, asked = main_field(schema), form_fields(schema)
-    if main is None and [field["kind"] for field in asked] != ["list"]:
+    main, fields = main_field(schema), form_fields(schema)
+    if main is None and [field["kind"] for field in fields] != ["list"]:
         raise UsageError(
-            f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, asked))}"
+            f"the answer was not accepted, free text is not enough: give JSON with {', '.join(map(_describe_field, fields))}"
         )
-    said = (
+    answer = (
         {main: text.strip()}
         if main
-        else {asked[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
+        else {fields[0]["name"]: [line.strip() for line in text.splitlines() if line.strip()]}
     )
-    return said | {field["name"]: told for field in asked if (told := _named_choice(field, text))}
+    return answer | {field["name"]: choice for field in fields if (choice := _named_choice(field, text))}
 
 
 def _named_choice(field: Json, text: str) -> Any:
     """Return the only choice that the text names, as in `FAIL: the check is gone`."""
     if field["kind"] != "choice":
         return None
-    named = [one for one in field["choices"] if re.search(rf"(?<!\w){re.escape(str(one))}(?!\w)", text)]
+    named = [choice for choice in field["choices"] if re.search(rf"(?<!\w){re.escape(str(choice))}(?!\w)", text)]
     return named[0] if len(named) == 1 else None
 
 
 def _complete_answer(schema: Json, answer: Json) -> Json:
     """Add fixed values and allowed blanks, in the schema's order, with unknown fields last."""
-    fixed = {name: one for name, of in schema["properties"].items() if (one := _fixed_value(of))}
+    fixed = {name: value for name, of in schema["properties"].items() if (value := _fixed_value(of))}
     empty = {
         field["name"]: blank
         for field in form_fields(schema)
         if (blank := _blank_value(field, main_field(schema))) is not ...
     }
-    whole = {**empty, **fixed, **answer}
-    return {name: whole[name] for name in (*schema["properties"], *answer) if name in whole}
+    values = {**empty, **fixed, **answer}
+    return {name: values[name] for name in (*schema["properties"], *answer) if name in values}
 
 
 def _fixed_value(schema: Json) -> Any:
@@ -191,8 +193,8 @@ def _describe_field(field: Json) -> str:
 def find_mismatch(schema: Json, value: Any, where: str = "") -> str:
     """Return the first mismatch between value and schema, or an empty string."""
     options = schema.get("anyOf") or [schema]
-    found = [_check_value(option, value, where) for option in options]
-    return "" if "" in found else found[0]
+    mismatches = [_check_value(option, value, where) for option in options]
+    return "" if "" in mismatches else mismatches[0]
 
 
 def _check_value(schema: Json, value: Any, where: str) -> str:
@@ -210,21 +212,31 @@ def _check_value(schema: Json, value: Any, where: str) -> str:
 
 def _check_items(schema: Json, value: Any, where: str) -> list[str]:
     if schema["type"] == "array":
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
-        count = f"{where or 'it'} needs {least}{'' if most == least else ' or more'}" if len(value) < least else ""
-        over = f"{where or 'it'} takes {most} at most" if most is not None and len(value) > most else ""
+        min_items, max_items = schema.get("minItems", 0), schema.get("maxItems")
+        count = (
+            f"{where or 'it'} needs {min_items}{'' if max_items == min_items else ' or more'}"
+            if len(value) < min_items
+            else ""
+        )
+        over = f"{where or 'it'} takes {max_items} at most" if max_items is not None and len(value) > max_items else ""
         return [
             count,
             over,
             *(find_mismatch(schema["items"], item, f"{where}[{n}]") for n, item in enumerate(value, 1)),
         ]
-    known = schema.get("properties", {})
-    gone = [f"{_join_path(where, name)} is missing" for name in schema.get("required") or known if name not in value]
-    strange = [f"{_join_path(where, name)} is not a field of this form" for name in value if name not in known]
+    properties = schema.get("properties", {})
+    missing = [
+        f"{_join_path(where, name)} is missing" for name in schema.get("required") or properties if name not in value
+    ]
+    unknown = [f"{_join_path(where, name)} is not a field of this form" for name in value if name not in properties]
     return [
-        *gone,
-        *strange,
-        *(find_mismatch(known[name], item, _join_path(where, name)) for name, item in value.items() if name in known),
+        *missing,
+        *unknown,
+        *(
+            find_mismatch(properties[name], item, _join_path(where, name))
+            for name, item in value.items()
+            if name in properties
+        ),
     ]
 
 

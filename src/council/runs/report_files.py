@@ -1,4 +1,4 @@
-"""Report files, with names that are safe on every system."""
+"""Report files: safe names, reserved paths and atomic writes, with secrets masked in everything that is shown."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def slugify(text: str) -> str:
     text = "stdin" if text.strip() == "-" else text
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
-    made = ""
+    slug = ""
     for word in words:
-        if len(made) + len(word) + 1 > MAX_SLUG_CHARS:
+        if len(slug) + len(word) + 1 > MAX_SLUG_CHARS:
             break
-        made = f"{made}-{word}" if made else word
-    return made or (words[0][:MAX_SLUG_CHARS] if words else "question")
+        slug = f"{slug}-{word}" if slug else word
+    return slug or (words[0][:MAX_SLUG_CHARS] if words else "question")
 
 
 def open_report_folder(root: Path, name: str) -> Path:
@@ -108,6 +108,8 @@ def write_atomically(path: Path, text: str) -> None:
         raise
 
 
+# Redaction
+
 EVENTS_WITH_MODEL_TEXT = (
     ev.Stated,
     ev.WasAbsent,
@@ -138,7 +140,7 @@ def write_report_files(record: Record, minutes: Minutes) -> None:
     """Write the report, and each judge's analysis beside it."""
     folder = Path(record.folder)
     view = find_protocol(record.setup["protocol"]).load_report_view()
-    by_key = {f"{said.phase}/{said.seat}": said for said in minutes.statements}
+    by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
     for key, path in minutes.files.items():
         write_atomically(folder / path, view.analysis(minutes, by_key[key]))
     write_atomically(folder / minutes.report_path, render_document(minutes))
@@ -149,20 +151,22 @@ def emit_votes(ledger: Ledger, report_dir: str) -> None:
     record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
     question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
     folder = open_report_folder(Path(record.folder), report_dir)
-    for said in minutes.statements:
-        name, reply = view.analysis_name(minutes, said), said.reply or {}
-        if not name or f"{said.phase}/{said.seat}" in minutes.files:
+    for statement in minutes.statements:
+        name, reply = view.analysis_name(minutes, statement), statement.reply or {}
+        if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
             continue
         path = reserve_report_path(folder, question.target or question.text, name, record.created, record.run)
         shown = os.path.relpath(path, record.folder)
-        ledger.emit(ev.Voted(said.seat, said.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown))
+        ledger.emit(
+            ev.Voted(statement.seat, statement.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown)
+        )
 
 
 def choose_report_path(record: Record, report_dir: str) -> str:
     """Return the report path relative to the run's folder: the earlier one of a resumed run, or a new one."""
     folder = open_report_folder(Path(record.folder), report_dir)
-    if known := _last_report_path(record.entries):
-        return known
+    if earlier := _last_report_path(record.entries):
+        return earlier
     question = question_from(record.setup)
     protocol = find_protocol(record.setup["protocol"])
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])

@@ -49,16 +49,16 @@ class Worker:
 
     async def serve(self) -> None:
         """Execute runs until idle. Return at once if another worker is running."""
-        given = find_inherited_lock(self.env, self.folder)
+        inherited_lock = find_inherited_lock(self.env, self.folder)
         self.env.pop(LOCK_VARIABLE, None)
         try:
             while True:
-                with worker_lock(self.folder, given) as mine:
-                    if mine is None:
+                with worker_lock(self.folder, inherited_lock) as lock:
+                    if lock is None:
                         return
                     async with serve_socket(self.folder, self._receive_run):
                         await self._run_until_idle()
-                given = None
+                inherited_lock = None
                 if (
                     self._is_stopping or not await self._list_waiting()
                 ):  # a run may be queued while the lock is released
@@ -152,14 +152,14 @@ class Worker:
             self._first_seen.pop(run, None)
 
     async def _close_convener(self, run: str) -> None:
-        if known := self._conveners.pop(run, None):
-            await known.close()
+        if convener := self._conveners.pop(run, None):
+            await convener.close()
 
     async def _receive_run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Handle one message: the id of a queued run and its environment."""
         try:
-            told = json.loads(await reader.readline())
-            run, env = str(told["run"]), {str(name): str(value) for name, value in told["env"].items()}
+            message = json.loads(await reader.readline())
+            run, env = str(message["run"]), {str(name): str(value) for name, value in message["env"].items()}
             if run not in self._tasks or self._tasks[run].done():
                 self._envs[run] = env
                 self._skipped_runs.discard(run)
@@ -178,6 +178,8 @@ def _parse_seconds(value: str | None, default: float) -> float:
     except ValueError:
         return default
 
+
+# Entry point
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

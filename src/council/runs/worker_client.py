@@ -150,12 +150,12 @@ async def serve_socket(folder: Path, handler: ConnectionHandler) -> AsyncIterato
 def _socket_address(folder: Path) -> Iterator[str]:
     """Yield the socket's address, through /proc/self/fd where possible, because socket paths have a length limit."""
     try:
-        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         yield str(folder / "worker.sock")
         return
     try:
-        seen = Path(f"/proc/self/fd/{here}")
-        yield f"{seen if seen.is_dir() else folder}/worker.sock"
+        link = Path(f"/proc/self/fd/{handle}")
+        yield f"{link if link.is_dir() else folder}/worker.sock"
     finally:
-        os.close(here)
+        os.close(handle)

@@ -75,7 +75,7 @@ class Refereed(Reply):
         return self.format_answer()
 
     def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
-        """Format the answer with the advisors' roles (`heard`: name → role).
+        """Format the answer with the advisors' roles (`roles`: name → role).
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """

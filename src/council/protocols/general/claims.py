@@ -1,4 +1,4 @@
-"""Data classes of the general protocol: claims, answers, disputes and second-round answers."""
+"""Claims of the general protocol: topics, second-round moves, consensus and the ledger of claims."""
 
 from __future__ import annotations
 
@@ -91,6 +91,8 @@ class Move:
         return self.word == "CONCEDE" and len(self.text.split()) < MIN_GROUNDS_WORDS
 
 
+# Topics
+
 ARTICLES = frozenset(("a", "an", "the"))
 NO_PLURAL = frozenset(("https", "news", "windows"))  # not plurals
 _ES_PLURAL = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
@@ -157,6 +159,8 @@ def _normalize_char(char: str) -> str:
     return " " if parts and char not in "#%" else char
 
 
+# Second round
+
 ANSWER_WORDS = ("CONCEDE", "NUANCE", "MAINTAIN")  # by precedence: the last one counts if a seat typed several
 _FIRST_WORD = re.compile(r"\A[\W\d_]*([^\W\d_]+)")
 
@@ -192,16 +196,7 @@ def starts_with_word(word: str, text: str) -> bool:
     return first is not None and first[1].casefold() == word.strip().casefold()
 
 
-__all__ = [
-    "Claim",
-    "SeatAnswer",
-    "align_topics",
-    "claim_ledger",
-    "claims_by_topic",
-    "find_consensus",
-    "stances_by_seat",
-    "strongest_claim",
-]
+# Consensus and ledger
 
 OPPOSITE_STANCE = {"supports": "opposes", "opposes": "supports"}
 MIN_CONSENSUS_WEIGHT = 0.6  # share of the members' total confidence

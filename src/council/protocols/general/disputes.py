@@ -1,4 +1,4 @@
-"""Text split into sentences, with code and quotations masked."""
+"""Disputes of the general protocol: declared ones, markers of disagreement in the text, and possible ones."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from council.protocols.general.claims import (
     OPPOSITE_STANCE,
     Claim,
     Dispute,
-    Move,
     SeatAnswer,
     Side,
     claims_by_topic,
     content_stems,
     polarity,
-    resolve_disputes,
     stances_by_seat,
-    starts_with_word,
     strongest_claim,
 )
 from council.search.queries import truncate_at_word
@@ -46,7 +43,7 @@ _EMPHASIS = str.maketrans({"*": " ", "_": " ", "~": " ", "’": "'", "ʼ": "'"})
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A text and its sentence ends; `spoken` is the masked text, with the same offsets."""
+    """A text and its sentence ends; `masked_text` is the text with code and quotations masked, with the same offsets."""
 
     text: str
     masked_text: str
@@ -85,6 +82,8 @@ def clean_sentence(text: str) -> str:
     return re.sub(r"\A(?:[-*+•#>]+\s+|\d+[.)]\s+)+", "", " ".join(text.split()))
 
 
+# Markers of disagreement
+
 MAX_MARKERS = 50  # per seat
 
 _ADVERBS = r"(?:(?:(?!hardly|barely|scarcely|rarely|seldom)\w{1,20}ly|would|will|must|(?:have|need|want|going)\s+to|do|still|also|too|therefore)\s+){0,3}"
@@ -121,7 +120,7 @@ _BACK_REFERENCE = re.compile(r"\b(?:this|that|these|those|it)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """`denied` is the text the seat disagrees with, `said` what it holds instead, if the same sentence says so."""
+    """`denied` is the text the seat disagrees with, `alternative` what it holds instead, if the same sentence says so."""
 
     sentence: str
     denied: str
@@ -168,6 +167,8 @@ def _refers_back(denied: str) -> bool:
     """Return whether the object is in the sentence before, as in "I disagree." and "I disagree with that."."""
     return not re.search(r"\w", denied) or bool(_BACK_REFERENCE.search(denied))
 
+
+# Contradictions
 
 MIN_TOPIC_OVERLAP = 0.6  # of the smaller word set: the topic's or the marker's
 MIN_TEXT_OVERLAP = 0.5  # the same for the claim's text; at least two words
@@ -254,17 +255,7 @@ def _claim_polarity(words: WordSet, claim_words: ClaimWords) -> int:
     return polarity(claim_words.claim.topic) * (1 if claim_words.claim.stance == "supports" else -1)
 
 
-__all__ = [
-    "Dispute",
-    "Move",
-    "Side",
-    "disputing_seats",
-    "find_all_disputes",
-    "find_disputes",
-    "overflow_disputes",
-    "resolve_disputes",
-    "starts_with_word",
-]
+# Disputes
 
 MAX_DISPUTES = 10  # disputes put to the members; the rest are only reported
 DETECTION_ORDER = ("declared", "marker", "possible")  # most reliable first

@@ -1,4 +1,4 @@
-"""Citations in a text: source numbers and URLs, ignoring code, footnotes, checkboxes and years."""
+"""Checks of a synthesis: citations, shape and disagreements. Code, footnotes, checkboxes and years are no citations."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _unescape(text: str) -> str:
     return _ESCAPED.sub(r"\1", text)
 
 
-__all__ = ["find_citations", "find_problems", "find_unknown_urls", "format_disagreement", "number_disputes"]
+# Problems and disagreements
 
 MAX_LISTED = 10  # numbers or URLs listed in one problem
 POSSIBLE_LEAD = "Experts may disagree: they declared no stance, but their recommendations differ (possible)."
@@ -123,7 +123,7 @@ def find_problems(
 ) -> list[str]:
     """Return the problems a synthesis is sent back for, such as "cites [7], but …".
 
-    `told` maps disagreement names to the sides it reports, `persisting` to the disputes it must report.
+    `summaries` maps disagreement names to the sides it reports, `persisting` to the disputes it must report.
     """
     if not answer.strip():
         return ["is empty: write the answer"]

@@ -1,4 +1,4 @@
-"""Parse file locations as models write them: `src/auth.py:12`, `auth.py#L12-L20`, `src/auth.py, line 12`."""
+"""Findings of judges: parse and verify their locations, group those on the same problem, and compare the rounds."""
 
 from __future__ import annotations
 
@@ -79,23 +79,7 @@ def split_lines(content: str) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-__all__ = [
-    "Challenge",
-    "Finding",
-    "FindingGroup",
-    "build_rows",
-    "compute_fingerprint",
-    "find_dropped",
-    "find_inconsistent_judges",
-    "find_survivors",
-    "find_verified_seats",
-    "group_findings",
-    "is_challenged",
-    "parse_finding",
-    "parse_location",
-    "sort_groups",
-    "verify_finding",
-]  # fmt: skip
+# Findings
 
 SEVERITIES = ("critical", "significant", "minor")  # worst first
 MAX_LINE_DISTANCE = 3  # lines; judges rarely name the exact same line

@@ -83,7 +83,7 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
 
 
 async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
-    """Run one explorer: at most HOPS look-ups, then only the report is accepted."""
+    """Run one explorer: at most MAX_LOOKUPS look-ups, then only the report is accepted."""
     given: dict[str, Any] = {
         "judge": judge,
         "subquestion": subquestion,

@@ -1,4 +1,4 @@
-"""Number of judges: defaults, flags, and the cap of 12 agents."""
+"""Panel of the judges: their number, at most 12 agents, and their seats, families and perspectives."""
 
 from __future__ import annotations
 
@@ -89,6 +89,8 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, explicit:
         )
     return room
 
+
+# Seats
 
 FAMILY_PREFIXES = {
     "anthropic": "claude",

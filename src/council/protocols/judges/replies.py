@@ -1,4 +1,4 @@
-"""Replies of a judge: the verdict schema, version 2, and the second-round verdict."""
+"""Replies of judges, of their explorers and of the chair that consolidates them."""
 
 from __future__ import annotations
 

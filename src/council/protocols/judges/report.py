@@ -195,6 +195,8 @@ def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str
     ]
 
 
+# Report file
+
 DISAGREE_TEXT = "The families disagree, and Council does not break ties: the decision is yours."
 
 

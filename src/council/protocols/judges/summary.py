@@ -1,4 +1,4 @@
-"""Judges of a run for its reports: names, verdicts and findings."""
+"""Judges of a run for its reports: names, verdicts, findings, and the verdict as text."""
 
 from __future__ import annotations
 
@@ -156,6 +156,8 @@ def list_remarks(minutes: Minutes) -> list[str]:
     ]
     return [*inconsistent, *weakened, *unrevised, *flips]
 
+
+# Text for standard output
 
 KIND_WIDTH = 13  # width of the first column: "significant" and two spaces
 MAX_LOCATION_WIDTH = 44  # maximum width of the location column; longer locations shift their line
