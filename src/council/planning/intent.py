@@ -1,4 +1,4 @@
-"""Phrase search in a sentence: whole words, any case, hyphen or space."""
+"""Intent: read words and flags, and choose the protocol, the task and the target."""
 
 from __future__ import annotations
 

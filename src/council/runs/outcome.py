@@ -1,4 +1,4 @@
-"""Digest of statements, for a run that ended without an answer."""
+"""Ending of a run: status and exit code, interrupts, and the digest of statements if there is no answer."""
 
 from __future__ import annotations
 

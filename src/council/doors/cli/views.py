@@ -1,4 +1,4 @@
-"""Views of a running council: JSON lines, nothing, and a guard for closed pipes."""
+"""Views of a run on the command line: JSON lines, no output, and a guard for closed pipes."""
 
 from __future__ import annotations
 

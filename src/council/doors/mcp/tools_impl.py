@@ -1,4 +1,4 @@
-"""Status of a run for council_wait: a few fields and one line of text."""
+"""Behaviour of the MCP tools: plan, start, wait for, list and report runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combine the judges' verdicts: consensus and corroborated rules, coverage cap, weak flips."""
+"""Rules that combine the votes of judges: consensus, corroborated, coverage cap, weak flips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Combine the judges' opinions into one verdict by rule, without a model call."""
+"""Build the verdict of a review from the statements: votes, findings, shifts, disagreements. No model call."""
 
 from __future__ import annotations
 

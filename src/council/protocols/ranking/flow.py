@@ -1,4 +1,4 @@
-"""Evaluation of the ballots: the chair's context, under the chair's labels, and the verdict. No model call."""
+"""Ranking: answer, rank the other answers blind, and synthesise from the answers and ballots."""
 
 from __future__ import annotations
 
