@@ -16,7 +16,7 @@ from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
     [
         (("--rounds", "0"), 'council: --rounds "0" cannot be used: give a whole number from 1 to 5\n'),
         (("--rounds", "6"), 'council: --rounds "6" cannot be used: give a whole number from 1 to 5\n'),
-        (("--rounds", "two"), 'council: --rounds "two" cannot be used, nothing was spent: give a whole number, as in --rounds 2\n'),
+        (("--rounds", "two"), 'council: --rounds "two" is not a whole number, nothing was spent: use for example --rounds 2\n'),
         (("--flow", "debate", "--rounds", "1"), "council: --flow debate needs at least 2 rounds: set --rounds 2 to 5\n"),
         (("--flow", "debat"), 'council: unknown flow "debat": did you mean "debate"? known are parallel, sequential, debate\n'),
         (("--flow", "zigzag"), 'council: unknown flow "zigzag": known are parallel, sequential, debate\n'),
@@ -56,7 +56,7 @@ def seats(*rows: str) -> str:
         ("seats = 3", "a list of tables"),
         ("", "has 0 seats"),
         ("seats = [", "is not valid TOML"),
-        (b"\xff\xfe\x00", "cannot be read"),
+        (b"\xff\xfe\x00", "cannot read the configuration file"),
         ("folder", "is not a file"),
         (None, "does not exist"),
     ],

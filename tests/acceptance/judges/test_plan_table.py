@@ -116,7 +116,7 @@ def wanted(line: Line) -> Json:
 
 
 @pytest.mark.behaviour("issue-3-example-lines", "002-example-lines")
-def test_every_example_line_plans_as_documented_quoted_or_not(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_every_example_line_plans_as_documented_quoted_or_not(judges: JudgesWorkspace, council: Terminal) -> None:
     assert len({line.line for line in LINES}) == 31
     for line in LINES:
         words = shlex.split(line.line)
@@ -132,17 +132,17 @@ def test_every_example_line_plans_as_documented_quoted_or_not(workspace: JudgesW
             assert plan["calls"]["max"] == sum(calls for _, calls in line.phases), line.line
             assert {name: plan["options"][name] for name, _ in line.options} == dict(line.options)
             assert all(phase["parallel"] == (phase["calls"] > 1) for phase in plan["phases"]), line.line
-    assert workspace.provider.log == []
-    assert workspace.runs() == []
+    assert judges.provider.log == []
+    assert judges.runs() == []
 
 
 @pytest.mark.behaviour("issue-3-bare-council", "002-example-lines")
 def test_bare_council_and_a_bare_verb_use_the_changes_in_the_work_tree(
-    workspace: JudgesWorkspace, council: Terminal
+    judges: JudgesWorkspace, council: Terminal
 ) -> None:
     nothing = council("--dry-run", "--json")
     assert (nothing.code, "the work tree has no changes" in nothing.json["error"]) == (2, True)
-    write(workspace.folder, {"src/app.py": "import os\n", "src/new.py": "x = 1\n"})
+    write(judges.folder, {"src/app.py": "import os\n", "src/new.py": "x = 1\n"})
     for arguments, seats in (
         ([], TWO), (["validate"], TWO), (["--deep"], THREE),
         (["--perspectives-file=.agents/perspectives/custom.yaml", "validate"], ("judge-security-auditor", "judge-performance-critic")),
@@ -160,11 +160,11 @@ def test_bare_council_and_a_bare_verb_use_the_changes_in_the_work_tree(
 
 
 @pytest.mark.behaviour("issue-3-recent", "packet-recent")
-def test_recent_contains_only_changes_since_three_commits_ago(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_recent_contains_only_changes_since_three_commits_ago(judges: JudgesWorkspace, council: Terminal) -> None:
     for n in range(4):
-        commit(workspace.folder, {f"src/step{n}.py": f"step = {n}\n"})
-    write(workspace.folder, {"src/app.py": "import os\n"})
-    git(workspace.folder, "add", "-A")
+        commit(judges.folder, {f"src/step{n}.py": f"step = {n}\n"})
+    write(judges.folder, {"src/app.py": "import os\n"})
+    git(judges.folder, "add", "-A")
     plan = council("recent", "--dry-run", "--json").json
     assert plan["packet"]["files"] == ["src/app.py", "src/step1.py", "src/step2.py", "src/step3.py"]
     packet = council("packet", "recent", "--json").json["council_packet"]
@@ -180,7 +180,7 @@ TRIGGERS = {
 
 
 @pytest.mark.behaviour("002-task-triggers")
-def test_every_specified_trigger_word_chooses_its_task(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_every_specified_trigger_word_chooses_its_task(judges: JudgesWorkspace, council: Terminal) -> None:
     found = {}
     for words in TRIGGERS.values():
         for word in words:
@@ -202,11 +202,11 @@ def members(plan: Json) -> list[str]:
 
 
 @pytest.fixture
-def unseated(workspace: JudgesWorkspace) -> JudgesWorkspace:
+def unseated(judges: JudgesWorkspace) -> JudgesWorkspace:
     """No seats are set by name: profiles, variables and [models] decide."""
-    text = workspace.config.read_text(encoding="utf-8")
-    workspace.config.write_text(text[: text.index("[seats.")], encoding="utf-8")
-    return workspace
+    text = judges.config.read_text(encoding="utf-8")
+    judges.config.write_text(text[: text.index("[seats.")], encoding="utf-8")
+    return judges
 
 
 @pytest.mark.behaviour("002-environment-variables", "issue-3-precedence")
@@ -269,7 +269,7 @@ def test_short_names_resolve_to_the_family_with_a_key(
 
 
 @pytest.mark.behaviour("002-bench-escalates", "002-bench-count-overrides", "002-bench-cap")
-def test_perspectives_raise_the_count_and_count_and_cap_lower_it(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_perspectives_raise_the_count_and_count_and_cap_lower_it(judges: JudgesWorkspace, council: Terminal) -> None:
     def plan(*arguments: str) -> Json:
         return council(*arguments, "validate", "README.md", "--dry-run", "--json").json
 
@@ -297,7 +297,7 @@ def test_perspectives_raise_the_count_and_count_and_cap_lower_it(workspace: Judg
 
 
 @pytest.mark.behaviour("issue-3-quick-warns")
-def test_quick_warns_for_questions_that_need_more_than_one_judge(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_quick_warns_for_questions_that_need_more_than_one_judge(judges: JudgesWorkspace, council: Terminal) -> None:
     for words in ("the security of src/app.py", "docs/ARCHITECTURE.md"):
         (warning,) = council("--quick", "validate", words, "--dry-run", "--json").json["warnings"]
         assert "needs more than one judge: drop --quick" in warning
@@ -316,11 +316,11 @@ SENTENCES = {
 
 
 @pytest.mark.behaviour("002-error-quick-debate", "002-error-debate-validate", "002-error-technique-brainstorm")
-def test_the_error_sentences_match_the_specification(workspace: JudgesWorkspace, council: Terminal) -> None:
+def test_the_error_sentences_match_the_specification(judges: JudgesWorkspace, council: Terminal) -> None:
     for line, sentence in SENTENCES.items():
         as_json = council(*line.split(), "--json")
         assert (as_json.code, as_json.json) == (2, {"schema": "council.error/1", "error": sentence, "exit": 2}), line
         in_words = council(*line.split())
         said = sentence if sentence.startswith("Error: ") else f"council: {sentence}"
         assert (in_words.code, in_words.out, in_words.err) == (2, "", f"{said}\n"), line
-    assert workspace.runs() == []
+    assert judges.runs() == []
