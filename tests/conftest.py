@@ -21,8 +21,8 @@ hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Number of workers of `-n auto`: most tests wait for processes and sockets, but each worker needs a browser."""
-    return max(2, min(4, os.cpu_count() or 2))
+    """Number of workers of `-n auto`: twice the cores, because most tests wait for processes and sockets."""
+    return min(4, 2 * (os.cpu_count() or 1))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

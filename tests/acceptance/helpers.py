@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -192,9 +193,10 @@ class Terminal:
         return Result(code, said.out, said.err)
 
 
-def wait_for_exit(process: Process) -> Result:
+def wait_for_exit(process: Process | subprocess.Popen[str]) -> Result:
     out, err = process.communicate(timeout=120)
-    return Result(process.exit_code, out, err)
+    assert process.returncode is not None
+    return Result(process.returncode, out, err)
 
 
 def kill(process: Process) -> None:
