@@ -411,6 +411,20 @@ class Round(Mapping[str, Statement[T]]):
         )
 
 
+Agreement = Literal["", "full", "partial", "none"]
+TrustFactKind = Literal[
+    "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TrustFact:
+    """A fact that limits trust. The table in `engine.trust` gives its level."""
+
+    kind: TrustFactKind
+    detail: str = ""  # for example the issue or the point, in a few words
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Result of a protocol: the answer, and the fields its rules computed."""
@@ -431,3 +445,5 @@ class Verdict:
     claims: tuple[Any, ...] = ()  # each with its supporters and its outcome
     caveats: tuple[str, ...] = ()  # shown before the answer
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
+    agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
+    trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust

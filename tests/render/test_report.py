@@ -16,8 +16,8 @@ from council.render.report import build_report, dump_report
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, seat, triage
 
 KEYS = [
-    "schema", "run", "name", "status", "task", "protocol", "question", "target", "verdict", "outcome", "confidence", "answer",
-    "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
+    "schema", "run", "name", "status", "task", "protocol", "question", "target", "verdict", "outcome", "confidence", "trust",
+    "answer", "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
     "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path",
 ]  # fmt: skip
 SEAT_KEYS = [

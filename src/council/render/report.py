@@ -10,6 +10,7 @@ from typing import Any
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state
 from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.trust import compute_trust
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import find_protocol
@@ -38,6 +39,7 @@ def build_report(minutes: Minutes) -> Json:
         "status": "incomplete" if minutes.status == "running" else minutes.status,
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
+        "trust": compute_trust(minutes),
         "answer": answer_text(minutes),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,

@@ -71,6 +71,13 @@ class Cost(TypedDict):
     cap: NotRequired[Annotated[Amount, Field(description="The maximum cost; absent without a cap.")]]
 
 
+class Trust(TypedDict):
+    """How far to trust the answer, computed from the facts of the run; never a model's claim about itself."""
+
+    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
+    because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
+
+
 class RankedSeat(TypedDict):
     """A row of the ranking table."""
 
@@ -121,6 +128,7 @@ class ReportObject(TypedDict):
     verdict: Literal["PASS", "WARN", "FAIL", "DISAGREE"] | None
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
+    trust: NotRequired[Trust]
     answer: str
     seats: list[ReportSeat]
     chair: NotRequired[ReportSeat | None]
