@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from council.errors import ConfigError, UsageError
 from council.flags import flag_table
-from council.protocols import is_registered
+from council.protocols import find_protocol, is_registered
 
 WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
 WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
@@ -49,7 +49,6 @@ def _blank_match(found: re.Match[str]) -> str:
     return "\0" * len(found.group())
 
 
-JUDGE_PROTOCOLS = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
@@ -229,13 +228,11 @@ def _format_trigger(found: str) -> str:
 
 
 def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
-    if protocol not in JUDGE_PROTOCOLS:
-        return "ask"
-    if verb and verb.is_leading:
-        return verb.task
-    if "technique" in flags:
-        return "brainstorm"
-    return verb.task if verb else "validate"
+    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task."""
+    tasks = find_protocol(protocol).tasks
+    by_flag = "brainstorm" if "technique" in flags else ""
+    wanted = verb.task if verb and (verb.is_leading or not by_flag) else by_flag
+    return wanted if wanted in tasks else tasks[0]
 
 
 # Words that are not part of the question: verbose phrases, a protocol prefix, the word `ask`.
