@@ -85,8 +85,8 @@ PLACEHOLDER = re.compile(
 MAX_PLACEHOLDER_CHARS = 200  # a longer text is a placeholder only if it has no word at all
 
 
-def check_answer(answer: Answer | Fault, step: Step) -> Answer:
-    """Return an acceptable answer, or raise its Fault."""
+def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = False) -> Answer:
+    """Return an acceptable answer, or raise its Fault. A readable reply with contradictions is accepted after its repair turn."""
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
@@ -105,6 +105,8 @@ def check_answer(answer: Answer | Fault, step: Step) -> Answer:
     step.read(answer.text)
     if is_stub(shown, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
+    if not was_repaired and (contradictions := step.review(answer.text)):
+        raise Fault("schema", contradictions, said=answer.text)
     return replace(answer, text=_trim_to_last_sentence(answer.text)) if is_cut else answer
 
 

@@ -53,6 +53,7 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
+    review: Callable[[Any], str] | None = None
 
 
 @dataclass(slots=True)
@@ -145,7 +146,8 @@ class Council:
     @overload
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[R], choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[R], str] | None = None,
+        **variables: Any,
     ) -> Statement[R]: ...  # fmt: skip
     @overload
     async def ask(
@@ -154,10 +156,15 @@ class Council:
     ) -> Statement[R | None]: ...  # fmt: skip
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[Any], str] | None = None,
+        **variables: Any,
     ) -> Statement[Any]:  # fmt: skip
-        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer."""
-        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables), after)
+        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
+
+        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
+        reply is used, and the protocol reports what is left of them.
+        """
+        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:
@@ -333,6 +340,9 @@ class Council:
         def read(text: str) -> Any:
             return parse_reply(reply, text, choices) if reply else None
 
+        def review(text: str) -> str:
+            return request.review(read(text)) if request.review else ""
+
         def repair(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
 
@@ -342,7 +352,7 @@ class Council:
 
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply)
+        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply, review=review)
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(

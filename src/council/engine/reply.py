@@ -23,6 +23,7 @@ LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
+    open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
 
     def prose(self) -> str:
         """Render the reply as Markdown."""
@@ -114,7 +115,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices) -> R:
     bare = strip_code_fence(text)
     try:
         value = reply.model_validate_json(bare)
-        _check_choices(json.loads(bare), choices)
+        _check_choices(json.loads(bare), {name: choices[name] for name in choices if name not in reply.open_choices})
         value.check_choices(choices)
     except ValidationError as error:
         raise Fault(
