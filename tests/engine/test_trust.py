@@ -126,7 +126,7 @@ def test_seats_that_share_a_member_by_fallback_count_as_one() -> None:
     assert "all answers are from anthropic:a, by fallback" in both["because"]
     one_vendor = compute_trust(run(served={"beta": "anthropic:x", "gamma": "anthropic:y"}))
     assert "all answers are from one vendor: anthropic" in one_vendor["because"]
-    chosen = {name: "openai:b" for name in NAMES}
+    chosen = dict.fromkeys(NAMES, "openai:b")
     assert compute_trust(run(members=chosen))["level"] == "MEDIUM"
 
 
@@ -172,7 +172,7 @@ def test_an_absence_a_dispute_or_a_shared_vendor_never_raises_the_level(given: d
     worse = [
         given | {"absent": tuple({*given["absent"], name})},
         given | {"verdict": given["verdict"] | {"trust_facts": [*given["verdict"]["trust_facts"], dispute]}},
-        given | {"served": {seat: "openai:b" for seat in NAMES}},
+        given | {"served": dict.fromkeys(NAMES, "openai:b")},
         given | {"members": {seat: f"openai:{seat}" for seat in NAMES}, "served": {}},
     ]
     assert all(LEVELS.index(level(run(**one))) >= before for one in worse[:3])  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ def test_notes_with_hostile_text_are_one_clean_line() -> None:
     notes = parse_notes('```council-notes\n{"agreed": ["a\\u001b[31m\\n\\nb\\u0000"]}\n```', {})
     assert notes is not None and notes["agreed"] == ["a b"]
     deep = "[" * 100_000
-    assert parse_notes(f"```council-notes\n{{\"agreed\": {deep}}}\n```", {}) is None
+    assert parse_notes(f'```council-notes\n{{"agreed": {deep}}}\n```', {}) is None
 
 
 def stream(pieces: list[str]) -> tuple[str, list[str]]:

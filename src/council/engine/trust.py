@@ -163,7 +163,7 @@ def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> tuple[Agreeme
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# One row per fact: its level, and the reason as printed after "Trust: MEDIUM — ". `{detail}` is text of the fact.
+# One row per fact, from the lowest level to the highest: its level, and the reason as printed after "Trust: MEDIUM — ". `{detail}` is text of the fact.
 TABLE: dict[str, tuple[Level, str]] = {
     "disagree": ("CONTESTED", "the judges disagree"),
     "contested": ("CONTESTED", "the answer is contested"),
@@ -198,7 +198,7 @@ def compute_trust(minutes: Minutes) -> Json:
         details = facts.setdefault(kind, [])
         if detail and detail not in details:
             details.append(detail)
-    kinds = sorted(facts, key=lambda kind: -LEVELS.index(TABLE[kind][0]))
+    kinds = [kind for kind in TABLE if kind in facts]
     level = TABLE[kinds[0]][0] if kinds else "HIGH"
     return {"level": level, "because": [_format_reason(kind, facts[kind]) for kind in kinds]}
 
