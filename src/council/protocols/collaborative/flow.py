@@ -18,7 +18,7 @@ async def collaborative(council: Council) -> Verdict:
     """Draft independently, improve on each other, synthesise one answer."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "collaborative/draft")
-    versions, caveats = drafts, ()
+    versions, caveats = drafts, tuple[str, ...]()
     if len(drafts) > 1:
         async with council.phase("improve"):
             improved = await council.poll(drafts.seats, "collaborative/improve", quorum=0, drafts=drafts)
