@@ -208,7 +208,9 @@ class Minutes:
 
     @property
     def usage(self) -> Usage:
-        return sum((seat.usage for seat in self.all_seats), Usage())
+        used = [seat.usage for seat in self.all_seats]
+        sums = [sum(getattr(one, name) for one in used) for name in ("input", "output", "cached", "written")]
+        return Usage(*sums[:3], all(one.known for one in used), sums[3])
 
     @property
     def usd(self) -> float:
