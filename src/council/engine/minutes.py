@@ -209,8 +209,10 @@ class Minutes:
     @property
     def usage(self) -> Usage:
         used = [seat.usage for seat in self.all_seats]
-        sums = [sum(getattr(one, name) for one in used) for name in ("input", "output", "cached", "written")]
-        return Usage(*sums[:3], all(one.known for one in used), sums[3])
+        return Usage(
+            sum(one.input for one in used), sum(one.output for one in used), sum(one.cached for one in used),
+            all(one.known for one in used), sum(one.written for one in used),
+        )  # fmt: skip
 
     @property
     def usd(self) -> float:
