@@ -148,7 +148,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
                 valid.append(read)
                 break
             failed.append((_count_known_fields(reply, candidate), problems))
-    own = [one for one in valid if not _is_echo(reply, one, choices)] or valid
+    own = [one for one in valid if len(valid) == 1 or not _is_echo(reply, one, choices)] or valid
     if own and all(one == own[0] for one in own):
         return own[0]
     raise Fault("schema", _describe_failure(reply, len(own), failed, problem), said=text)
@@ -173,7 +173,7 @@ def _read_object(
     try:
         read = reply.model_validate(given)
         closed = {name: choices[name] for name in choices if name not in reply.open_choices}
-        if problems := list(_find_unknown_values(read.model_dump(warnings=False), closed)):
+        if closed and (problems := list(_find_unknown_values(read.model_dump(warnings=False), closed))):
             return None, problems
         read.check_choices(choices)
     except ValidationError as error:
