@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
@@ -68,6 +68,8 @@ class PositionChange(BaseModel):
 class Refereed(Reply):
     """The referee's ruling after one round."""
 
+    answer_field: ClassVar[str] = "decision"
+
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
     )
@@ -89,6 +91,8 @@ class Refereed(Reply):
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
+        if self.missing_parts:
+            return self.decision.strip()
         views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
         missing = [
             f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
