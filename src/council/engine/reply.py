@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from council.answer_text import find_refusal, is_placeholder
 from council.engine.json_text import clean_text, find_json, iter_strings, load_json
-from council.engine.reply_form import NO_TITLES, Choices, FormReader, squash
+from council.engine.reply_form import NO_TITLES, FormReader, squash
+from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.errors import Fault
 from council.text_cleanup import single_line
 from council.types import Json, ProseUse, Step
