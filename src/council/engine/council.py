@@ -361,7 +361,7 @@ class Council:
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
         return Step(
-            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch, reply, review, partial(rate_prose, reply),
+            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch, reply, partial(rate_prose, reply), review,
         )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
