@@ -386,7 +386,7 @@ class Council:
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        reply = read_accepted(step, outcome.text)
+        reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
         has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
