@@ -280,6 +280,10 @@ class Council:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
         self._state.partial_verdict = verdict
 
+    def is_out(self, seat: Seat) -> bool:
+        """Return whether a seat will not be asked again in this run."""
+        return seat.name in self._state.out_seats
+
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
         key = self.prompts.hmac_key
