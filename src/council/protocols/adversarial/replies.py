@@ -8,44 +8,63 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from council.engine.reply import Reply, one_row_per
-from council.protocols.common.replies import ReplyPart, TextField
+from council.protocols.common.replies import ReplyPart, TextField, one_of
 
 MAX_ISSUES = 6  # per attacker
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
 NONE = "none"  # `same_as` of an issue that no other issue repeats
 
-# Other words that models use for an allowed value
-SEVERITY_WORDS = {
-    "CRITICAL": "FATAL", "BLOCKER": "FATAL", "HIGH": "MAJOR", "SERIOUS": "MAJOR", "SIGNIFICANT": "MAJOR", "IMPORTANT": "MAJOR",
-    "MEDIUM": "MAJOR", "MODERATE": "MAJOR", "LOW": "MINOR", "TRIVIAL": "MINOR", "NIT": "MINOR",
-}  # fmt: skip
-STANCE_WORDS = {
-    "STANDS": "STAND", "ACCEPT": "STAND", "ACCEPTED": "STAND", "SURVIVED": "STAND", "MODIFY": "MODIFIED", "REVISE": "MODIFIED",
-    "REVISED": "MODIFIED", "REJECT": "REJECTED", "OVERTURNED": "REJECTED",
-}  # fmt: skip
-OUTCOME_WORDS = {
-    "SURVIVES": "SURVIVED", "STAND": "SURVIVED", "STANDS": "SURVIVED", "UPHELD": "SURVIVED", "MODIFY": "MODIFIED", "REVISED": "MODIFIED",
-    "AMENDED": "MODIFIED", "OVERTURN": "OVERTURNED", "REJECTED": "OVERTURNED", "REVERSED": "OVERTURNED",
-}  # fmt: skip
-LANDED_WORDS = {
-    "true": True, "yes": True, "landed": True, "valid": True, "upheld": True, "partly": True, "partially": True,
-    "false": False, "no": False, "dismissed": False, "invalid": False, "rejected": False, "not landed": False,
-}  # fmt: skip
-
-
-def read_word(words: Mapping[str, Any]) -> BeforeValidator:
-    """Accept another word for an allowed value, in upper or lower case."""
-
-    def read(value: Any) -> Any:
-        word = value.strip().strip("*.`").upper() if isinstance(value, str) else value
-        return words.get(word, word) if isinstance(word, str) else word
-
-    return BeforeValidator(read)
+IssueSeverity = Annotated[
+    Literal["FATAL", "MAJOR", "MINOR"],
+    one_of(
+        {
+            "FATAL": "critical, blocker, blocking, showstopper, show stopper",
+            "MAJOR": "high, medium, moderate, significant, important, serious",
+            "MINOR": "low, trivial, nit, nitpick, cosmetic",
+        }
+    ),
+]
+AttackVerdict = Annotated[
+    Literal["STAND", "MODIFIED", "REJECTED"],
+    one_of(
+        {
+            "STAND": "stands, upheld, uphold, accept, accepted, holds, survives, survived",
+            "MODIFIED": "modify, modifies, needs modification, stand with modifications, stands with modifications, "
+            "stand with changes, accept with changes, accept with modifications, revise, revised, amend, amended",
+            "REJECTED": "reject, rejects, overturn, overturned, refuted",
+        }
+    ),
+]
+RulingOutcome = Annotated[
+    Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
+    one_of(
+        {
+            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged",
+            "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
+            "survived with changes, modified and survived",
+            "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
+        }
+    ),
+    WithJsonSchema({"type": "string", "enum": ["SURVIVED", "MODIFIED", "OVERTURNED"]}),
+]
 
 
 def _read_landed(value: Any) -> Any:
-    """Return whether a point landed; None, which leaves the point open, for anything but a clear yes or no."""
-    return value if isinstance(value, bool) else LANDED_WORDS.get(str(value).strip().strip("*.`").lower())
+    """Return whether an issue landed; None, which leaves it open, for anything but a clear yes or no."""
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value))
+
+
+LandedField = Annotated[
+    bool | None,
+    BeforeValidator(_read_landed),
+    one_of(
+        {
+            "true": "landed, lands, valid, upheld, accepted, sustained, yes, partly, partially, in part, partially landed",
+            "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
+        }
+    ),
+    WithJsonSchema({"type": "boolean", "description": "true if the criticism is right and matters"}),
+]
 
 
 def _read_points(value: Any) -> Any:
@@ -89,7 +108,7 @@ class Triage(Reply):
 
 
 class Issue(BaseModel):
-    severity: Annotated[Literal["FATAL", "MAJOR", "MINOR"], read_word(SEVERITY_WORDS)]
+    severity: IssueSeverity
     hits: TextField = Field(default="", description="the claim or passage of the leading draft that this hits")
     flaw: str = Field(description="the error in it, with the evidence")
     correction: TextField = Field(default="", description="the text that should replace it")
@@ -105,9 +124,7 @@ class Attack(Reply):
         default="",
         description="where the leading draft contradicts your own and yours is right, with evidence; else empty",
     )
-    verdict: Annotated[Literal["STAND", "MODIFIED", "REJECTED"], read_word(STANCE_WORDS)] = Field(
-        description="your judgement of the leading draft as a whole"
-    )
+    verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
 
     @property
     def counted_issues(self) -> dict[int, Issue]:
@@ -144,11 +161,7 @@ class Point(ReplyPart):
         description=f'the id of an earlier issue that says the same, which then gets the same ruling; "{NONE}" if there is none',
     )
     why: TextField = Field(default="", description="the reason for the ruling, in one sentence")
-    landed: Annotated[
-        bool | None,
-        BeforeValidator(_read_landed),
-        WithJsonSchema({"type": "boolean", "description": "true if the criticism is right and matters"}),
-    ] = None
+    landed: LandedField = None
 
 
 class Ruling(Reply):
@@ -159,11 +172,7 @@ class Ruling(Reply):
     points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
         default=[], description="one ruling for each listed issue, by its id", json_schema_extra=one_row_per("issue")
     )
-    outcome: Annotated[
-        Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
-        read_word(OUTCOME_WORDS),
-        WithJsonSchema({"type": "string", "enum": ["SURVIVED", "MODIFIED", "OVERTURNED"]}),
-    ] = None
+    outcome: RulingOutcome = None
     answer: Annotated[str, AfterValidator(_require_text)] = Field(
         description="the final answer itself, complete, in Markdown, without mentioning the process"
     )
