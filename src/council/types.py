@@ -448,3 +448,4 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none
