@@ -317,15 +317,18 @@ async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(w
 async def test_quorum_lost_after_some_statements_is_incomplete_and_can_be_resumed(workspace: Workspace) -> None:
     (prompts := workspace.folder / "prompts" / "twice").mkdir(parents=True)
     (prompts / "say.md").write_text("Say something.")
-    register(Protocol("twice", twice, COLLABORATIVE_SEATS, chair=None, prompts=prompts.parent))
+    register(Protocol("lost", twice, COLLABORATIVE_SEATS, chair=None, prompts=prompts.parent))
     workspace.answers.instead |= {seat: [Reply(), *[SERVER_ERROR] * 3] for seat in SEATS}
-    convener = Convener()
+    first, second = Convener(), Convener()
     try:
-        lost = await convener.run(await convener.plan([QUESTION], protocol="twice"), lambda entry: None)
-        assert (lost.status, lost.stopped) == ("incomplete", "quorum")
-        assert lost.verdict["answer"].startswith("## Quorum lost: digest of statements\n")
-        resumed = await convener.resume(lost.run, lambda entry: None)
+        lost = await first.run(await first.plan([QUESTION], protocol="lost"), lambda entry: None)
     finally:
-        await convener.close()
+        await first.close()
+    assert (lost.status, lost.stopped) == ("incomplete", "quorum")
+    assert lost.verdict["answer"].startswith("## Quorum lost: digest of statements\n")
+    try:
+        resumed = await second.resume(lost.run, lambda entry: None)
+    finally:
+        await second.close()
     assert (resumed.status, resumed.verdict["answer"]) == ("complete", "alpha, beta, gamma")
     assert {len(workspace.provider.requests(seat)) for seat in SEATS} == {5}

@@ -9,12 +9,12 @@ import pytest
 
 from council.engine.trust import LEVELS
 from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
     apply_rulings,
     assess_agreement,
     choose_leader,
     compute_confidence,
-    format_counts,
     list_contradictions,
     list_defects,
     match_ids,

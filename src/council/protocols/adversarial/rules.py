@@ -202,12 +202,3 @@ def _describe(row: IssueRuling, hits: Mapping[str, str]) -> str:
 def _shorten(text: str) -> str:
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= MAX_DETAIL_CHARS else f"{line[:MAX_DETAIL_CHARS].rsplit(' ', 1)[0]} …"
-
-
-def format_counts(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return the counts of ruled issues: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
-    distinct = [row["landed"] for row in rows if not row.get("same_as")]
-    words = {True: "landed", False: "dismissed", None: "open"}
-    counts = [f"{distinct.count(value)} {word}" for value, word in words.items() if value in distinct]
-    head = "1 issue" if len(distinct) == 1 else f"{len(distinct)} issues"
-    return f"{head}: {', '.join(counts)}" if counts else "no issues"
