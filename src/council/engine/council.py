@@ -163,7 +163,7 @@ class Council:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports what is left of them.
+        reply is used, and the protocol reports them.
         """
         heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):

@@ -113,7 +113,7 @@ class Notes(TypedDict):
     ]
 
 
-class IssueRuling(TypedDict):
+class RulingRow(TypedDict):
     """The chair's ruling on one issue of an attack."""
 
     id: Name
@@ -197,7 +197,7 @@ class ReportObject(TypedDict):
     leader_reason: NotRequired[str]
     agreed: NotRequired[Annotated[list[str], Field(description="Points on which all drafts agree, by the triage.")]]
     contested: NotRequired[Annotated[list[str], Field(description="Points on which the drafts differ, by the triage.")]]
-    rulings: NotRequired[list[IssueRuling]]
+    rulings: NotRequired[list[RulingRow]]
     ranking: NotRequired[Ranking]
     degraded: list[Degraded]
     quorum: Quorum
