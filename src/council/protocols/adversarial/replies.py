@@ -167,6 +167,7 @@ class Point(ReplyPart):
 class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
 
+    answer_field: ClassVar[str] = "answer"
     open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome"})
 
     points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
