@@ -137,7 +137,9 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
     )
     after = terminal.format_summary(build_report(minutes), "watch" if status in OPEN_STATUSES else "")
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
-    return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]
+    busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
+    waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
+    return [head, *terminal.format_plan(minutes.plan), *waiting, "", text, "", *after]
 
 
 def _export_command() -> click.Command:
