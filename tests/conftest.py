@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.fake_provider import FakeProvider
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # threads of the model wait for each other if the cores are busy
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 hypothesis.settings.register_profile("no deadline", deadline=None)  # a busy machine is slow
@@ -50,6 +52,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COUNCIL_CACHE", str(WEIGHTS_CACHE))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))  # nothing is piped in
 
 
 @pytest.fixture

@@ -303,6 +303,7 @@ class Step:
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
+    review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,3 +452,4 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

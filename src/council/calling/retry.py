@@ -26,6 +26,7 @@ from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.settings import extend_timeout
 from council.store.interface import Attempt
+from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
@@ -161,7 +162,9 @@ class RetryLoop:
     usage: Usage = NO_USAGE
     timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     drop_reason: str = ""
-    truncated_reply: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
+    usable_reply: Outcome | None = (
+        None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
+    )
 
     @property
     def key(self) -> str:
@@ -184,7 +187,7 @@ class RetryLoop:
             outcome = self._end_dropped_seat()
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
-            outcome = self.truncated_reply or Outcome("skipped(budget)", reason=str(spent))
+            outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
         journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
             outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
@@ -242,11 +245,12 @@ class RetryLoop:
         while True:
             attempt, answer = await self._run_attempt(deadline, trial)
             try:
-                accepted = check_answer(answer, self.step)
+                accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
                 faults[fault.kind] += 1
-                if fault.kind == "length" and is_complete_reply(fault.said, self.step):
-                    self.truncated_reply = self._accept(deadline, trial, "truncated", fault.said)
+                if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
+                    state: FinalState = "truncated" if fault.kind == "length" else "ok"
+                    self.usable_reply = self._accept(deadline, trial, state, fault.said)
                 recorded, after = (
                     attempt.result,
                     next_attempt(self._make_failed_attempt(deadline, trial, fault, answer)),
@@ -280,8 +284,8 @@ class RetryLoop:
         )
 
     def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
-        if self.truncated_reply:
-            return self.truncated_reply
+        if self.usable_reply:
+            return self.usable_reply
         self.caller.fallbacks.record_failure(self.seat, deadline.member, fault)
         return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
 
@@ -353,6 +357,7 @@ class RetryLoop:
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
+        notes = None if self.step.ask.schema else NotesFilter()
         call_soon = asyncio.get_running_loop().call_soon
 
         def on_delta(piece: str) -> None:
@@ -366,13 +371,17 @@ class RetryLoop:
                     call_soon(stream_pieces)
                 pieces.append(piece)
 
+        def show(text: str) -> None:
+            if text:
+                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+
         def stream_pieces() -> None:
             nonlocal unchecked
             if not pieces:
                 return
             text = "".join(pieces)
             pieces.clear()
-            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+            show(notes.feed(text) if notes else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -383,6 +392,7 @@ class RetryLoop:
             async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
                 stream_pieces()
+                show(notes.flush() if notes else "")
         except Fault as fault:
             return Fault(
                 fault.kind,
@@ -428,7 +438,7 @@ class RetryLoop:
         has_fallback = (
             fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
         )
-        passed_on = over and (has_fallback or self.truncated_reply is not None)
+        passed_on = over and (has_fallback or self.usable_reply is not None)
         journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
         journal.record_result(
             self.key, attempt, result_to_json(answer, given_up=over and not passed_on, passed_on=passed_on), bill
@@ -443,11 +453,11 @@ class RetryLoop:
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
-                result = result_to_json(fault, given_up=not self.truncated_reply, passed_on=bool(self.truncated_reply))
+                result = result_to_json(fault, given_up=not self.usable_reply, passed_on=bool(self.usable_reply))
                 journal.record_result(self.key, attempt, result, bill)
                 self._emit_fault(attempt, fault, None)
-        if self.truncated_reply:
-            return self.truncated_reply
+        if self.usable_reply:
+            return self.usable_reply
         self.caller.fallbacks.release(self.seat)
         return Outcome("timed_out", reason=fault.detail)
 

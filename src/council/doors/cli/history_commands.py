@@ -127,6 +127,8 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
 
 def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
     from council.doors.cli.runner import format_answer
+    from council.engine.degraded import format_notice_lines
+    from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
@@ -135,7 +137,10 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
         if status is RunStatus.QUEUED and not minutes.phases
         else format_answer(minutes, **how)
     )
-    after = terminal.format_summary(build_report(minutes), "watch" if status in OPEN_STATUSES else "")
+    report = build_report(minutes)
+    after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
+    if not minutes.is_empty_run and status not in OPEN_STATUSES:
+        after = [*(f"! {line}" for line in format_notice_lines(minutes)), format_trust(report["trust"]), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
