@@ -11,7 +11,7 @@ from council.engine.layout import describe_absence, describe_state, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
 from council.events import Attempted
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import FinalState, Json
 
 COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
@@ -292,7 +292,7 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
 
 def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
     """Return one line per phase, state and consequence. A chair or a single seat has its own sentence."""
-    groups: dict[tuple[str, str, Consequence, bool], list[AbsenceMinutes]] = {}
+    groups: dict[tuple[str, FinalState, Consequence, bool], list[AbsenceMinutes]] = {}
     for missed in missing:
         key = (
             _format_phase(minutes, missed),
