@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats
+from council.engine.json_text import clean_text, find_json
 from council.engine.minutes import Minutes, SeatMinutes
 from council.settings.member_lookup import LOCAL_MEMBER
 from council.text_cleanup import single_line, split_notes
@@ -54,12 +54,9 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
 
 
 def _load_object(text: str) -> Json | None:
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        value = json.loads(re.sub(r",(?=\s*[}\]])", "", text[start : end + 1]))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    """Return the only JSON object of a text, or None."""
+    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
+    return objects[0] if len(objects) == 1 else None
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -74,6 +74,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "degraded": format_degraded_lines(minutes),
         "statement": partial(_format_statement, minutes),
         "speaker": partial(view.speaker_label, minutes),
+        "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
         "confidence": minutes.verdict.get("confidence"),
         "final": _format_answer(minutes, view),

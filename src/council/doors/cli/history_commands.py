@@ -234,15 +234,19 @@ def check_runs(run: str | None, **params: Any) -> int:
                 *(f"leftover file: {name}" for name in convener.store.list_temp_files()),
             ]
         }
-        problems |= {name: await convener.audit(name) for name in names}
+        audited = {name: await convener.audit_with_remark(name) for name in names}
+        problems |= {name: lines for name, (lines, _) in audited.items()}
+        remarks = {name: remark for name, (_, remark) in audited.items() if remark}
         found = {name: lines for name, lines in problems.items() if lines}
         if params["json"]:
-            print_json({"checked": names, "problems": found})
+            print_json({"checked": names, "problems": found, "remarks": remarks})
         else:
             click.echo(
                 "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
                 or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, no problems"
             )
+            for name, remark in remarks.items():
+                click.echo(f"{name}: {remark}", err=True)
         return 1 if found else 0
 
     return make_runner(params).with_convener(job)
