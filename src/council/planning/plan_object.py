@@ -22,7 +22,7 @@ class PlanSeat(TypedDict):
     vendor: Annotated[str, Field(description="The vendor family of the member.")]
     fallbacks: list[str]
     timeout: NotRequired[
-        Annotated[float, Field(gt=0, description="Seconds of the member in a phase without a timeout of its own.")]
+        Annotated[float, Field(gt=0, description="Seconds of the member in a phase that has no special timeout.")]
     ]
     total_timeout: NotRequired[
         Annotated[float, Field(gt=0, description="The same with the seconds of its fallbacks added.")]

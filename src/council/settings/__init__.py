@@ -149,7 +149,7 @@ class Settings:
         return is_reasoning(member) or self.effort is not None
 
     def member_timeout(self, member: str) -> float:
-        """Return the seconds a member has for a phase without a timeout of its own."""
+        """Return the seconds a member has for a phase that has no special timeout."""
         if member == "human":
             return FixedSeconds(self.human["timeout"])
         return self.seat_timeout(reasoning=self.is_thinking(member))
