@@ -23,6 +23,7 @@ TABLE: dict[str, tuple[Level, str]] = {
     "embedded": ("LOW", "the embedded model answered"),
     "no_material": ("LOW", "no material was reviewed"),
     "not_shared": ("LOW", "no two seats share the recommendation"),
+    "one_vote": ("LOW", "one model answered for all seats, which counts as one vote"),
     "absent": ("MEDIUM", "absent"),
     "one_vendor": ("MEDIUM", "all seats are of one vendor"),
     "partial_agreement": ("MEDIUM", "the seats agree in part"),
@@ -32,6 +33,8 @@ TABLE: dict[str, tuple[Level, str]] = {
     "unruled": ("MEDIUM", "an issue was not ruled on"),
     "contested_points": ("MEDIUM", "points are contested"),
     "no_evidence": ("MEDIUM", "no evidence was verified"),
+    "shared_member": ("MEDIUM", "one model answered for several seats"),
+    "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
     "degraded": ("MEDIUM", "parts are missing or were replaced"),
     "confidence": ("MEDIUM", "the confidence of the verdict is {detail}"),
 }

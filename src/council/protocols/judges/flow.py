@@ -11,7 +11,6 @@ from council.engine.reply import Reply
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
-    OUTPUT_SCHEMA,
     Consolidation,
     Exploration,
     Facets,
@@ -21,8 +20,9 @@ from council.protocols.judges.replies import (
     SecondOpinion,
     SubQuestions,
 )
+from council.protocols.judges.rules import measure_sharing
 from council.protocols.judges.verdict import build_verdict
-from council.types import Json, Round, Seat, Statement, Verdict
+from council.types import Json, Packet, Question, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
 MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
@@ -49,7 +49,7 @@ async def quick(council: Council) -> Verdict:
 async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any]:
     given: dict[str, Any] = {"bench": len(council.members), "technique": options.technique, "explored": []}
     if council.question.task == "validate":
-        given["output_schema"] = OUTPUT_SCHEMA
+        given["question"] = replace(council.question, text=phrase_question(council.question, council.packet))
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
     if not options.explorers:
         opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
@@ -61,6 +61,28 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         return opinion
 
     return await council.gather(council.members, act)
+
+
+DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
+
+
+NAMED_CHANGES = {"recent": "the recent changes", "staged": "the staged changes"}
+
+
+def phrase_question(question: Question, packet: Packet) -> str:
+    """Return the words of a review as a question that a judge can answer."""
+    words = question.text.strip().rstrip(".")
+    if words.endswith("?"):
+        return words
+    subject = "these changes" if packet.diff else "the material" if not packet.empty else "this"
+    if question.target == "-" and words == "-":
+        return f"Standard input holds {subject}. Is it fit to be relied on?"
+    if words != question.target:
+        return f"The request is: {words}. {'Are' if packet.diff else 'Is'} {subject} fit to go ahead?"
+    if packet.diff:
+        return f"Are {NAMED_CHANGES.get(words) or f'the changes in {words}'} fit to be merged?"
+    written = all(file.path.lower().endswith(DOCUMENT_SUFFIXES) for file in packet.files)
+    return f"Is the text in {words} fit to be acted on?" if written else f"Is the code in {words} fit to release?"
 
 
 # Explorers
@@ -156,8 +178,10 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
     async with council.phase("consolidate"):
         result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     consolidation: Consolidation = result.reply
+    is_assessed = "shared_by" in consolidation.model_fields_set
     return Verdict(
         consolidation.recommendation,
+        agreement=measure_sharing(consolidation.shared_by, list(statements)) if is_assessed else "",
         details={
             "consolidation": consolidation.model_dump(),
             "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},
