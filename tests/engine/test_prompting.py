@@ -225,9 +225,9 @@ def test_the_requested_member_selects_the_template_also_for_fallbacks(folder: Pa
 
 
 def test_the_repair_turn_names_the_problem_after_the_answer() -> None:
-    said_, wish = Prompts("key").render_repair("{}", "leader: Field required")
+    said_, wish = Prompts("key").render_repair("{}", "leader is missing")
     assert said_ == {"role": "assistant", "content": "{}"}
-    assert (wish["role"], "leader: Field required" in wish["content"]) == ("user", True)
+    assert (wish["role"], "leader is missing" in wish["content"]) == ("user", True)
 
 
 # Shipped prompts

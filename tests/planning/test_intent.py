@@ -200,7 +200,7 @@ def test_a_verb_elsewhere_counts_only_with_an_existing_path(folder: Path) -> Non
 
 @pytest.mark.behaviour("00-grammar-lone-target")
 @pytest.mark.parametrize(
-    "words", ["recent", "staged", "src/auth", "docs", "README.md", "src/**/*.py", "HEAD~3..HEAD", "main...topic", "-"]
+    "words", ["recent", "staged", "src/auth", "docs", "README.md", "src/**/*.py", "HEAD~3..HEAD", "main...topic"]
 )
 def test_a_lone_target_is_validated_by_judges(words: str, folder: Path) -> None:
     found = read(words, folder)

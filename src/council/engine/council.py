@@ -16,7 +16,7 @@ from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
 from council.engine.reply import Choices, Reply, build_schema, parse_reply
-from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
+from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.types import (  # fmt: skip
     STATES_OUT_FOR_RUN,
     Absence,
@@ -86,6 +86,7 @@ class Council:
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self._seat_names = {seat.name for seat in roster.seats}
+        self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
         self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
@@ -321,7 +322,11 @@ class Council:
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
         if stored is not None:
-            return self._record_statement(step, seat, stored)
+            try:
+                return self._record_statement(step, seat, stored)
+            except Fault as fault:  # an earlier version accepted it
+                reason = f"this version cannot read the stored reply: {fault.detail}"
+                return self._record_absence(key, Absence(seat, "failed(schema)", reason), stored)
         return await self._execute_step(step, seat, print_)
 
     def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
@@ -337,7 +342,7 @@ class Council:
         )  # fmt: skip
 
         def read(text: str) -> Any:
-            return parse_reply(reply, text, choices) if reply else None
+            return parse_reply(reply, text, choices, self._seat_titles) if reply else None
 
         def review(text: str) -> str:
             return request.review(read(text)) if request.review else ""
