@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from council import events as ev
 from council.engine.degraded import format_degraded_lines
-from council.engine.layout import STATE_DESCRIPTIONS, describe_state
+from council.engine.layout import STATE_DESCRIPTIONS, describe_absence, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
 from tests.protocols.judges.runs import bench_plan
@@ -62,7 +64,8 @@ def test_state_is_described_and_kept_in_parentheses(state: str) -> None:
     assert f"({state})" in line
 
 
-def test_each_line_says_that_the_earlier_statement_counts() -> None:
+@pytest.mark.behaviour("20-missing-round")
+def test_a_round_without_answers_is_one_line() -> None:
     builder = (
         drafts(RunBuilder())
         .phase("improve")
@@ -72,10 +75,24 @@ def test_each_line_says_that_the_earlier_statement_counts() -> None:
         .end_phase()
         .close()
     )
-    assert [line.endswith("; its earlier statement counts.") for line in format_degraded_lines(builder.minutes)] == [
-        True,
-        True,
+    assert format_degraded_lines(builder.minutes) == [
+        f"improve: no answer from 2 of 2 ({describe_absence(builder.minutes.absences[0])}); draft stands."
     ]
+
+
+@pytest.mark.behaviour("20-missing-round")
+def test_a_round_that_ran_out_of_time_shows_its_seconds() -> None:
+    builder = drafts(RunBuilder()).phase("r2").ask("alpha", "beta", "gamma")
+    for name in ("alpha", "beta", "gamma"):
+        builder.mark_absent(name, "timed_out", "no answer within 90 s")
+    (line,) = format_degraded_lines(builder.end_phase().close().minutes)
+    assert re.fullmatch(r"round 2: no answer from 3 of 3 \(\d+ s\); draft stands\.", line)
+
+
+def test_a_line_says_that_the_earlier_statement_counts() -> None:
+    builder = drafts(RunBuilder()).phase("improve").ask("alpha").mark_absent("alpha").end_phase().close()
+    (line,) = format_degraded_lines(builder.minutes)
+    assert line.endswith("; its earlier statement counts.")
 
 
 def test_absent_explorer_is_reported_with_the_consequence_for_its_judge() -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from council.engine.layout import describe_absence, describe_state, unblind
+from council.engine.layout import describe_absence, describe_state, format_round_name, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
 from council.events import Attempted
 from council.text_cleanup import single_line
@@ -264,15 +264,42 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
 
 
 def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
+    rounds = _list_missing_rounds(minutes, missing)
+    grouped = [one for many in rounds.values() for one in many]
     never_answered = [missed for missed in missing if _never_answered(minutes, missed)]
-    lines = []
-    for missed in missing:
+    lines = [_format_missing_round(minutes, phase, many) for phase, many in rounds.items()]
+    for missed in (one for one in missing if one not in grouped):
         # Seats that never answered share one count, shown with the last of them.
         shared = missed in never_answered and missed is not never_answered[-1]
         consequence = "" if shared else _describe_consequence(minutes, missed)
         where = f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}"
         lines.append(f"{where}: {describe_absence(missed)}{consequence}.")
     return lines
+
+
+def _list_missing_rounds(minutes: Minutes, missing: list[AbsenceMinutes]) -> dict[str, list[AbsenceMinutes]]:
+    """Return the phases in which several seats with an earlier statement did not answer, with these absences."""
+    rounds: dict[str, list[AbsenceMinutes]] = {}
+    for missed in missing:
+        is_council_seat = missed.seat in minutes.seats and not minutes.host(missed.seat)
+        if is_council_seat and not _never_answered(minutes, missed) and _answered_before(minutes, missed):
+            rounds.setdefault(missed.phase, []).append(missed)
+    return {phase: many for phase, many in rounds.items() if len(many) > 1 and phase in minutes.phases}
+
+
+def _format_missing_round(minutes: Minutes, phase: str, missing: list[AbsenceMinutes]) -> str:
+    """Format one line for a round: `round 2: no answer from 3 of 3 (90 s); round 1 stands.`"""
+    this = minutes.phases[phase]
+    names = {missed.seat for missed in missing}
+    earlier = [one.phase for one in minutes.statements if one.seat in names and one.phase != phase]
+    asked = len({*this.asked, *this.absent})
+    if {missed.state for missed in missing} == {"timed_out"} and this.ended is not None:
+        reason = f"{this.ended - this.started:.0f} s"
+    else:
+        reasons = dict.fromkeys(describe_absence(missed) for missed in missing)
+        reason = "; ".join(reasons)
+    head = f"{format_round_name(phase).lower()}: no answer from {len(missing)} of {asked}"
+    return f"{head} ({reason}); {format_round_name(earlier[-1]).lower()} stands."
 
 
 def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:

@@ -275,7 +275,11 @@ def resolve_id(text: str, seat: str, known: Collection[str]) -> str:
     if plain in known:
         return plain
     found = _FINDING_ID.search(plain)
-    wanted = f"{(found['seat'] or seat).lower()}.f{int(found['number'])}" if found else ""
+    if not found:
+        return ""
+    seats = {one.rpartition(".")[0].lower() for one in known}
+    named = (found["seat"] or "").lower()
+    wanted = f"{named if named in seats else seat.lower()}.f{int(found['number'])}"
     return next((one for one in known if one.lower() == wanted), "")
 
 

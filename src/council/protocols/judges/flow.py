@@ -98,18 +98,21 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
     async def act(apart: Council, seat: Seat) -> Statement[Any]:
-        return await run_explorer(apart, seat, judge, subjects[seat.name])
+        return await run_explorer(apart, seat, judge, subjects[seat.name], variables.get("question", council.question))
 
     async with council.phase("explore"):
         return list((await council.gather(seats, act, quorum=0)).values())
 
 
-async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
+async def run_explorer(
+    council: Council, explorer: Seat, judge: Seat, subquestion: str, question: Question
+) -> Statement[Any]:
     """Run one explorer: at most MAX_LOOKUPS look-ups, then only the report is accepted."""
     given: dict[str, Any] = {
         "judge": judge,
         "subquestion": subquestion,
         "hops": MAX_LOOKUPS,
+        "question": question,
         "timeout": council.timeouts.get("explorer"),
     }
     async with council.phase("look-1"):

@@ -13,7 +13,7 @@ LocationState = Literal["verified", "located", "unlocated"]
 QuoteState = Literal["", "found", "not_found", "too_long", "ambiguous"]  # empty: no quote was given
 
 MAX_TEXT_CHARS = 1_000  # characters; the rest of a text is ignored
-MAX_QUOTE_LINES = 10  # a longer quote names no place
+MAX_QUOTE_LINES = 6  # a longer quote names no place
 MAX_SHARED_LINES = 3  # lines of a quote that count as its place
 MIN_QUOTE_CHARS = 4  # a shorter quote counts only as a whole line
 _NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"

@@ -132,8 +132,8 @@ class Opinion(Reply):
         return "\n\n".join([*filter(None, [head, self.key_insight]), *found, *advice])
 
     def summarize(self, seat: str) -> str:
-        """Render the position for the second round: verdict, key insight and the findings with their ids."""
-        lines = [f"{self.verdict}, confidence {self.confidence}: {self.key_insight}"]
+        """Render the position for the second round: key insight, findings with their ids, recommendation."""
+        lines = [self.key_insight]
         for n, one in enumerate(self.findings, 1):
             kind = " ".join(filter(None, [one.severity, one.category]))
             place = f", {one.location}" if one.location else ""

@@ -48,6 +48,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
             "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_shared_votes(votes)),
             "rule": options.rule, "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
+            "opinions": [_build_opinion(r1, statement) for statement in final.values()],
             "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
             "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": list(standing.problems),
             "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
@@ -216,6 +217,11 @@ def _last_words(r1: Round[Opinion], said: Statement[Opinion], name: str) -> str:
 
 
 # Positions
+
+
+def _build_opinion(r1: Round[Opinion], said: Statement[Opinion]) -> Json:
+    told = {name: _last_words(r1, said, name) for name in ("key_insight", "recommendation")}
+    return {"seat": said.seat.name, "verdict": said.reply.verdict, "confidence": said.reply.confidence, **told}
 
 
 def _list_disagreements(
