@@ -14,7 +14,7 @@ from council.similarity import is_similar, jaccard, stems
 SEVERITIES = ("critical", "significant", "minor")  # worst first
 LOCATION_STATES = ("verified", "located", "unlocated")  # best first
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
-MIN_EQUAL_WORDS = 4  # shorter sentences are equal by chance: "The function has no docstring."
+MIN_EQUAL_WORDS = 4  # shorter sentences at two places are equal by chance: "The function has no docstring."
 NEARLY_EQUAL = 0.8  # share of common words
 SIMILAR = 0.5  # share of common words of two findings on one line
 RELATED = 0.08  # with less in common, a single shared word is chance
@@ -135,7 +135,8 @@ def shares_line(a: Finding, b: Finding) -> bool:
 def is_nearly_equal(a: Finding, b: Finding) -> bool:
     """Return whether the wording is nearly equal and the places do not contradict it."""
     one, other = stems(a.description), stems(b.description)
-    if min(len(one), len(other)) < MIN_EQUAL_WORDS or jaccard(one, other) < NEARLY_EQUAL:
+    is_short = min(len(one), len(other)) < MIN_EQUAL_WORDS
+    if jaccard(one, other) < NEARLY_EQUAL or (is_short and not a.place.line == b.place.line != 0):
         return False
     if a.is_verified and b.is_verified:
         return shares_line(a, b)
