@@ -19,6 +19,7 @@ from tests.fake_provider import FakeProvider
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # threads of the model wait for each other if the cores are busy
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 hypothesis.settings.register_profile("no deadline", deadline=None)  # a busy machine is slow

@@ -415,7 +415,7 @@ class Round(Mapping[str, Statement[T]]):
 Agreement = Literal["", "full", "partial", "none"]
 TrustFactKind = Literal[
     "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
-    "shared_member", "one_vote", "inconsistent",
+    "shared_member", "inconsistent",
 ]  # fmt: skip
 
 
@@ -449,3 +449,4 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

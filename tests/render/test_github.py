@@ -60,7 +60,9 @@ def test_an_unverified_finding_has_no_line() -> None:
 
 @pytest.mark.behaviour("50-github", "20-file-kept")
 def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
-    row = finding(verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found")
+    row = finding(
+        verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found"
+    )
     command = annotation(row)
     assert list(command.properties) == ["file", "title"]
     assert "Location as stated, not found in the packet: src/auth.py:4000" in command.message
@@ -68,9 +70,7 @@ def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
 
 
 @pytest.mark.behaviour("20-critical-is-error")
-@pytest.mark.parametrize(
-    ("severity", "kind"), [("critical", "error"), ("significant", "warning"), ("minor", "notice")]
-)
+@pytest.mark.parametrize(("severity", "kind"), [("critical", "error"), ("significant", "warning"), ("minor", "notice")])
 def test_the_level_is_the_severity(severity: str, kind: str) -> None:
     assert annotation(finding(severity=severity)).kind == kind
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -72,7 +71,9 @@ def test_the_level_is_the_severity(severity: str, level: str) -> None:
 
 @pytest.mark.behaviour("50-sarif", "20-file-kept")
 def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
-    row = finding(verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found")
+    row = finding(
+        verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found"
+    )
     found = result(row)
     (place,) = found["locations"]
     assert place["physicalLocation"] == {"artifactLocation": {"uri": "src/auth.py", "uriBaseId": "%SRCROOT%"}}

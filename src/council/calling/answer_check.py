@@ -14,6 +14,7 @@ from typing import Any
 
 from council.answer_text import is_placeholder
 from council.errors import Fault
+from council.text_cleanup import ends_in_notes, without_notes
 from council.types import Answer, Step
 
 MIN_LOOP_CHARS = 4000  # minimum length of the repeated ending, in characters
@@ -85,16 +86,18 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
         raise Fault("refused", "the member declined to answer", said=answer.text)
     if piece := find_loop(answer.text):
         raise Fault("loop", describe_loop(piece), said=answer.text)
-    if answer.finish == "length" and not _is_capped_on_purpose(answer, step):
+    is_cut = answer.finish == "length" and not (step.ask.schema is None and ends_in_notes(answer.text))
+    if is_cut and not _is_capped_on_purpose(answer, step):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
-    if not answer.text.strip():
+    shown = answer.text if step.ask.schema else without_notes(answer.text)
+    if not shown.strip():
         raise Fault("empty", "the answer was empty")
     step.read(answer.text)
-    if is_stub(answer.text, step.ask.schema):
+    if is_stub(shown, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
     if not was_repaired and (contradictions := step.review(answer.text)):
         raise Fault("schema", contradictions, said=answer.text)
-    return replace(answer, text=_trim_to_last_sentence(answer.text)) if answer.finish == "length" else answer
+    return replace(answer, text=_trim_to_last_sentence(answer.text)) if is_cut else answer
 
 
 def is_complete_reply(text: str, step: Step) -> bool:

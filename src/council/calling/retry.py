@@ -25,6 +25,7 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
+from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
@@ -366,6 +367,7 @@ class RetryLoop:
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
+        notes = None if self.step.ask.schema else NotesFilter()
         call_soon = asyncio.get_running_loop().call_soon
 
         def on_delta(piece: str) -> None:
@@ -378,13 +380,17 @@ class RetryLoop:
                     call_soon(stream_pieces)
                 pieces.append(piece)
 
+        def show(text: str) -> None:
+            if text:
+                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+
         def stream_pieces() -> None:
             nonlocal unchecked
             if not pieces:
                 return
             text = "".join(pieces)
             pieces.clear()
-            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+            show(notes.feed(text) if notes else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -395,6 +401,7 @@ class RetryLoop:
             async with deadline.timeout() as clock:
                 answer = await deadline.member.send(body, on_delta)
                 stream_pieces()
+                show(notes.flush() if notes else "")
         except Fault as fault:
             return Fault(
                 fault.kind,

@@ -17,6 +17,7 @@ from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
 from council.engine.reply import Choices, Reply, build_schema, parse_reply
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
+from council.text_cleanup import without_notes
 from council.types import (  # fmt: skip
     STATES_OUT_FOR_RUN,
     Absence,
@@ -374,17 +375,18 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, said.said, reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material),
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        answer: Message = {"role": "assistant", "content": outcome.text}
         reply = step.read(outcome.text)
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
+        text = outcome.text if step.reply else without_notes(outcome.text)
+        answer: Message = {"role": "assistant", "content": text}
+        said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):

@@ -16,9 +16,9 @@ from council.text_cleanup import single_line
 from council.types import Json
 
 R = TypeVar("R", bound="Reply")
-SMALL_STRING = 400
+SMALL_STRING = 200
 SMALL_ROWS = 2  # rows in a list of objects
-SMALL_CELL = 120
+SMALL_CELL = 80
 SMALL_LIST = 3
 MAX_PROBLEMS = 5  # listed in a repair turn
 MAX_QUOTE = 80  # characters of a wrong value

@@ -34,7 +34,10 @@ class ReportSeat(TypedDict):
     tokens: Tokens
     cost: Amount | None
     attempts: Annotated[
-        Count, Field(description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry.")
+        Count,
+        Field(
+            description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry."
+        ),
     ]
     seconds: Amount
 
@@ -90,6 +93,41 @@ class OpinionRow(TypedDict):
     recommendation: str
 
 
+class NotedPoint(TypedDict):
+    """A point, and the seat that made it."""
+
+    seat: Name
+    point: str
+
+
+class ContestedSide(TypedDict):
+    """The position of one seat on a contested point, and what it assumes."""
+
+    seat: Name
+    position: str
+    assumes: str
+
+
+class ContestedPoint(TypedDict):
+    """A point on which the seats differ."""
+
+    point: str
+    sides: list[ContestedSide]
+
+
+class Notes(TypedDict):
+    """The chair's notes on a free-text answer. Texts are the chair's; seats that it could not name are left out."""
+
+    agreed: list[str]
+    contested: list[ContestedPoint]
+    unique: Annotated[list[NotedPoint], Field(description="Points that only one seat made.")]
+    taken_from: list[NotedPoint]
+    closest_draft: str | None
+    recommendation_shared_by: Annotated[
+        list[str] | None, Field(description="The seats that share the recommendation; null if the notes do not say.")
+    ]
+
+
 class RankedSeat(TypedDict):
     """A row of the ranking table."""
 
@@ -141,6 +179,7 @@ class ReportObject(TypedDict):
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: NotRequired[Trust]
+    notes: NotRequired[Notes]
     answer: str
     seats: list[ReportSeat]
     chair: NotRequired[ReportSeat | None]
@@ -157,10 +196,14 @@ class ReportObject(TypedDict):
     ]
     ranking: NotRequired[Ranking]
     opinions: NotRequired[
-        Annotated[list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")]
+        Annotated[
+            list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")
+        ]
     ]
     withdrawn: NotRequired[
-        Annotated[list[Any], Field(description="Only of a debate: findings that their judge withdrew, with the reason.")]
+        Annotated[
+            list[Any], Field(description="Only of a debate: findings that their judge withdrew, with the reason.")
+        ]
     ]
     settled: NotRequired[
         Annotated[list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")]

@@ -218,7 +218,10 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(judges: Judges
     github = council("report", "--format", "github").out
     assert github.count("file=") == github.count("file=src/app.py,title") == 1 and "line=" not in github
     assert "not found in the packet: src/app.py:99" in github
-    places = [row["locations"][0]["physicalLocation"] for row in council("report", "--format", "sarif").json["runs"][0]["results"]]
+    places = [
+        row["locations"][0]["physicalLocation"]
+        for row in council("report", "--format", "sarif").json["runs"][0]["results"]
+    ]
     assert sorted(place["artifactLocation"]["uri"] for place in places) == [".", ".", "src/app.py"]
 
 
@@ -242,10 +245,17 @@ QUOTE = "print(sys.argv)"
 def test_a_quote_decides_what_is_verified_and_a_wrong_one_is_reported(
     judges: JudgesWorkspace, council: Terminal, location: str, quote: str, state: str, shown: str, note: str
 ) -> None:
-    judges.judge_answers.said["judge/judge-1"] = opinion("WARN", finding("significant", location, "It prints.", quote=quote))
+    judges.judge_answers.said["judge/judge-1"] = opinion(
+        "WARN", finding("significant", location, "It prints.", quote=quote)
+    )
     done = council("validate", "src", "--json")
     (row,) = done.json["findings"]
-    assert (row["location_state"], row["location"], row["location_note"], row["path"]) == (state, shown, note, "src/app.py")
+    assert (row["location_state"], row["location"], row["location_note"], row["path"]) == (
+        state,
+        shown,
+        note,
+        "src/app.py",
+    )
     assert row["verified"] == (state == "verified")
     because = "; ".join(done.json["trust"]["because"])
     assert ("no finding above minor quotes the material" in because) == (state != "verified")

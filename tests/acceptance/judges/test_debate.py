@@ -13,7 +13,12 @@ from tests.fake_provider import Reply
 LINE = ("--debate", "validate", "the auth system", "--json")
 WEAK = "The others see it so."
 HARD = "I missed src/auth/jwt.py:7, where the signature is never looked at."
-BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.", quote="return json.loads(base64.b64decode(body))")
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
 
 
 def split(judges: JudgesWorkspace, after: Json) -> None:
@@ -133,7 +138,12 @@ def test_the_second_round_decides_withdraws_supports_and_settles_by_id(
     assert [(one["id"], one["why"]) for one in report["withdrawn"]] == [("judge-1.F2", "decode is the usual name.")]
     assert report["blind_spots"] == [{"seat": "judge-1", "text": "No test was shown."}]
     text = text_of(judges, report)
-    for part in ("**Withdrawn Findings**", "**Severity Settled**", "**Blind Spots**", "judge-2 supports it in the second round"):
+    for part in (
+        "**Withdrawn Findings**",
+        "**Severity Settled**",
+        "**Blind Spots**",
+        "judge-2 supports it in the second round",
+    ):
         assert part in text
     files = [seat["file"] for seat in report["seats"]]
     assert all(file.endswith(f"-the-auth-system-judge-{n}-r2.md") for n, file in enumerate(files, 1))
@@ -246,3 +256,46 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     plan = council("--early-stop", "--dry-run", *LINE).json
     assert plan["calls"] == {"min": 2, "max": 4}
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]
+
+
+# Agreement
+
+
+@pytest.mark.behaviour("20-shared-recommendation")
+@pytest.mark.parametrize(
+    ("shared_by", "reason"),
+    [
+        (["judge-1", "Judge 2"], ""),
+        (["judge-1"], "no two seats share the recommendation"),
+        (["judge-9", "everyone"], "no two seats share the recommendation"),
+        (None, "agreement was not assessed"),
+    ],
+)
+def test_a_brainstorm_takes_its_agreement_from_the_judges_that_share_the_recommendation(
+    judges: JudgesWorkspace, council: Terminal, shared_by: list[str] | None, reason: str
+) -> None:
+    told: Json = {"trade_offs": [], "themes": [], "open_questions": [], "recommendation": "Take it."}
+    judges.judge_answers.said["consolidate/chair"] = told | ({} if shared_by is None else {"shared_by": shared_by})
+    because = council("brainstorm", "caching approaches", "--json").json["trust"]["because"]
+    known = ("no two seats share the recommendation", "agreement was not assessed", "the seats agree only in part")
+    assert [row for row in because if row in known] == ([reason] if reason else [])
+
+
+@pytest.mark.behaviour("20-one-voice")
+def test_a_fallback_in_two_seats_of_the_second_round_is_one_vote_for_trust(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    judges.configure(more="")
+    text = judges.config.read_text(encoding="utf-8")
+    for n in (1, 2):
+        text = text.replace(
+            f'model = "sim:judge-{n}"\nfallback = []', f'model = "sim:judge-{n}"\nfallback = ["sim:judge-4"]'
+        )
+    judges.config.write_text(text, encoding="utf-8")
+    judges.judge_answers.instead |= {f"r2/judge-{n}": Reply(status=400) for n in (1, 2)}
+    report = council(*LINE).json
+    assert [seat["served_by"] for seat in report["seats"]] == ["sim:judge-4"] * 2
+    assert report["trust"]["level"] == "LOW"
+    because = "; ".join(report["trust"]["because"])
+    assert "one model answered for several seats by fallback: sim:judge-4 as judge-1, judge-2" in because
+    assert "agreement was not assessed" in because

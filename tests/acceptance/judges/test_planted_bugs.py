@@ -176,7 +176,8 @@ def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: JudgesWo
     commands = [line for line in re.split(r"\r\n|\r|\n", out) if line]
     assert len(commands) == 1 + len(report["findings"])
     assert all(
-        re.match(r"::(?:notice|warning|error) (?:file=[^,:]+,(?:line=\d+,)?)?title=Council[^:]*::", line) for line in commands
+        re.match(r"::(?:notice|warning|error) (?:file=[^,:]+,(?:line=\d+,)?)?title=Council[^:]*::", line)
+        for line in commands
     )
     assert all(line.count("::") == 2 and "##[" not in line for line in commands)
     suite = ElementTree.fromstring(council("report", "--format", "junit").out)[0]
@@ -267,7 +268,9 @@ def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Judg
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_a_critical_finding_excludes_pass_and_names_the_inconsistent_judge(shop: JudgesWorkspace, council: Terminal) -> None:
+def test_a_critical_finding_excludes_pass_and_names_the_inconsistent_judge(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     for judge in FOUND:
         shop.judge_answers.said[f"judge/{judge}"] = opinion(
             "PASS", *([reported(shop.folder, "sql")] if judge == "judge-2" else [])
@@ -278,7 +281,10 @@ def test_a_critical_finding_excludes_pass_and_names_the_inconsistent_judge(shop:
     assert "a judge said PASS and holds a critical finding: judge-2" in report["trust"]["because"]
     assert [row["severity"] for row in report["findings"]] == ["critical"]
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "**judge-2** said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN." in text
+    assert (
+        "**judge-2** said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN."
+        in text
+    )
     assert council("gate", "--fail-on", "critical").code == 10
     assert council("gate", "--fail-on", "warn").code == 10
 

@@ -161,8 +161,8 @@ def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
 @pytest.mark.parametrize(
     ("withdrawal", "problem"),
     [
-        (Withdrawal("a", "a.F1", " "), "a withdraws a.F1 without a reason: it stands."),
-        (Withdrawal("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it stands."),
+        (Withdrawal("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
+        (Withdrawal("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
         (Withdrawal("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
     ],
 )

@@ -42,7 +42,9 @@ def test_findings_that_quote_one_line_and_share_the_defect_are_one_group() -> No
     a = found("a", "src/auth.py:10", "SQL injection through name", "critical", category="security")
     b = found("b", "src/auth.py:10", "User text is injected into SQL", category="security")
     groups = group_findings([a, b], 3)
-    assert [(one.found_by, one.support, one.severity) for one in groups] == [(("a", "b"), "found by 2 of 3", "critical")]
+    assert [(one.found_by, one.support, one.severity) for one in groups] == [
+        (("a", "b"), "found by 2 of 3", "critical")
+    ]
     assert {member.description for member in groups[0].members} == {a.description, b.description}
 
 
@@ -98,7 +100,9 @@ def test_two_findings_of_one_judge_are_not_joined_by_their_line() -> None:
 
 def test_a_group_shows_every_judges_words_severity_and_place() -> None:
     a = found("a", "src/db.py:3", "The token is never checked for expiry", "minor")
-    b = found("b", "src/db.py:3", "Nothing checks the token for expiry", "critical", quote="step_3(order)\nstep_4(order)")
+    b = found(
+        "b", "src/db.py:3", "Nothing checks the token for expiry", "critical", quote="step_3(order)\nstep_4(order)"
+    )
     (row,) = build_rows(group_findings([a, b], 2))
     assert (row["severity"], row["found_by"], row["id"]) == ("critical", ["a", "b"], "b.F1")
     assert [(one["id"], one["severity"], one["location"], one["description"]) for one in row["by_judge"]] == [

@@ -133,7 +133,10 @@ def test_insights_of_one_family_are_listed_by_family() -> None:
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
 def test_inconsistent_judge_and_weakened_fail_are_flagged() -> None:
     text = render_document(validated(details=details(inconsistent=["judge-2"], weakened=["judge-1"])).minutes)
-    assert "- **judge-2** said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN." in text
+    assert (
+        "- **judge-2** said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN."
+        in text
+    )
     assert "- The FAIL of **judge-1** counted as a WARN" in text
 
 
@@ -191,7 +194,7 @@ def test_shift_without_a_reason_is_marked_as_possible_anchoring() -> None:
     assert "possible anchoring" in rows[3]
 
 
-@pytest.mark.behaviour("20-report-debate", "20-convergence", "20-dropped-finding")
+@pytest.mark.behaviour("20-report-debate", "20-convergence", "20-report-debate")
 def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> None:
     text = render_document(debated().minutes)
     assert "> **Convergence:**" in text

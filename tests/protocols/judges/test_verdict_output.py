@@ -11,7 +11,7 @@ from tests.render.test_live import draw, row
 from tests.render.test_plain import plain_lines
 
 
-@pytest.mark.behaviour("50-verdict-output")
+@pytest.mark.behaviour("50-verdict-output", "20-opinions-shown")
 def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> None:
     assert render_answer(validated().minutes).splitlines() == [
         "WARN  2 of 2 judges · confidence MEDIUM",
@@ -64,10 +64,10 @@ def test_a_group_shows_every_judges_words_and_close_or_withdrawn_findings_are_na
     row = finding("tokens never expire", "judge-1", "judge-2", "judge-3", of=3, id="judge-1.F1", by_judge=[lead, second, third],
                   possibly_same=["judge-2.F1"], path="src/auth.py", line=2, location_state="verified", location_note="")  # fmt: skip
     gone = {"seat": "judge-1", "id": "judge-1.F2", "finding": "no docstring", "severity": "minor", "why": "It has one."}
-    fields = details(withdrawn=[gone], problems=["judge-2 withdraws judge-1.F1, a finding of judge-1: it stands."])
+    fields = details(withdrawn=[gone], problems=["judge-2 withdraws judge-1.F1, a finding of judge-1: it remains."])
     lines = render_answer(validated(findings=[row], details=fields).minutes).splitlines()
     assert lines[1:8] == [
-        "! judge-2 withdraws judge-1.F1, a finding of judge-1: it stands.",
+        "! judge-2 withdraws judge-1.F1, a finding of judge-1: it remains.",
         "",
         "critical     src/auth.py:2  tokens never expire  3 of 3 (judge-1.F1, judge-2.F3, judge-3 supports it)  fix: compare exp"
         "  possibly the same as judge-2.F1",

@@ -204,7 +204,7 @@ class StandingFindings:
 
 
 def apply_changes(first: Sequence[Finding], added: Sequence[Finding], changes: Changes) -> StandingFindings:
-    """Return the findings after the second round. A finding stands unless its judge withdraws it with a reason."""
+    """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason."""
     known = {finding.id: finding for finding in (*first, *added)}
     problems: list[str] = []
     gone = _accept_withdrawals(changes.withdrawals, known, problems)
@@ -234,9 +234,9 @@ def _accept_withdrawals(
         if finding is None:
             problems.append(f'{one.seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
         elif finding.seat != one.seat:
-            problems.append(f"{one.seat} withdraws {finding.id}, a finding of {finding.seat}: it stands.")
+            problems.append(f"{one.seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
         elif not one.why.strip():
-            problems.append(f"{one.seat} withdraws {finding.id} without a reason: it stands.")
+            problems.append(f"{one.seat} withdraws {finding.id} without a reason: it remains.")
         else:
             gone[finding.id] = one.why.strip()
     return gone
@@ -249,7 +249,7 @@ def _accept_settlements(
     for one in settlements:
         finding = known.get(resolve_id(one.id, one.seat, known))
         if finding is None or finding.seat != one.seat:
-            problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is no finding of its own: no change.')
+            problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
         elif not one.why.strip():
             problems.append(f"{one.seat} rates {finding.id} as {one.severity} without a reason: no change.")
         elif finding.severity != one.severity:
@@ -300,7 +300,9 @@ def is_repeated(old: Finding, new: Finding) -> bool:
     if old.seat != new.seat:
         return False
     alike = is_similar(jaccard(stems(old.description), stems(new.description)))
-    return is_same_problem(old, new) or (alike and not (old.is_verified and new.is_verified and not shares_line(old, new)))
+    return is_same_problem(old, new) or (
+        alike and not (old.is_verified and new.is_verified and not shares_line(old, new))
+    )
 
 
 # Checks of votes and challenges

@@ -8,6 +8,8 @@ from typing import Any
 
 from council.engine.council import Council
 from council.engine.reply import Reply
+from council.engine.reply_form import squash
+from council.engine.trust import compute_agreement, round_voices
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
@@ -20,7 +22,6 @@ from council.protocols.judges.replies import (
     SecondOpinion,
     SubQuestions,
 )
-from council.protocols.judges.rules import measure_sharing
 from council.protocols.judges.verdict import build_verdict
 from council.types import Json, Packet, Question, Round, Seat, Statement, Verdict
 
@@ -64,8 +65,6 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
-
-
 NAMED_CHANGES = {"recent": "the recent changes", "staged": "the staged changes"}
 
 
@@ -181,10 +180,12 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
     async with council.phase("consolidate"):
         result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     consolidation: Consolidation = result.reply
-    is_assessed = "shared_by" in consolidation.model_fields_set
+    names = {squash(name): name for name in statements}
+    holders = [names[squash(name)] for name in consolidation.shared_by if squash(name) in names]
+    shared_by = holders if "shared_by" in consolidation.model_fields_set else None
     return Verdict(
         consolidation.recommendation,
-        agreement=measure_sharing(consolidation.shared_by, list(statements)) if is_assessed else "",
+        agreement=compute_agreement(shared_by, False, round_voices(statements)),
         details={
             "consolidation": consolidation.model_dump(),
             "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},

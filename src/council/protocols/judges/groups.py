@@ -118,7 +118,9 @@ def _build_group(
 
 def _mark_possibly_same(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
     return [
-        replace(one, possibly_same=tuple(other.lead.id for other in groups if other is not one and _is_close(one, other)))
+        replace(
+            one, possibly_same=tuple(other.lead.id for other in groups if other is not one and _is_close(one, other))
+        )
         for one in groups
     ]
 

@@ -111,7 +111,13 @@ class ReportedFinding(ReplyPart):
         place = f" `{self.location}`" if self.location else ""
         lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
         advice = self.recommendation if self.recommendation != self.fix else ""
-        parts = (("Quote", self.quote), ("Recommendation", advice), ("Fix", self.fix), ("Why", self.why), ("Ref", self.ref))
+        parts = (
+            ("Quote", self.quote),
+            ("Recommendation", advice),
+            ("Fix", self.fix),
+            ("Why", self.why),
+            ("Ref", self.ref),
+        )
         return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
 
 
@@ -197,7 +203,7 @@ class _DebateFields(Reply):
         description="the specific detail, location, error or missed case that makes you revise, or why you are not persuaded",
     )
     withdrawn: list[Annotated[WithdrawnFinding, BeforeValidator(_id_to_row)]] = Field(
-        default_factory=list, description="findings of yours that you no longer hold; all others stand"
+        default_factory=list, description="findings of yours that you no longer hold; all others remain"
     )
     supports: list[Annotated[str, BeforeValidator(_row_to_id)]] = Field(
         default_factory=list, description="ids of findings of other judges that you checked and hold too"

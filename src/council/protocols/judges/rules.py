@@ -24,8 +24,7 @@ class Vote:
     verdict: VerdictWord
     confidence: ConfidenceLevel
     state: str = "ok"
-    requested: str = ""  # the member of the seat
-    served_by: str = ""  # the member that answered
+    voice: str = ""  # the same for seats that share a member because of a fallback; empty: the seat itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +74,15 @@ def decide_by_corroboration(
 def cap_verdict(
     verdict: OverallVerdict | None, holes: Collection[object], empty: bool, critical: bool = False
 ) -> OverallVerdict | None:
-    """Turn PASS into WARN if the judges did not see all material, or if a critical finding stands."""
+    """Turn PASS into WARN if the judges did not see all material, or if a critical finding remains."""
     return "WARN" if verdict == "PASS" and (holes or empty or critical) else verdict
 
 
-def list_shared_members(votes: Iterable[Vote]) -> dict[str, list[str]]:
-    """Return the members that answered for several seats, with these seats, where different members were requested."""
-    served: dict[str, list[Vote]] = {}
-    for vote in _countable_votes(votes):
-        served.setdefault(vote.served_by, []).append(vote)
-    return {
-        member: [vote.seat for vote in many]
-        for member, many in served.items()
-        if member and len({vote.requested for vote in many}) > 1
-    }
-
-
-def merge_shared_votes(votes: Iterable[Vote]) -> list[Vote]:
-    """Return the votes, with the equal verdicts of a member that fallbacks put into several seats as one vote."""
-    counted = _countable_votes(votes)
-    shared = list_shared_members(counted)
+def merge_voices(votes: Iterable[Vote]) -> list[Vote]:
+    """Return the votes, with the equal verdicts of one voice as one vote."""
     merged: dict[tuple[str, str], Vote] = {}
-    for vote in counted:
-        merged.setdefault((vote.served_by if vote.served_by in shared else f"seat {vote.seat}", vote.verdict), vote)
+    for vote in _countable_votes(votes):
+        merged.setdefault((vote.voice or vote.seat, vote.verdict), vote)
     return list(merged.values())
 
 
@@ -107,15 +92,6 @@ def measure_agreement(verdicts: Collection[str]) -> Agreement:
         return ""
     most = max(Counter(verdicts).values())
     return "full" if most == len(verdicts) else "partial" if most > 1 else "none"
-
-
-def measure_sharing(shared_by: Collection[str], seats: Collection[str]) -> Agreement:
-    """Return how far seats share a recommendation, from the seats that the chair names; unknown names do not count."""
-    if len(seats) < 2:
-        return ""
-    names = {seat.casefold() for seat in seats}
-    holders = {name.strip().casefold() for name in shared_by} & names
-    return "full" if holders == names else "partial" if len(holders) > 1 else "none"
 
 
 def count_effective_votes(votes: Iterable[Vote]) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from council.engine.council import Council
+from council.engine.trust import round_voices
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
 from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
@@ -26,7 +27,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
     """Build the verdict. Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn."""
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
-    votes = [_to_vote(statement) for statement in final.values()]
+    votes = _list_votes(final)
     standing = collect_standing(r1, r2, Material.from_packet(packet))
     held, challenges = list(standing.findings), _collect_challenges(r2)
     result = _apply_rule(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
@@ -46,7 +47,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
         dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
         details={
             "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
-            "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_shared_votes(votes)),
+            "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
             "rule": options.rule, "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
             "opinions": [_build_opinion(r1, statement) for statement in final.values()],
             "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
@@ -56,7 +57,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
-        agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_shared_votes(votes)]),
+        agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(votes)]),
         trust_facts=tuple(_list_trust_facts(packet, (r1, r2), held, inconsistent)),
     )  # fmt: skip
 
@@ -98,17 +99,12 @@ def _list_cut_material(*rounds: Round[Any]) -> list[str]:
     )
 
 
-def _to_vote(statement: Statement[Opinion]) -> Vote:
-    seat, outcome = statement.seat, statement.outcome
-    return Vote(
-        seat.name,
-        seat.vendor,
-        statement.reply.verdict,
-        statement.reply.confidence,
-        outcome.state,
-        seat.member,
-        outcome.served_by,
-    )
+def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
+    voices = round_voices(Round(list(final.values())))
+    return [
+        Vote(name, said.seat.vendor, said.reply.verdict, said.reply.confidence, said.outcome.state, voices[name])
+        for name, said in final.items()
+    ]
 
 
 def _limit_confidence(confidence: ConfidenceLevel | None, limited: bool) -> ConfidenceLevel | None:
@@ -127,13 +123,11 @@ def _list_trust_facts(
 
 
 def _list_shared_member_facts(statements: Round[Opinion]) -> list[TrustFact]:
-    votes = [_to_vote(statement) for statement in statements.values()]
-    shared = consensus_rules.list_shared_members(votes)
+    seats: dict[str, list[str]] = {}
+    for seat, voice in round_voices(statements).items():
+        seats.setdefault(voice, []).append(seat)
     return [
-        TrustFact("one_vote", member)
-        if len(seats) == len(votes)
-        else TrustFact("shared_member", f"{member} as {', '.join(seats)}")
-        for member, seats in shared.items()
+        TrustFact("shared_member", f"{voice} as {', '.join(many)}") for voice, many in seats.items() if len(many) > 1
     ]
 
 
@@ -224,9 +218,7 @@ def _build_opinion(r1: Round[Opinion], said: Statement[Opinion]) -> Json:
     return {"seat": said.seat.name, "verdict": said.reply.verdict, "confidence": said.reply.confidence, **told}
 
 
-def _list_disagreements(
-    r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], verdict: str | None
-) -> list[Json]:
+def _list_disagreements(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], verdict: str | None) -> list[Json]:
     """Return the judges' verdicts and reasons if they differ."""
     if len(set(_list_verdicts(final))) < 2:
         return []
