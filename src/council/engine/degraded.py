@@ -19,7 +19,7 @@ COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges 
 class StatementCaveat:
     seat: str
     phase: str
-    state: str  # coverage_hole | cut | truncated | dropped
+    state: str  # coverage_hole | cut | truncated | prose | dropped
     reason: str
     line: str  # the sentence above the answer; empty if another line covers it
 
@@ -50,6 +50,11 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(
             said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
         )
+    if said.missing:
+        reason = (
+            f"answered in prose instead of its typed reply, also when asked again; missing: {', '.join(said.missing)}"
+        )
+        yield StatementCaveat(said.seat, said.phase, "prose", reason, f"{said.seat} {reason}.")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")

@@ -86,6 +86,7 @@ class PositionChanges(RefereeAccount):
 class Refereed(RefereeAccount):
     """The referee's ruling after one round."""
 
+    answer_field: ClassVar[str] = "decision"
     open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by"})  # an unknown name is dropped
 
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
@@ -115,6 +116,8 @@ class Refereed(RefereeAccount):
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
+        if self.missing_parts:
+            return self.decision.strip()
         views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
         missing = [
             f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
