@@ -209,7 +209,11 @@ class Minutes:
 
     @property
     def usage(self) -> Usage:
-        return sum((seat.usage for seat in self.all_seats), Usage())
+        used = [seat.usage for seat in self.all_seats]
+        return Usage(
+            sum(one.input for one in used), sum(one.output for one in used), sum(one.cached for one in used),
+            all(one.known for one in used), sum(one.written for one in used),
+        )  # fmt: skip
 
     @property
     def usd(self) -> float:
