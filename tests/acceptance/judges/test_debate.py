@@ -167,7 +167,7 @@ def test_a_judge_absent_in_the_second_round_keeps_its_first_verdict(
     assert "R1: 2/2 judges responded. R2: 1/2 judges responded." in text
 
 
-@pytest.mark.behaviour("issue-3-r2-timeout")
+@pytest.mark.behaviour("issue-3-r2-timeout", "20-missing-round")
 def test_without_second_round_answers_the_first_round_decides(
     judges: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +177,8 @@ def test_without_second_round_answers_the_first_round_decides(
     done = council(*LINE)
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
     assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
+    assert done.json["confidence"] == "MEDIUM"
+    assert text_of(judges, done.json).count("r2: no answer from 2 of 2") == 1
     assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
 
 
