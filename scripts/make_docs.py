@@ -215,8 +215,9 @@ PROTOCOL_DOCS = (
         "adversarial",
         "For choices and claims. The seats answer independently. The chair's triage names the leading draft "
         "and checks four consensus criteria; if all four are met, the attack is skipped. Otherwise every seat except the author attacks "
-        "the leading draft, and the chair rules on every point. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
-        "computed from the accepted points. Words such as “which is better” and the prefix `adversarial council:` select it.",
+        "the leading draft with at most six issues, and the chair rules on every issue by its id. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
+        "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The output ends with the leading draft, the counts of the rulings and the dissent; "
+        "`--verbose` and the report list every ruling. Words such as “which is better” and the prefix `adversarial council:` select it.",
         (
             ("If the drafts differ, every seat except the leader's author attacks:", {}, {}),
             ("If the triage finds consensus on all four criteria, there is no attack:", {"triage/chair": {"agree": True}}, {}),

@@ -20,6 +20,7 @@ KEYS = [
     "answer", "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
     "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path",
 ]  # fmt: skip
+TRIAGE_KEYS = ["leader", "leader_reason", "agreed", "contested", "rulings"]
 SEAT_KEYS = [
     "name", "label", "role", "perspective", "model", "served_by", "vendor", "state", "verdict", "confidence", "file", "tokens",
     "cost", "attempts", "seconds",
@@ -51,7 +52,9 @@ EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, 
 @pytest.mark.parametrize("build", EVERY_ENDING)
 def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
     value = build_report(build().minutes)
-    assert list(value) == KEYS
+    extra = TRIAGE_KEYS if "leader" in value else []
+    assert list(value) == [*KEYS[: KEYS.index("degraded")], *extra, *KEYS[KEYS.index("degraded") :]]
+    assert bool(extra) == (build in (adversarial, consensus))
     assert all(list(seat) == SEAT_KEYS for seat in [*value["seats"], value["chair"]])
 
 

@@ -164,7 +164,7 @@ class Council:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports what is left of them.
+        reply is used, and the protocol reports them.
         """
         heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):
@@ -283,6 +283,10 @@ class Council:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
         self._state.partial_verdict = verdict
 
+    def is_out(self, seat: Seat) -> bool:
+        """Return whether a seat will not be asked again in this run."""
+        return seat.name in self._state.out_seats
+
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
         key = self.prompts.hmac_key
@@ -359,18 +363,9 @@ class Council:
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
         return Step(
-            ask,
-            seat.name,
-            chain,
-            read,
-            repair,
-            request.timeout,
-            shrink,
-            is_chair,
-            reply=reply,
-            review=review,
-            rate_prose=partial(rate_prose, reply),
-        )
+            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair,
+            reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+        )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(

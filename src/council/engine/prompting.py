@@ -285,7 +285,9 @@ def clean_quotation(text: str) -> str:
 
     A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
     """
-    kept = "".join(c for c in without_notes(text) if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
+    kept = "".join(
+        c for c in without_notes(text) if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES
+    )
     return LOOSE_JOINERS.sub("", kept)
 
 

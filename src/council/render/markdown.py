@@ -28,7 +28,7 @@ __all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose
 
 
 def render_answer(minutes: Minutes) -> str:
-    """Render the text for standard output: the degradation lines, then the answer or the verdict."""
+    """Render the text for standard output: the degradation lines, then the answer and its closing lines, or the verdict."""
     if minutes.is_empty_run:
         return f"{clean(answer_text(minutes)).strip()}\n"
     view = _protocol_of(minutes).load_report_view()
@@ -36,7 +36,8 @@ def render_answer(minutes: Minutes) -> str:
         return verdict
     above = "".join(f"! {line}\n" for line in format_missing_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    return "\n".join(part for part in (above, text and f"{text}\n") if part)
+    after = clean(view.closing_text(minutes)).strip() if text else ""
+    return "\n".join(part for part in (above, text and f"{text}\n", after and f"{after}\n") if part)
 
 
 def _protocol_of(minutes: Minutes) -> Protocol:
