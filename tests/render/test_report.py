@@ -221,7 +221,7 @@ def test_count_of_seats_is_shown_once_when_several_are_absent() -> None:
     for name in ("beta", "gamma"):
         builder.ask(name).mark_absent(name)
     lines = format_degraded_lines(builder.end_phase().close().minutes)
-    assert sum("1 of 3 seats." in line and "did not answer" in line for line in lines) == 1
+    assert sum("1 of 3 seats." in line and "no answer from beta and gamma (2 of 3)" in line for line in lines) == 1
     assert any(line.startswith("Only alpha drafted") for line in lines)
 
 

@@ -324,7 +324,7 @@ class Council:
             return self._record_absence(
                 key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
             )
-        step = replace(self._make_step(key, seat, request, after), watch=watch)
+        step = self._make_step(key, seat, request, after, watch)
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
         if stored is not None:
@@ -335,7 +335,9 @@ class Council:
                 return self._record_absence(key, lost, stored)
         return await self._execute_step(step, seat, print_)
 
-    def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+    def _make_step(
+        self, key: str, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None
+    ) -> Step:
         reply, choices = request.reply, request.choices
         known = {"question": self.question, **self.context, **request.variables}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
@@ -363,7 +365,7 @@ class Council:
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
         return Step(
-            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair,
+            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch,
             reply=reply, review=review, rate_prose=partial(rate_prose, reply),
         )  # fmt: skip
 
@@ -383,16 +385,17 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, without_notes(said.said), reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        reply = read_accepted(step, outcome.text)
+        reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        text = outcome.text if step.reply else without_notes(outcome.text)
+        has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
+        text = without_notes(outcome.text) if has_fence else outcome.text
         answer: Message = {"role": "assistant", "content": text}
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):

@@ -53,10 +53,10 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
-def render_document(minutes: Minutes) -> str:
+def render_document(minutes: Minutes, report: Json | None = None) -> str:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
-    report = build_report(minutes)
+    report = report or build_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
     return own if own else render_layout("document", _build_context(minutes, report), protocol.folder)
 
