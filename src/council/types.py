@@ -281,6 +281,10 @@ def material_of_old_cuts(descriptions: Sequence[str]) -> tuple[str, ...]:
     return tuple(cut for cut in descriptions if not cut.startswith(_STATEMENT_CUT))
 
 
+class FixedSeconds(float):
+    """Seconds that the user set: they are not extended for a member that thinks."""
+
+
 Shrink = Callable[[Ask, float], tuple[Ask, Cuts] | None]  # (ask, share) → the shorter ask, its cuts
 
 
@@ -292,6 +296,10 @@ class SeatWatch:
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
+# Whether prose can replace a typed reply: not at all, after the repair turn, or only if all retries fail.
+ProseUse = Literal["none", "repaired", "last"]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Ask with everything that the retry loop needs to execute it."""
@@ -301,11 +309,12 @@ class Step:
     chain: tuple[str, ...]  # the requested member, then its fallbacks
     read: Callable[[str], Any]  # raises Fault("schema") with the validator's message
     repair: Callable[[str, str], Ask]  # (answer text, validator's message) → the repair turn
-    timeout: float | None = None  # seconds for all attempts together; None: the member's default
+    timeout: float | None = None  # seconds of each member for all its attempts; None: the member's default
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
+    rate_prose: Callable[[str], ProseUse] = lambda text: "none"
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
 
 
@@ -422,6 +431,7 @@ class Round(Mapping[str, Statement[T]]):
 Agreement = Literal["", "full", "partial", "none"]
 TrustFactKind = Literal[
     "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
+    "shared_member", "inconsistent",
 ]  # fmt: skip
 
 
@@ -455,3 +465,4 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from string import ascii_uppercase
 from typing import Any, TypeVar, overload
 
@@ -15,8 +16,9 @@ from council import events as ev
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
-from council.engine.reply import Choices, Reply, build_schema, parse_reply
-from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
+from council.engine.reply import Choices, Reply, build_schema, parse_reply, rate_prose, read_accepted
+from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
+from council.text_cleanup import without_notes
 from council.types import (  # fmt: skip
     STATES_OUT_FOR_RUN,
     Absence,
@@ -86,6 +88,7 @@ class Council:
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self._seat_names = {seat.name for seat in roster.seats}
+        self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
         self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
@@ -161,7 +164,7 @@ class Council:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports what is left of them.
+        reply is used, and the protocol reports them.
         """
         heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):
@@ -280,6 +283,10 @@ class Council:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
         self._state.partial_verdict = verdict
 
+    def is_out(self, seat: Seat) -> bool:
+        """Return whether a seat will not be asked again in this run."""
+        return seat.name in self._state.out_seats
+
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
         key = self.prompts.hmac_key
@@ -317,14 +324,20 @@ class Council:
             return self._record_absence(
                 key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
             )
-        step = replace(self._make_step(key, seat, request, after), watch=watch)
+        step = self._make_step(key, seat, request, after, watch)
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
         if stored is not None:
-            return self._record_statement(step, seat, stored)
+            try:
+                return self._record_statement(step, seat, stored)
+            except Fault as fault:  # an earlier version accepted it
+                lost = Absence(seat, "failed(schema)", f"this version cannot read the stored reply: {fault.detail}")
+                return self._record_absence(key, lost, stored)
         return await self._execute_step(step, seat, print_)
 
-    def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+    def _make_step(
+        self, key: str, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None
+    ) -> Step:
         reply, choices = request.reply, request.choices
         known = {"question": self.question, **self.context, **request.variables}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
@@ -337,7 +350,7 @@ class Council:
         )  # fmt: skip
 
         def read(text: str) -> Any:
-            return parse_reply(reply, text, choices) if reply else None
+            return parse_reply(reply, text, choices, self._seat_titles) if reply else None
 
         def review(text: str) -> str:
             return request.review(read(text)) if request.review else ""
@@ -351,7 +364,10 @@ class Council:
 
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply, review=review)
+        return Step(
+            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch,
+            reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+        )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(
@@ -369,17 +385,19 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, said.said, reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
-            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material),
+            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        answer: Message = {"role": "assistant", "content": outcome.text}
-        reply = step.read(outcome.text)
+        reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
+        has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
+        text = without_notes(outcome.text) if has_fence else outcome.text
+        answer: Message = {"role": "assistant", "content": text}
+        said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from council.engine.layout import describe_absence, describe_state, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
 from council.events import Attempted
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import FinalState, Json
 
 COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
@@ -19,7 +20,7 @@ COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges 
 class StatementCaveat:
     seat: str
     phase: str
-    state: str  # coverage_hole | cut | truncated | dropped
+    state: str  # coverage_hole | cut | truncated | prose | dropped
     reason: str
     line: str  # the sentence above the answer; empty if another line covers it
 
@@ -50,6 +51,11 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(
             said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
         )
+    if said.missing:
+        reason = (
+            f"answered in prose instead of its typed reply, also when asked again; missing: {', '.join(said.missing)}"
+        )
+        yield StatementCaveat(said.seat, said.phase, "prose", reason, f"{said.seat} {reason}.")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
@@ -138,28 +144,46 @@ def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
 
 
 def format_degraded_lines(minutes: Minutes) -> list[str]:
-    """Return the sentences above the answer, the most important first."""
+    """Return the sentences above the answer in a report, the most important first."""
+    status = _format_status(minutes)
+    notices = [*minutes.plan.get("notices", []), *_format_shared_members(minutes)]
+    return [
+        *status,
+        *_format_fallbacks(list_fallbacks(minutes)),
+        *format_missing_lines(minutes)[len(status) :],
+        *map(single_line, notices),
+    ]
+
+
+def format_missing_lines(minutes: Minutes) -> list[str]:
+    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and fallbacks."""
     return [
         *_format_status(minutes),
-        *(_format_fallback(one) for one in list_fallbacks(minutes)),
         *_format_absences(minutes),
         *(single_line(one.line, 400) for one in list_caveats(minutes) if one.line),
         *_format_single_draft(minutes),
         *_format_banner(minutes),
         *_format_coverage_holes(minutes),
-        *(single_line(notice) for notice in list_notices(minutes)),
+        *map(single_line, _list_verdict_notices(minutes)),
+    ]
+
+
+def format_notice_lines(minutes: Minutes) -> list[str]:
+    """Return the notices about fallbacks and shared members, for standard error."""
+    return [
+        *_format_fallbacks(list_fallbacks(minutes)),
+        *map(single_line, _format_shared_members(minutes)),
     ]
 
 
 def list_notices(minutes: Minutes) -> list[str]:
     """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
+    return [*minutes.plan.get("notices", []), *_format_shared_members(minutes), *_list_verdict_notices(minutes)]
+
+
+def _list_verdict_notices(minutes: Minutes) -> list[str]:
     empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
-    return [
-        *minutes.plan.get("notices", []),
-        *_format_shared_members(minutes),
-        *empty,
-        *minutes.verdict.get("caveats", []),
-    ]
+    return [*empty, *minutes.verdict.get("caveats", [])]
 
 
 def list_coverage_holes(minutes: Minutes) -> list[str]:
@@ -193,9 +217,17 @@ def _format_shared_members(minutes: Minutes) -> list[str]:
     ]
 
 
-def _format_fallback(one: Fallback) -> str:
-    failed = single_line(describe_state(one.state)) if one.state else "did not answer"
-    return single_line(f"{one.seat} requested {one.requested}: {failed}; {one.served_by} answered instead.", 400)
+def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
+    """Return one line for the seats with the same members and the same failure."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for one in fallbacks:
+        groups.setdefault((one.requested, one.state, one.served_by), []).append(one.seat)
+    lines = []
+    for (requested, state, served_by), names in groups.items():
+        failed = single_line(describe_state(state)) if state else "did not answer"
+        line = f"{_join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
+        lines.append(single_line(line, 400))
+    return lines
 
 
 def _format_status(minutes: Minutes) -> list[str]:
@@ -264,15 +296,61 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
 
 
 def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
-    never_answered = [missed for missed in missing if _never_answered(minutes, missed)]
-    lines = []
+    """Return one line per phase, state and consequence. A chair or a single seat has its own sentence."""
+    groups: dict[tuple[str, FinalState, Consequence, bool], list[AbsenceMinutes]] = {}
     for missed in missing:
+        key = (
+            _format_phase(minutes, missed),
+            missed.state,
+            _find_consequence(minutes, missed),
+            _is_chair(minutes, missed.seat),
+        )
+        groups.setdefault(key, []).append(missed)
+    last = next((key for key in reversed(groups) if key[2] is Consequence.NEVER_ANSWERED), None)
+    lines = []
+    for key, group in groups.items():
         # Seats that never answered share one count, shown with the last of them.
-        shared = missed in never_answered and missed is not never_answered[-1]
-        consequence = "" if shared else _describe_consequence(minutes, missed)
-        where = f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}"
-        lines.append(f"{where}: {describe_absence(missed)}{consequence}.")
+        told = "" if key[2] is Consequence.NEVER_ANSWERED and key != last else _describe_consequence(minutes, group)
+        lines.append(f"{_describe_absences(minutes, key[0], group)}{told}.")
     return lines
+
+
+def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]) -> str:
+    """Describe the absence of one seat, or of several: `r2: no answer from 3 of 3: timed_out: no answer within 90 s`."""
+    if len(group) == 1:
+        return f"{_format_seat(minutes, group[0])} did not answer in {phase}: {describe_absence(group[0])}"
+    asked = minutes.phases[group[0].phase].asked
+    count = f"{len(group)} of {len(asked)}"
+    if minutes.host(group[0].seat):  # helpers of several seats have several phases of this name
+        who = _join_names([single_line(missed.seat) for missed in group])
+    elif len(group) == len(asked):
+        who = count
+    else:
+        who = f"{_join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
+    reasons = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
+    return single_line(
+        ": ".join([f"{phase}: no answer from {who}: {group[0].state}", *filter(None, [" / ".join(reasons)])]), 600
+    )
+
+
+class Consequence(Enum):
+    """What the absence of a seat means for the answer."""
+
+    NONE = ""
+    HELPER = "its host continues without it"
+    NEVER_ANSWERED = "it has no statement in the run"
+    EARLIER_COUNTS = "its earlier statement counts"
+    ANSWERED_LATER = "it answered later"
+
+
+def _find_consequence(minutes: Minutes, missed: AbsenceMinutes) -> Consequence:
+    if minutes.host(missed.seat):
+        return Consequence.HELPER
+    if _never_answered(minutes, missed):
+        return Consequence.NEVER_ANSWERED
+    if missed.seat not in minutes.seats or not minutes.answered_count:
+        return Consequence.NONE
+    return Consequence.EARLIER_COUNTS if _answered_before(minutes, missed) else Consequence.ANSWERED_LATER
 
 
 def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:
@@ -295,14 +373,17 @@ def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
     return single_line(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
 
 
-def _describe_consequence(minutes: Minutes, missed: AbsenceMinutes) -> str:
-    if host := minutes.host(missed.seat):
-        return f"; {single_line(host)} continues without it"
-    if _never_answered(minutes, missed):
-        return f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
-    if missed.seat not in minutes.seats or not minutes.answered_count:
-        return ""
-    return "; its earlier statement counts" if _answered_before(minutes, missed) else "; it answered later"
+def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
+    """Describe the consequence that the absences of a group share."""
+    is_one = len(group) == 1
+    hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
+    return {
+        Consequence.NONE: "",
+        Consequence.HELPER: f"; {_join_names(hosts)} {'continues' if len(hosts) == 1 else 'continue'} without {'it' if is_one else 'them'}",
+        Consequence.NEVER_ANSWERED: f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats",
+        Consequence.EARLIER_COUNTS: "; its earlier statement counts" if is_one else "; their earlier statements count",
+        Consequence.ANSWERED_LATER: "; it answered later" if is_one else "; they answered later",
+    }[_find_consequence(minutes, group[0])]
 
 
 def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
@@ -337,4 +418,4 @@ def _format_banner(minutes: Minutes) -> list[str]:
 
 
 def _join_names(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

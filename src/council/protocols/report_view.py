@@ -31,9 +31,17 @@ class ReportView:
         """Return a text to show instead of the answer; empty to show the answer."""
         return ""
 
+    def closing_text(self, minutes: Minutes) -> str:
+        """Return a few lines to show after the answer on standard output; empty for none."""
+        return ""
+
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""
         return ""
+
+    def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
+        """Return whether a statement is the answer, which the report shows once."""
+        return minutes.status == "complete" and said.said.strip() == str(minutes.verdict.get("answer") or "").strip()
 
     def document(self, minutes: Minutes, report: Json) -> str:
         """Return the whole report file; empty to use the layout `document.md`."""

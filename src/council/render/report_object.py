@@ -33,7 +33,12 @@ class ReportSeat(TypedDict):
     file: str | None
     tokens: Tokens
     cost: Amount | None
-    attempts: Count
+    attempts: Annotated[
+        Count,
+        Field(
+            description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry."
+        ),
+    ]
     seconds: Amount
 
 
@@ -76,6 +81,63 @@ class Trust(TypedDict):
 
     level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
     because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
+
+
+class OpinionRow(TypedDict):
+    """The last word of one judge."""
+
+    seat: str
+    verdict: str
+    confidence: str
+    key_insight: str
+    recommendation: str
+
+
+class NotedPoint(TypedDict):
+    """A point, and the seat that made it."""
+
+    seat: Name
+    point: str
+
+
+class ContestedSide(TypedDict):
+    """The position of one seat on a contested point, and what it assumes."""
+
+    seat: Name
+    position: str
+    assumes: str
+
+
+class ContestedPoint(TypedDict):
+    """A point on which the seats differ."""
+
+    point: str
+    sides: list[ContestedSide]
+
+
+class Notes(TypedDict):
+    """The chair's notes on a free-text answer. Texts are the chair's; seats that it could not name are left out."""
+
+    agreed: list[str]
+    contested: list[ContestedPoint]
+    unique: Annotated[list[NotedPoint], Field(description="Points that only one seat made.")]
+    taken_from: list[NotedPoint]
+    closest_draft: str | None
+    recommendation_shared_by: Annotated[
+        list[str] | None, Field(description="The seats that share the recommendation; null if the notes do not say.")
+    ]
+
+
+class RulingRow(TypedDict):
+    """The chair's ruling on one issue of an attack."""
+
+    id: Name
+    severity: Literal["FATAL", "MAJOR", "MINOR"]
+    landed: Annotated[bool | None, Field(description="Null if the chair did not rule on it: the issue is open.")]
+    why: str
+    same_as: Annotated[str | None, Field(description="The issue that says the same; both count as one.")]
+    hits: Annotated[str, Field(description="The passage that the issue is about.")]
+    flaw: str
 
 
 class RankedSeat(TypedDict):
@@ -129,6 +191,7 @@ class ReportObject(TypedDict):
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: NotRequired[Trust]
+    notes: NotRequired[Notes]
     answer: str
     seats: list[ReportSeat]
     chair: NotRequired[ReportSeat | None]
@@ -143,7 +206,27 @@ class ReportObject(TypedDict):
     claims: NotRequired[
         Annotated[list[Any], Field(description="Each claim with its status, supporters, opponents and sources.")]
     ]
+    leader: NotRequired[
+        Annotated[str, Field(description="Only of the adversarial protocol: the seat whose draft led.")]
+    ]
+    leader_reason: NotRequired[str]
+    agreed: NotRequired[Annotated[list[str], Field(description="Points on which all drafts agree, by the triage.")]]
+    contested: NotRequired[Annotated[list[str], Field(description="Points on which the drafts differ, by the triage.")]]
+    rulings: NotRequired[list[RulingRow]]
     ranking: NotRequired[Ranking]
+    opinions: NotRequired[
+        Annotated[
+            list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")
+        ]
+    ]
+    withdrawn: NotRequired[
+        Annotated[
+            list[Any], Field(description="Only of a debate: findings that their judge withdrew, with the reason.")
+        ]
+    ]
+    settled: NotRequired[
+        Annotated[list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")]
+    ]
     degraded: list[Degraded]
     quorum: Quorum
     calls: Calls

@@ -10,7 +10,12 @@ from tests.fake_provider import Reply
 from tests.packet.conftest import commit
 
 LOCKED, BROKEN, HANGS = Reply(status=401), Reply(status=500), Reply(hang=True)
-BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
 
 
 def text_of(judges: JudgesWorkspace, report: Json) -> str:

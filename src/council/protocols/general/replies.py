@@ -9,18 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.common.replies import LIST_MARKER, ReplyPart
+from council.protocols.common.replies import LIST_MARKER, Probability, ReplyPart, one_of
 from council.types import Json
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
 _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
-
-
-def _parse_confidence(value: Any) -> Any:
-    """Convert percent to a share and clamp it to 0..1."""
-    if not isinstance(value, int | float):
-        return value
-    return min(max(value / 100 if value > 1 else value, 0.0), 1.0)
 
 
 def _parse_numbers(value: Any) -> Any:
@@ -30,18 +23,21 @@ def _parse_numbers(value: Any) -> Any:
     return [int(found[0]) for item in value if (found := re.search(r"\d{1,6}", str(item)))]
 
 
-def _lower(value: Any) -> Any:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-def _upper(value: Any) -> Any:
-    return value.strip().upper() if isinstance(value, str) else value
-
-
-Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_parse_confidence)]
 SourceNumbers = Annotated[list[int], BeforeValidator(_parse_numbers)]
-Stance = Annotated[Literal["supports", "opposes", "qualifies"], BeforeValidator(_lower)]
-AnswerWord = Annotated[Literal["MAINTAIN", "CONCEDE", "NUANCE"], BeforeValidator(_upper)]
+Stance = Annotated[
+    Literal["supports", "opposes", "qualifies"],
+    one_of(
+        {
+            "supports": "support, supporting, for, in favor, in favour, pro",
+            "opposes": "oppose, opposing, opposed, against, con",
+            "qualifies": "qualify, qualified, conditional, supports with conditions, depends",
+        }
+    ),
+]
+AnswerWord = Annotated[
+    Literal["MAINTAIN", "CONCEDE", "NUANCE"],
+    one_of({"MAINTAIN": "maintains, maintained", "CONCEDE": "concedes, conceded", "NUANCE": "nuanced, nuances"}),
+]
 
 
 class Queries(Reply):
@@ -167,6 +163,8 @@ class DisagreementSummary(ReplyPart):
 class Synthesis(Reply):
     """The chair's answer, based only on the members' statements."""
 
+    answer_field: ClassVar[str] = "answer"
+
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[DisagreementSummary] = Field(
         description="one for each disagreement that persists", json_schema_extra=one_row_per("disagreement")
@@ -182,6 +180,8 @@ class SpecSynthesis(Synthesis):
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
 
     def prose(self) -> str:
+        if self.missing_parts:
+            return self.answer
         return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.format_changes()}"
 
     def format_changes(self) -> str:

@@ -35,6 +35,18 @@ FOLD = """async events => {
 }"""
 
 
+SHOW_ANSWER = """async events => {
+    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { answerView } = await import('/page/answer.js');
+    const { mapRows } = await import('/page/positions.js');
+    const m = newMinutes();
+    for (const event of events) applyEvent(m, event);
+    const view = answerView({ tone: () => '', shortName: name => name, show: () => {}, minutes: () => m });
+    view.update({ minutes: m, detail: null });
+    return { text: view.node.textContent, map: mapRows(m).map(row => row.status) };
+}"""
+
+
 def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the same from the Python minutes."""
     fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
@@ -50,7 +62,7 @@ def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.behaviour("50-page-one-fold")
+@pytest.mark.behaviour("50-page-one-fold", "10-rulings-shown")
 def test_the_page_folds_events_to_the_same_minutes_as_python(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
@@ -61,6 +73,21 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(
     seen = look().at(server.url)
     assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
     assert any(event["type"] == "fault" for event in events)
+    shown = seen.page.evaluate(SHOW_ANSWER, events)
+    for words in (
+        "Leading draft: alpha",
+        "Agreed points1it costs",
+        "Contested points1when",
+        "Rulings: 1 landed",
+        "beta-1",
+    ):
+        assert words in shown["text"]
+    assert shown["map"] == ["landed"]
+    sides = [{"seat": "beta", "position": "cheap", "assumes": "one node"}]
+    notes = {"agreed": ["it works"], "contested": [{"point": "cost", "sides": sides}], "unique": []}
+    events[-1]["verdict"]["notes"] = notes
+    text = seen.page.evaluate(SHOW_ANSWER, events)["text"]
+    assert "Where they agree1it works" in text and "cheap (assumes: one node)" in text
 
 
 @pytest.mark.behaviour("50-page-one-fold")
@@ -95,11 +122,8 @@ def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
-def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    assert page.evaluate(SHAPE, text) == shape
-    page.close()
+def test_markdown_becomes_nodes(module_page: Any, text: str, shape: str) -> None:
+    assert module_page.evaluate(SHAPE, text) == shape
 
 
 @pytest.mark.behaviour("40-page-model-text")
@@ -108,14 +132,10 @@ def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: s
     ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
     ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
 )  # fmt: skip
-def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: WebServer, text: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    page.set_default_timeout(60_000)
-    assert page.evaluate(
+def test_pathological_markdown_is_rendered_in_time(module_page: Any, text: str) -> None:
+    assert module_page.evaluate(
         "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
     )
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-diff")
@@ -123,23 +143,18 @@ def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server:
     ("before", "after"),
     [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
 )  # fmt: skip
-def test_a_diff_contains_both_texts(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    parts = page.evaluate(
+def test_a_diff_contains_both_texts(module_page: Any, before: str, after: str) -> None:
+    parts = module_page.evaluate(
         "async ([a, b]) => (await import('/page/diff.js')).wordDiff(a, b).map(part => [part.kind, part.text])",
         [before, after],
     )
     assert "".join(text for kind, text in parts if kind != "new") == before
     assert "".join(text for kind, text in parts if kind != "gone") == after
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-columns")
-def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: WebServer) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    text = page.evaluate(
+def test_streamed_json_is_shown_as_plain_lines(module_page: Any) -> None:
+    text = module_page.evaluate(
         "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
         [
             '```json\n{"verdict": "FA',
@@ -148,7 +163,6 @@ def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: Web
         ],
     )
     assert text.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-unknown-run")
