@@ -86,7 +86,7 @@ if [ "$github" = true ]; then form=github; fi
 token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 if [ "$github" = true ]; then echo "::stop-commands::$token"; fi
 {
-    council "$@" --format "$form" 2>&1 >"$out/printed" && echo 0 >"$out/code" || echo $? >"$out/code"
+    council "$@" </dev/null --format "$form" 2>&1 >"$out/printed" && echo 0 >"$out/code" || echo $? >"$out/code"
 } | tee "$out/progress"
 code=$(cat "$out/code")
 if [ "$github" = true ]; then echo "::$token::"; fi

@@ -44,6 +44,7 @@ RESERVED_OPTIONS = frozenset(
         "no_input",
         "no_match",
         "no_resend",
+        "no_stdin",
         "output",
         "protocol",
         "question",

@@ -299,6 +299,7 @@ class Step:
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
+    review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,36 @@ async def test_a_stored_truncated_answer_is_not_requested_again(ledger: Ledger, 
     assert (reloaded.state, reloaded.text, never.calls) == (first.state, first.text, [])
 
 
+# Contradictions in a readable reply
+
+
+def reviewed() -> Any:
+    return replace(typed(), review=lambda text: "" if "FAIL" in text else "the verdict contradicts the findings")
+
+
+@pytest.mark.behaviour("10-contradiction-repaired")
+async def test_a_contradictory_reply_gets_one_repair_turn(ledger: Ledger) -> None:
+    mended = '{"verdict": "FAIL", "why": "it breaks"}'
+    outcome = await call(ledger, reviewed(), answering("one", WHOLE, mended))
+    assert (outcome.state, outcome.text, outcome.attempts) == ("ok_repaired", mended, 2)
+    assert [event.detail for event in events_of(ledger, ev.Faulted)] == ["the verdict contradicts the findings"]
+
+
+@pytest.mark.behaviour("10-contradiction-repaired")
+@pytest.mark.parametrize("chain", [("one",), ("one", "two")])
+async def test_a_reply_that_is_still_contradictory_is_used(ledger: Ledger, chain: tuple[str, ...]) -> None:
+    second = answering("two", "never")
+    outcome = await call(ledger, replace(reviewed(), chain=chain), answering("one", WHOLE), second)
+    assert (outcome.state, outcome.text, outcome.attempts, second.calls) == ("ok_repaired", WHOLE, 2, [])
+
+
+@pytest.mark.behaviour("10-contradiction-repaired")
+@pytest.mark.parametrize("second", [fault("refused"), fault("auth"), "no JSON"], ids=str)
+async def test_a_contradictory_reply_is_used_if_its_repair_fails(ledger: Ledger, second: Any) -> None:
+    outcome = await call(ledger, reviewed(), answering("one", WHOLE, second))
+    assert (outcome.ok, outcome.text, outcome.attempts) == (True, WHOLE, 2)
+
+
 def test_cut_and_dropped_survive_json() -> None:
     outcome = Outcome("ok", "Tabs.", cut=("big.py",), dropped=("temperature",))
     assert Outcome.from_json(json.loads(json.dumps(outcome.as_json()))) == outcome

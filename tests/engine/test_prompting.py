@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts import make_prompts
 
 from council import events as ev
 from council import protocols
@@ -224,9 +225,9 @@ def test_the_requested_member_selects_the_template_also_for_fallbacks(folder: Pa
 
 
 def test_the_repair_turn_names_the_problem_after_the_answer() -> None:
-    said_, wish = Prompts("key").render_repair("{}", "leader: Field required")
+    said_, wish = Prompts("key").render_repair("{}", "leader is missing")
     assert said_ == {"role": "assistant", "content": "{}"}
-    assert (wish["role"], "leader: Field required" in wish["content"]) == ("user", True)
+    assert (wish["role"], "leader is missing" in wish["content"]) == ("user", True)
 
 
 # Shipped prompts
@@ -268,8 +269,13 @@ async def test_every_shipped_protocol_renders_all_its_prompts(protocol: str, sma
 async def test_the_focus_line_appears_only_in_drafts_of_its_domain(protocol: str) -> None:
     for domain, told in (("code", True), ("general", False)):
         for event in await asked_in_rehearsal(protocol, small=False, agree=False, domain=domain):
-            shown = "Look especially at:" in event.messages[1]["content"]
-            assert shown is (told and event.phase == "draft"), event.key
+            shown = re.search(r"^For this question: [a-z][^.]+\.$", event.messages[1]["content"], re.MULTILINE)
+            assert bool(shown) is (told and event.phase == "draft"), event.key
+
+
+@pytest.mark.behaviour("10-prompts-reviewed")
+def test_the_reviewed_prompts_are_those_that_a_seat_receives() -> None:
+    assert make_prompts.stale() == [], "run python scripts/make_prompts.py and read the diff of tests/data/prompts"
 
 
 @pytest.mark.behaviour("10-prompts-name-no-vendor")

@@ -88,8 +88,8 @@ TROUBLES: dict[str, Trouble] = {
     "all thinking": everywhere("length", "cut at its length limit", Reply(empty=True, thinks="hm hm", finish="length")),
     "refusal": everywhere("refused", "declined to answer", Reply("I will not.", refuse=True)),
     "content filter": everywhere("refused", "declined to answer", Reply(finish="content_filter")),
-    "wrong schema": everywhere("schema", "yes: Field required", Reply(wrong_schema=True), typed=True, heals="ok_repaired"),
-    "half a reply": everywhere("schema", "Invalid JSON", Reply('{"yes": tr'), typed=True, heals="ok_repaired"),
+    "wrong schema": everywhere("schema", "yes is missing", Reply(wrong_schema=True), typed=True, heals="ok_repaired"),
+    "half a reply": everywhere("schema", "the JSON is not closed", Reply('{"yes": tr'), typed=True, heals="ok_repaired"),
     "too long": each(
         "size", "too long",
         openai=(400, "Your input is too long: maximum context length is 8192 tokens, yours has 16384.", "context_length_exceeded"),

@@ -205,9 +205,8 @@ def test_empty_standard_input_is_nothing_to_review(given: str, repo: Path) -> No
 @pytest.mark.behaviour("packet-stdin")
 @pytest.mark.parametrize("raw", [b"\x7fELF\0\0\1", b"\x1f\x8b\x08\xff\xfe\x01\x02\x93"])
 def test_binary_standard_input_is_not_sent(raw: bytes, repo: Path) -> None:
-    packet = validate("-", repo, stdin=raw.decode("utf-8", "surrogateescape"))
-    assert packet.empty and packet.note == "standard input is binary"
-    assert [(item.path, item.why, item.hole) for item in packet.skipped] == [("stdin", "binary", False)]
+    with pytest.raises(UsageError, match="standard input is binary, nothing was sent: pipe text"):
+        validate("-", repo, stdin=raw.decode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.behaviour("packet-stdin")

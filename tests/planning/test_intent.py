@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council import protocols
 from council.errors import UsageError
 from council.planning.intent import Intent, focus_line, parse_intent
+from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 
@@ -198,7 +200,7 @@ def test_a_verb_elsewhere_counts_only_with_an_existing_path(folder: Path) -> Non
 
 @pytest.mark.behaviour("00-grammar-lone-target")
 @pytest.mark.parametrize(
-    "words", ["recent", "staged", "src/auth", "docs", "README.md", "src/**/*.py", "HEAD~3..HEAD", "main...topic", "-"]
+    "words", ["recent", "staged", "src/auth", "docs", "README.md", "src/**/*.py", "HEAD~3..HEAD", "main...topic"]
 )
 def test_a_lone_target_is_validated_by_judges(words: str, folder: Path) -> None:
     found = read(words, folder)
@@ -539,3 +541,22 @@ def test_any_input_is_parsed_or_refused(words: list[str], flags: set[str]) -> No
         assert str(refused)
     else:
         assert found.question and found.why and found.protocol in KNOWN
+
+
+@pytest.mark.parametrize(
+    ("words", "task", "question"),
+    [
+        ("research queues", "research", "queues"),
+        ("brainstorm queues", "validate", "brainstorm queues"),
+        ("Which queue?", "validate", "Which queue?"),
+    ],
+)
+@pytest.mark.behaviour("00-protocol-tasks")
+def test_a_third_party_protocol_declares_the_tasks_that_verbs_choose(words: str, task: str, question: str) -> None:
+    own = Protocol("own-tasks", "own:own", tasks=("validate", "research"))
+    protocols.register(own)
+    try:
+        found = parse_intent([words], {}, protocol="own-tasks", folder=Path(), known=("own-tasks",))
+    finally:
+        protocols._registered.pop("own-tasks")
+    assert (found.task, found.question) == (task, question)

@@ -56,6 +56,12 @@ def poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Protocol]:
         del sys.modules[name]
 
 
+@pytest.mark.parametrize("tasks", [(), ("judge",), ("validate", "")])
+def test_a_protocol_accepts_known_tasks_only(tasks: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="use ask, validate, brainstorm, research"):
+        Protocol("poll", "poll:poll", tasks=tasks)
+
+
 def held_poll(protocol: str) -> RunBuilder:
     return RunBuilder(plan(protocol)).phase("vote").answer("alpha", "Tabs.").end_phase().close("Tabs.")
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from council.answer_text import is_placeholder
 from council.errors import Fault
 from council.types import Answer, Step
 
@@ -72,20 +73,9 @@ def find_loop(text: str) -> str:
 
 # Placeholders and answers
 
-# Matches placeholders only; short answers such as "No." are valid.
-PUNCTUATION = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
-PLACEHOLDER = re.compile(
-    rf"{PUNCTUATION}"
-    r"(?:todo|tbd|tba|fixme|n/?a|null|none|undefined|string|text|placeholder|lorem ipsum\b.*"
-    r"|(?:(?:insert|enter|put|add) (?:your |the )?|your )(?:answer|text|response|reply|statement|analysis)(?: here)?)?"
-    rf"{PUNCTUATION}",
-    re.IGNORECASE | re.DOTALL,
-)
-MAX_PLACEHOLDER_CHARS = 200  # a longer text is a placeholder only if it has no word at all
 
-
-def check_answer(answer: Answer | Fault, step: Step) -> Answer:
-    """Return an acceptable answer, or raise its Fault."""
+def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = False) -> Answer:
+    """Return an acceptable answer, or raise its Fault. A readable reply with contradictions is accepted after its repair turn."""
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
@@ -102,6 +92,8 @@ def check_answer(answer: Answer | Fault, step: Step) -> Answer:
     step.read(answer.text)
     if is_stub(answer.text, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
+    if not was_repaired and (contradictions := step.review(answer.text)):
+        raise Fault("schema", contradictions, said=answer.text)
     return replace(answer, text=_trim_to_last_sentence(answer.text)) if answer.finish == "length" else answer
 
 
@@ -123,20 +115,14 @@ def describe_loop(piece: str) -> str:
 def is_stub(text: str, schema: Any = None) -> bool:
     """Return whether an answer is a placeholder. A typed reply is one if all its free text is."""
     if schema is None:
-        return _is_placeholder(text)
+        return is_placeholder(text)
     try:
         strings = list(_iter_strings(json.loads(text)))
     except ValueError:
         return False  # inside a code fence, but the schema check parsed it
     choices = _collect_choices(schema)
     free_text = [string for string in strings if string not in choices]
-    return len(free_text) > 1 and all(map(_is_placeholder, free_text))
-
-
-def _is_placeholder(text: str) -> bool:
-    return (
-        PLACEHOLDER.fullmatch(text) if len(text) < MAX_PLACEHOLDER_CHARS else re.fullmatch(PUNCTUATION, text)
-    ) is not None
+    return len(free_text) > 1 and all(map(is_placeholder, free_text))
 
 
 def _iter_strings(value: Any) -> Iterator[str]:

@@ -162,7 +162,9 @@ class RetryLoop:
     deadline: float = 0.0
     timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     drop_reason: str = ""
-    truncated_reply: Outcome | None = None  # complete typed reply that hit the length limit: used if retries fail
+    usable_reply: Outcome | None = (
+        None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
+    )
 
     @property
     def key(self) -> str:
@@ -192,7 +194,7 @@ class RetryLoop:
             outcome = self._time_out()
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
-            outcome = self.truncated_reply or Outcome("skipped(budget)", reason=str(spent))
+            outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
         journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
             outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
@@ -249,11 +251,12 @@ class RetryLoop:
         while True:
             attempt, answer = await self._run_attempt(deadline, trial)
             try:
-                accepted = check_answer(answer, self.step)
+                accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
                 faults[fault.kind] += 1
-                if fault.kind == "length" and is_complete_reply(fault.said, self.step):
-                    self.truncated_reply = self._accept(deadline, trial, "truncated", fault.said)
+                if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
+                    state: FinalState = "truncated" if fault.kind == "length" else "ok"
+                    self.usable_reply = self._accept(deadline, trial, state, fault.said)
                 recorded, after = (
                     attempt.result,
                     next_attempt(self._make_failed_attempt(deadline, trial, fault, answer)),
@@ -287,8 +290,8 @@ class RetryLoop:
         )
 
     def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
-        if self.truncated_reply:
-            return self.truncated_reply
+        if self.usable_reply:
+            return self.usable_reply
         self.caller.fallbacks.record_failure(self.seat, deadline.member, fault)
         return Outcome(FAULT_TABLE[fault.kind].state, reason=fault.detail)
 
@@ -434,7 +437,7 @@ class RetryLoop:
             and deadline.remaining_members > 0
             and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
         )
-        passed_on = over and (has_fallback or self.truncated_reply is not None)
+        passed_on = over and (has_fallback or self.usable_reply is not None)
         journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
         journal.record_result(
             self.key, attempt, result_to_json(answer, given_up=over and not passed_on, passed_on=passed_on), bill
@@ -448,11 +451,11 @@ class RetryLoop:
         for attempt in journal.attempts(self.key):
             if attempt.result is None:
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
-                result = result_to_json(fault, given_up=not self.truncated_reply, passed_on=bool(self.truncated_reply))
+                result = result_to_json(fault, given_up=not self.usable_reply, passed_on=bool(self.usable_reply))
                 journal.record_result(self.key, attempt, result, bill)
                 self._emit_fault(attempt, fault, None)
-        if self.truncated_reply:
-            return self.truncated_reply
+        if self.usable_reply:
+            return self.usable_reply
         self.caller.fallbacks.release(self.seat)
         return Outcome("timed_out", reason=fault.detail)
 

@@ -16,7 +16,7 @@ from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
 from council.engine.reply import Choices, Reply, build_schema, parse_reply
-from council.errors import BudgetSpent, ChairAbsent, EngineError, QuorumLost, SeatAbsent
+from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.types import (  # fmt: skip
     STATES_OUT_FOR_RUN,
     Absence,
@@ -52,6 +52,7 @@ class Request:
     choices: Choices
     timeout: float | None
     variables: dict[str, Any]
+    review: Callable[[Any], str] | None = None
 
 
 @dataclass(slots=True)
@@ -85,6 +86,7 @@ class Council:
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
         self._seat_names = {seat.name for seat in roster.seats}
+        self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
         self._state = SharedState()
         self._key_path: tuple[str, ...] = ()
@@ -144,7 +146,8 @@ class Council:
     @overload
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[R], choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[R], str] | None = None,
+        **variables: Any,
     ) -> Statement[R]: ...  # fmt: skip
     @overload
     async def ask(
@@ -153,10 +156,15 @@ class Council:
     ) -> Statement[R | None]: ...  # fmt: skip
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[Any], str] | None = None,
+        **variables: Any,
     ) -> Statement[Any]:  # fmt: skip
-        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer."""
-        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables), after)
+        """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
+
+        `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
+        reply is used, and the protocol reports what is left of them.
+        """
+        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:
@@ -314,7 +322,11 @@ class Council:
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
         if stored is not None:
-            return self._record_statement(step, seat, stored)
+            try:
+                return self._record_statement(step, seat, stored)
+            except Fault as fault:  # an earlier version accepted it
+                reason = f"this version cannot read the stored reply: {fault.detail}"
+                return self._record_absence(key, Absence(seat, "failed(schema)", reason), stored)
         return await self._execute_step(step, seat, print_)
 
     def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
@@ -330,7 +342,10 @@ class Council:
         )  # fmt: skip
 
         def read(text: str) -> Any:
-            return parse_reply(reply, text, choices) if reply else None
+            return parse_reply(reply, text, choices, self._seat_titles) if reply else None
+
+        def review(text: str) -> str:
+            return request.review(read(text)) if request.review else ""
 
         def repair(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
@@ -341,7 +356,7 @@ class Council:
 
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply)
+        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply, review=review)
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from council.answer_text import is_placeholder
+from council.engine.json_text import clean_text, find_json, iter_strings, load_json
+from council.engine.reply_form import NO_TITLES, Choices, FormReader, squash
 from council.errors import Fault
+from council.text_cleanup import single_line
 from council.types import Json
 
 R = TypeVar("R", bound="Reply")
-Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
 SMALL_STRING = 400
 SMALL_ROWS = 2  # rows in a list of objects
 SMALL_CELL = 120
 SMALL_LIST = 3
+MAX_PROBLEMS = 5  # listed in a repair turn
+MAX_QUOTE = 80  # characters of a wrong value
+MAX_WRAPPERS = 3  # nested wrapper objects
+WRAPPERS = {  # keys under which models put the whole reply
+    "result", "response", "reply", "output", "data", "arguments", "parameters", "input", "json", "content", "final",
+    "properties", "object", "body", "payload", "value",
+}  # fmt: skip
 LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 
 
 class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
+    open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
 
     def prose(self) -> str:
         """Render the reply as Markdown."""
@@ -38,6 +49,11 @@ class Reply(BaseModel):
             return self
         low = "LOW" if isinstance(confidence, str) else min(confidence, LOW_CONFIDENCE)
         return self.model_copy(update={"confidence": low})
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Return a reply in the form of an older version in the present form."""
+        return value
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
@@ -89,7 +105,12 @@ def _limit_rows(items: Json, values: Collection[str]) -> Json:
 
 
 def _limit_values(name: str, schema: Json, choices: Choices) -> Json:
-    return schema | {"enum": list(choices[name])} if name in choices else schema
+    if name not in choices:
+        return schema
+    values = list(choices[name])
+    if schema.get("type") == "array":
+        return schema | {"items": schema["items"] | {"enum": values}}
+    return schema | {"enum": values}
 
 
 def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
@@ -109,20 +130,116 @@ def _limit_lengths(schema: Json, max_length: int = SMALL_STRING) -> Json:
     return schema
 
 
-def parse_reply(reply: type[R], text: str, choices: Choices) -> R:
-    """Parse a reply, or raise Fault("schema") worded for the model."""
-    bare = strip_code_fence(text)
+# Parsing
+
+
+def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES) -> R:
+    """Parse a reply, or raise Fault("schema") worded for the model. `titles` maps the title of a seat to its name.
+
+    The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it, the
+    reply is ambiguous.
+    """
+    text = clean_text(text)
     try:
-        value = reply.model_validate_json(bare)
-        _check_choices(json.loads(bare), choices)
-        value.check_choices(choices)
+        values, problem = [load_json(text)], ""
+    except ValueError:
+        values, problem = find_json(text)
+    valid: list[R] = []
+    failed: list[tuple[int, list[str]]] = []  # number of known fields, problems
+    for value in values:
+        for candidate in _iter_candidates(reply, value):
+            read, problems = _read_object(reply, candidate, choices, titles)
+            if read is not None:
+                valid.append(read)
+                break
+            failed.append((_count_known_fields(reply, candidate), problems))
+    own = [one for one in valid if not _is_echo(reply, one, choices)] or valid
+    if own and all(one == own[0] for one in own):
+        return own[0]
+    raise Fault("schema", _describe_failure(reply, len(own), failed, problem), said=text)
+
+
+def _describe_failure(reply: type[Reply], valid: int, failed: list[tuple[int, list[str]]], problem: str) -> str:
+    if valid:
+        return f"it has {valid} different JSON objects that fit the schema: send one"
+    known, problems = max(failed, key=lambda one: one[0], default=(0, []))
+    if known or (problems and not problem):
+        return "; ".join(problems[:MAX_PROBLEMS])
+    required = ", ".join(name for name, field in reply.model_fields.items() if field.is_required())
+    return problem or f"it has no JSON object with the fields {required}"
+
+
+def _read_object(
+    reply: type[R], value: Json, choices: Choices, titles: Mapping[str, str]
+) -> tuple[R | None, list[str]]:
+    """Return the reply, or the problems of a value that is none."""
+    reader = FormReader(choices, titles)
+    given = reader.read(reply.convert_older(value), _get_shape(reply))
+    try:
+        read = reply.model_validate(given)
+        closed = {name: choices[name] for name in choices if name not in reply.open_choices}
+        if problems := list(_find_unknown_values(read.model_dump(warnings=False), closed)):
+            return None, problems
+        read.check_choices(choices)
     except ValidationError as error:
-        raise Fault(
-            "schema", "; ".join(_format_problem(problem) for problem in error.errors()[:5]), said=text
-        ) from error
+        unknown = [one for one in reader.unknown if one[2] not in reply.open_choices]
+        listed = [_describe_unknown(place, value, choices[name]) for place, value, name in unknown]
+        return None, [*listed, *(_format_problem(one) for one in error.errors(include_url=False))]
     except ValueError as error:
-        raise Fault("schema", str(error), said=text) from error
-    return value
+        return None, [str(error)]
+    return read, []
+
+
+def _iter_candidates(reply: type[Reply], value: Any, depth: int = 0) -> Iterator[Json]:
+    """Yield the objects that may be the reply: the value, the only item of a list, the content of a wrapper."""
+    if isinstance(value, str):
+        value = _load_string(value)
+    fields = reply.model_fields
+    if isinstance(value, list):
+        objects = [item for item in value if isinstance(item, dict)]
+        yield from objects if len(objects) == len(value) and (len(value) == 1 or len(fields) > 1) else ()
+        if len(fields) == 1:
+            yield dict.fromkeys(fields, value)
+    if not isinstance(value, dict):
+        return
+    yield value
+    if depth < MAX_WRAPPERS:
+        for inner in _unwrap(reply, value):
+            yield from _iter_candidates(reply, inner, depth + 1)
+
+
+def _unwrap(reply: type[Reply], value: Json) -> list[Any]:
+    """Return the content of a wrapper: the only key's object, or what stands under one key that names a reply."""
+    if len(value) == 1 and isinstance(only := next(iter(value.values())), dict):
+        return [only]
+    known = {squash(name) for name in reply.model_fields}
+    names = {*WRAPPERS, squash(reply.__name__)} - known
+    if any(squash(key) in known for key in value):
+        return []
+    inside = [item for key, item in value.items() if squash(key) in names and isinstance(item, dict | list | str)]
+    return inside if len(inside) == 1 else []
+
+
+def _load_string(text: str) -> Any:
+    """Return the JSON object that a string contains, or None."""
+    bare = strip_code_fence(text)
+    if not bare.startswith(("{", "[")):
+        return None
+    values, _ = find_json(bare)
+    return values[0] if len(values) == 1 else None
+
+
+def _count_known_fields(reply: type[Reply], value: Json) -> int:
+    known = {squash(name) for name in reply.model_fields}
+    return sum(squash(key) in known for key in value)
+
+
+def _is_echo(reply: type[Reply], read: Reply, choices: Choices) -> bool:
+    """Return whether all free text of a reply is a placeholder or repeats the descriptions in the schema."""
+    words = {value for values in choices.values() for value in values} | _get_enum_values(reply)
+    free = [text for text in iter_strings(read.model_dump(exclude_unset=True, warnings=False)) if text not in words]
+    described = _get_descriptions(reply)
+    return bool(free) and all(is_placeholder(text) or squash(text) in described for text in free)
 
 
 def strip_code_fence(text: str) -> str:
@@ -133,18 +250,100 @@ def strip_code_fence(text: str) -> str:
     return bare
 
 
-def _format_problem(problem: Any) -> str:
-    place = ".".join(str(part) for part in problem["loc"])
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
+# Shape of a reply: its JSON schema with the definitions inlined
 
 
-def _check_choices(value: Any, choices: Choices) -> None:
+@cache
+def _get_shape(reply: type[Reply]) -> Json:
+    schema = reply.model_json_schema()
+    shape: Json = _inline(schema, schema.pop("$defs", {}))
+    return shape
+
+
+def _inline(node: Any, definitions: Json) -> Any:
+    if isinstance(node, list):
+        return [_inline(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _inline(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
+    return {key: _inline(value, definitions) for key, value in node.items()}
+
+
+@cache
+def _get_enum_values(reply: type[Reply]) -> set[str]:
+    nodes = _iter_nodes(_get_shape(reply))
+    return {value for node in nodes for value in [*node.get("enum", ()), node.get("const")] if isinstance(value, str)}
+
+
+@cache
+def _get_descriptions(reply: type[Reply]) -> set[str]:
+    nodes = _iter_nodes(_get_shape(reply))
+    return {squash(node["description"]) for node in nodes if isinstance(node.get("description"), str)}
+
+
+def _iter_nodes(node: Any) -> Iterator[Json]:
+    if isinstance(node, dict):
+        yield node
+    for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _iter_nodes(item)
+
+
+def _find_unknown_values(value: Any, choices: Choices, place: str = "") -> Iterator[str]:
     if isinstance(value, list):
-        for item in value:
-            _check_choices(item, choices)
+        for n, item in enumerate(value):
+            yield from _find_unknown_values(item, choices, f"{place}.{n}")
     elif isinstance(value, dict):
         for name, item in value.items():
-            if name in choices and item not in choices[name]:
-                raise ValueError(f'{name}: "{item}" is not one of {", ".join(choices[name])}')
-            _check_choices(item, choices)
+            where = f"{place}.{name}".lstrip(".")
+            for one in item if isinstance(item, list) else [item]:
+                if name in choices and not isinstance(one, dict) and one not in choices[name]:
+                    yield _describe_unknown(where, one, choices[name])
+            yield from _find_unknown_values(item, choices, where)
+
+
+# Problems, worded for the model
+
+_EXPECTED = {
+    "string_type": "text", "list_type": "a list", "bool_parsing": "true or false", "bool_type": "true or false",
+    "int_parsing": "a whole number", "int_type": "a whole number", "int_from_float": "a whole number",
+    "float_parsing": "a number", "float_type": "a number", "dict_type": "an object", "model_type": "an object",
+    "model_attributes_type": "an object",
+}  # fmt: skip
+
+
+def _describe_unknown(place: str, value: Any, allowed: Collection[str]) -> str:
+    return f"{_format_place(place.split('.'))}: {_quote(value)} is not one of {', '.join(one or 'empty' for one in allowed)}"
+
+
+def _format_problem(problem: Any) -> str:
+    place, kind, value = _format_place(problem["loc"]), str(problem["type"]), problem.get("input")
+    if kind == "missing":
+        return f"{place} is missing"
+    if kind == "literal_error":
+        allowed = str(problem["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+        text = f"{_quote(value)} is not one of {allowed}"
+    elif kind in _EXPECTED:
+        text = f"{_quote(value)} is not {_EXPECTED[kind]}"
+    else:
+        text = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{place}: {text}" if place else text
+
+
+def _format_place(parts: Sequence[Any]) -> str:
+    """Return the place of a value, with rows counted from 1: "findings 2, severity"."""
+    words: list[str] = []
+    for part in parts:
+        number = str(part)
+        if number.isdigit() and words:
+            words[-1] += f" {int(number) + 1}"
+        else:
+            words.append(number)
+    return ", ".join(words)
+
+
+def _quote(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{single_line(value, MAX_QUOTE)}"'
+    names = {dict: "an object", list: "a list", type(None): "null"}
+    return names.get(type(value)) or str(value)

@@ -74,14 +74,9 @@ def _build_packet(
         files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=spec_text,
         prior_decisions=tuple(decision for decision in checked if decision), environment=environment_text,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
-        matched=chosen.matched, stripped=gate.stripped, note=chosen.note or _explain_empty(chosen, gate),
+        matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
         remarks=gate.remarks,
     )  # fmt: skip
-
-
-def _explain_empty(chosen: Selection, gate: Gate) -> str:
-    alone = chosen.stdin is not None and not (chosen.files or chosen.changes)
-    return "standard input is binary" if alone and ("stdin", limits.BINARY) in gate.skipped else ""
 
 
 def _add_selection(gate: Gate, chosen: Selection) -> None:

@@ -99,10 +99,8 @@ class Gate:
         )
 
     def add_stdin(self, text: str) -> None:
-        raw = encode_text(text)
-        if not is_text(raw):
-            self.skip("stdin", BINARY)
-        elif clean := self.check_text("stdin", text):
+        decode_stdin(text)
+        if clean := self.check_text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
 
     def check_text(self, name: str, text: str) -> str:
@@ -241,6 +239,18 @@ class Gate:
             return False
         self.used_bytes += size
         return True
+
+
+def decode_stdin(text: str) -> str:
+    """Return piped text decoded, or raise UsageError if it is binary or too large: it is never left out."""
+    raw = encode_text(text)
+    if not is_text(raw):
+        raise UsageError("standard input is binary, nothing was sent: pipe text, or use --no-stdin")
+    if len(raw) > MAX_FILE_BYTES:
+        raise UsageError(
+            f"standard input is over {MAX_FILE_BYTES // 1024} KB, nothing was sent: pipe less, or save it in files and name them"
+        )
+    return decode_text(raw)[0]
 
 
 def _mask_file_values(text: str) -> str:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from council.errors import ConfigError, UsageError
 from council.flags import flag_table
-from council.protocols import is_registered
+from council.protocols import find_protocol, is_registered
+from council.protocols.protocol import TASKS
 
 WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
 WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
@@ -49,7 +50,6 @@ def _blank_match(found: re.Match[str]) -> str:
     return "\0" * len(found.group())
 
 
-JUDGE_PROTOCOLS = ("judges", "quick")  # protocols whose task comes from a verb; the task of all others is "ask"
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
@@ -130,6 +130,34 @@ def parse_intent(
         options=dict(flags),
         chosen_by=choice.by,
     )
+
+
+def place_piped_text(
+    words: Sequence[str], piped: str, flags: Mapping[str, Any], *, protocol: str | None, known: Collection[str]
+) -> tuple[list[str], str | None]:
+    """Return the words and the material: piped text is the material, or the question if there are no words.
+
+    A verb alone, or a flag of a protocol that only reviews, applies to the piped text."""
+    if not piped.strip():
+        if {word.strip() for word in words} <= {"-", "ask"}:
+            raise UsageError(
+                "standard input is empty, and no question was given: pipe the question, or add it as words"
+            )
+        return list(words), piped
+    rest = [word for word in words if word.strip() != "-"]
+    kept = [text for word in rest if (text := _strip_edge_dash(word, word is rest[0], word is rest[-1]))]
+    if not kept or kept == ["ask"]:
+        choice = _choose_by_flags(flags, _choose_by_name(protocol, None, known))
+        if kept or not choice or "ask" in find_protocol(choice.protocol).tasks:
+            return [*kept, piped], None
+        kept = [find_protocol(choice.protocol).tasks[0]]
+    return ([*kept, "-"] if len(kept) == 1 and kept[0] in TASKS else kept), piped
+
+
+def _strip_edge_dash(word: str, is_first: bool, is_last: bool) -> str:
+    """Remove a separate `-` at an edge of the question: it asks for standard input, as in `explain this: -`."""
+    text = re.sub(r"^-\s+", "", word) if is_first else word
+    return re.sub(r"\s+-$", "", text) if is_last else text
 
 
 def focus_line(domain: str, seat: str) -> str:
@@ -229,13 +257,11 @@ def _format_trigger(found: str) -> str:
 
 
 def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
-    if protocol not in JUDGE_PROTOCOLS:
-        return "ask"
-    if verb and verb.is_leading:
-        return verb.task
-    if "technique" in flags:
-        return "brainstorm"
-    return verb.task if verb else "validate"
+    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task."""
+    tasks = find_protocol(protocol).tasks
+    by_flag = "brainstorm" if "technique" in flags else ""
+    wanted = verb.task if verb and (verb.is_leading or not by_flag) else by_flag
+    return wanted if wanted in tasks else tasks[0]
 
 
 # Words that are not part of the question: verbose phrases, a protocol prefix, the word `ask`.
@@ -345,7 +371,7 @@ def _choose_target(task: str, words: Sequence[str], rest: str, paths: Sequence[s
 
 def _find_lone_target(text: str, paths: Sequence[str]) -> str | None:
     """Return the target if the text consists of nothing else."""
-    if text == "-" or (REVISION_RANGE.fullmatch(text) and not paths):
+    if REVISION_RANGE.fullmatch(text) and not paths:
         return text
     if paths and " ".join(paths) == " ".join(text.split()):
         return " ".join(paths)

@@ -88,21 +88,21 @@ class StepLimit:
 
 async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
-    calls: list[RehearsedCall] | None = None,
+    calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
-    Append each call to `calls`.
+    Append each call to `calls`. `answer` replaces the fake answers.
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
     prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
-    answer = make_fake_caller(agree, options)
+    answer_step = answer or make_fake_caller(agree, options)
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
             calls.append(build_call(step, prompts.fence_mark, question.text))
-        return await answer(step)
+        return await answer_step(step)
 
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from council.protocols.report_view import ReportView
 
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+TASKS = ("ask", "validate", "brainstorm", "research")
 CHAIR = Seat("chair", "Orchestrator")
 NO_OPTIONS = "council.protocols.options:NoOptions"
 DEFAULT_REPORT_VIEW = "council.protocols.report_view:ReportView"
@@ -32,6 +33,9 @@ class Protocol:
     seats: tuple[Seat, ...] = ()
     chair: Seat | None = CHAIR
     summary: str = ""
+    tasks: tuple[str, ...] = (
+        "ask",
+    )  # the tasks it accepts, the default first: a verb of the question chooses among them
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
@@ -40,6 +44,10 @@ class Protocol:
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
+
+    def __post_init__(self) -> None:
+        if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:
+            raise ValueError(f'protocol "{self.name}": unknown task "{unknown[0]}", use {", ".join(TASKS)}')
 
     def load(self) -> ProtocolFunction:
         function: ProtocolFunction = load_reference(self.function)

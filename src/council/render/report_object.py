@@ -128,7 +128,7 @@ class ReportObject(TypedDict):
     verdict: Literal["PASS", "WARN", "FAIL", "DISAGREE"] | None
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
-    trust: Trust
+    trust: NotRequired[Trust]
     answer: str
     seats: list[ReportSeat]
     chair: NotRequired[ReportSeat | None]

@@ -325,18 +325,18 @@ SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan
 
 
 async def list_protocols(convener: Convener, name: str | None = None) -> list[Json]:
-    """Return each protocol: summary, package, seats, options as JSON schema, phases, and why it cannot run."""
+    """Return each protocol: summary, package, tasks, seats, options as JSON schema, phases, and why it cannot run."""
     names = protocols.protocol_names() if name is None else [protocols.get_protocol(name).name]
     return [await _describe_protocol(protocol, convener) for protocol in names]
 
 
 async def _describe_protocol(name: str, convener: Convener) -> Json:
     row: Json = {"name": name, "package": protocols.package_of(name)}
-    unknown: Json = {"summary": "", "options": {}, "seats": [], "phases": [], "calls": None}
+    unknown: Json = {"summary": "", "tasks": ["ask"], "options": {}, "seats": [], "phases": [], "calls": None}
     try:
         protocol = protocols.get_protocol(name)
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
-        unknown |= {"seats": [seat.name for seat in protocol.seats]}
+        unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(match=False))
     except CouncilError as error:
         return row | unknown | {"note": str(error)}

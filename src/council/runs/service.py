@@ -26,9 +26,10 @@ from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price
 from council.packet.changes import select_work_tree
+from council.packet.gate import decode_stdin
 from council.packet.secret_filter import redact_value
 from council.packet.targets import has_changes
-from council.planning.intent import ChosenBy, Intent, parse_intent
+from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
 from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from
 from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
@@ -58,6 +59,7 @@ from council.version import __version__
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
+STDIN_LABEL = "the text from standard input"
 PERSISTED_FLAGS = (
     "timeout",
     "max_cost",
@@ -153,20 +155,24 @@ class Convener(RunRecords):
         after: str | None = None,
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run to continue from."""
-        words = [repair_surrogates(word) for word in words]
-        if not [word for word in words if word not in TASK_VERBS]:
-            words, material = self._infer_work_tree(words, material or Material())
-        known = protocols.protocol_names()
-        options = dict(flags or {})
+        known, options, material = protocols.protocol_names(), dict(flags or {}), material or Material()
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         given = {} if own else options
+        if material.stdin is not None:
+            piped = decode_stdin(material.stdin)
+            words, stdin = place_piped_text(words, piped, given, protocol=protocol, known=known)
+            material = replace(material, stdin=None if stdin is None else material.stdin)
+        words = [repair_surrogates(word) for word in words]
+        if not [word for word in words if word not in TASK_VERBS]:
+            words, material = self._infer_work_tree(words, material)
         intent = parse_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
-        material = material or Material()
         if _is_verb_only(words, intent) and material == Material():
             _, material = self._infer_work_tree([intent.task], material)
             intent = replace(intent, question=WORK_TREE_LABEL)
         if material.selection:
             intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE_LABEL)
+        if intent.question == "-":
+            intent = replace(intent, question=STDIN_LABEL)
         if material.targets:
             intent = replace(intent, target=" ".join(map(repair_surrogates, material.targets)))
         intent = replace(intent, options=options)

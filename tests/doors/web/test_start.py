@@ -45,6 +45,7 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebSe
         assert rows[name]["options"] == protocols.get_protocol(name).load_options().model_json_schema()
         assert rows[name]["summary"]
         assert rows[name]["seats"]
+        assert rows[name]["tasks"] == list(protocols.get_protocol(name).tasks)
         assert all({"name", "calls", "parallel"} <= set(phase) for phase in rows[name]["phases"])
     assert [phase["name"] for phase in rows["collaborative"]["phases"]] == ["draft", "improve", "synthesise"]
     assert rows["collaborative"]["seats"] == list(SEATS)

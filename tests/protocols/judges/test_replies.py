@@ -128,10 +128,13 @@ def test_null_text_is_parsed_as_an_empty_string() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"verdict": "MAYBE"}, "verdict: Input should be 'PASS', 'WARN' or 'FAIL'"),
-        ({"findings": [FOUND | {"severity": "high"}]}, "findings.0.severity: Input should be"),
-        ({"findings": None}, "findings: Input should be a valid array"),
-        ({"confidence": None}, "confidence: Input should be"),
+        ({"verdict": "MAYBE"}, 'verdict: "MAYBE" is not one of PASS, WARN, FAIL'),
+        (
+            {"findings": [FOUND, FOUND | {"severity": "urgent"}]},
+            'findings 2, severity: "urgent" is not one of critical, significant, minor',
+        ),
+        ({"findings": 3}, "findings: 3 is not a list"),
+        ({"confidence": None}, "confidence: null is not one of HIGH, MEDIUM, LOW"),
     ],
 )
 def test_a_value_outside_the_schema_is_a_fault(change: dict[str, Any], words: str) -> None:

@@ -144,7 +144,7 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
     owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
     material = {
         "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words),
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
     }  # fmt: skip
     protocol = _choose_protocol(params["protocol"], params["mode"])
     return RunRequest(

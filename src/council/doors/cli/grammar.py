@@ -59,6 +59,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
     {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
     {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
+    {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},

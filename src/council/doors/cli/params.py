@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from council.doors.cli.grammar import VERBS
 from council.errors import UsageError
 from council.settings.config_files import config_folder
 
-MAX_STDIN_BYTES = 4_000_000  # the packet gate has smaller limits
+MAX_STDIN_BYTES = 4_000_000  # the packet gate has a smaller limit
+STDIN_NOTICE_S = 2.0
+STDIN_NOTICE = "council: waiting for standard input; end it with Ctrl-D, or use --no-stdin"
 
 
 class ChoiceParam(click.Choice):  # type: ignore[type-arg]  # older releases are not generic
@@ -64,19 +67,49 @@ class RunRequest:
     continue_from: str | None = None  # the run to continue
 
 
-def read_stdin(words: tuple[str, ...]) -> str | None:
-    """Return standard input if the words include a `-` at an edge, else None."""
+def read_stdin(words: tuple[str, ...], *, ignore: bool = False) -> str | None:
+    """Return the piped text; None if standard input is a terminal, or empty without a `-` at an edge of the words."""
     tokens = " ".join(words).split()
     text = tokens[1:] if tokens and tokens[0].lower() in VERBS else tokens
-    if "-" not in (*words, *text[:1], *text[-1:]):
+    requested = "-" in (*words, *text[:1], *text[-1:])
+    if requested and ignore:
+        raise click.UsageError('"-" reads standard input and --no-stdin ignores it: drop one of the two')
+    if ignore or sys.stdin is None or sys.stdin.isatty():
+        if requested:
+            raise click.UsageError(
+                '"-" reads standard input, but nothing is piped in: use for example council validate - < FILE'
+            )
         return None
-    if sys.stdin is None or sys.stdin.isatty():
+    try:
+        piped = _read_pipe(sys.stdin.buffer)
+    except OSError as error:
         raise click.UsageError(
-            '"-" reads standard input, but nothing is piped in: use for example council validate - < FILE'
+            f"standard input cannot be read ({error.strerror}): pipe text, or use --no-stdin"
+        ) from None
+    if len(piped) > MAX_STDIN_BYTES:
+        raise click.UsageError(
+            f"standard input is over {MAX_STDIN_BYTES // 1_000_000} MB, nothing was spent: pipe less, or name the files"
         )
-    return sys.stdin.buffer.read(MAX_STDIN_BYTES).decode(
-        "utf-8", "surrogateescape"
-    )  # the packet gate detects the encoding
+    return piped.decode("utf-8", "surrogateescape") if piped.strip() or requested else None  # the gate decodes it
+
+
+def _read_pipe(stream: Any) -> bytes:
+    """Read to the end or one byte over the limit. Say so if no byte arrives for a while."""
+    try:
+        handle = stream.fileno()
+    except (OSError, ValueError):  # an object without a file
+        return bytes(stream.read(MAX_STDIN_BYTES + 1))
+    if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
+        click.echo(STDIN_NOTICE, err=True)
+    chunks, size = [], 0
+    while size <= MAX_STDIN_BYTES:
+        select.select([handle], [], [])  # the pipe may be non-blocking
+        chunk = os.read(handle, min(65536, MAX_STDIN_BYTES + 1 - size))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
 
 
 def parse_seats(values: tuple[str, ...]) -> dict[str, str]:

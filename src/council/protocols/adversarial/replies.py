@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
 from council.engine.reply import Reply
+from council.protocols.common.replies import one_of
+
+IssueSeverity = Annotated[
+    Literal["FATAL", "MAJOR", "MINOR"],
+    one_of(
+        {
+            "FATAL": "critical, blocker, blocking, showstopper, show stopper",
+            "MAJOR": "high, medium, moderate, significant, important, serious",
+            "MINOR": "low, trivial, nit, nitpick, cosmetic",
+        }
+    ),
+]
+AttackVerdict = Annotated[
+    Literal["STAND", "MODIFIED", "REJECTED"],
+    one_of(
+        {
+            "STAND": "stands, upheld, uphold, accept, accepted, holds, survives, survived",
+            "MODIFIED": "modify, modifies, needs modification, stand with modifications, stands with modifications, "
+            "stand with changes, accept with changes, accept with modifications, revise, revised, amend, amended",
+            "REJECTED": "reject, rejects, overturn, overturned, refuted",
+        }
+    ),
+]
+RulingOutcome = Annotated[
+    Literal["SURVIVED", "MODIFIED", "OVERTURNED"],
+    one_of(
+        {
+            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged",
+            "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
+            "survived with changes, modified and survived",
+            "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
+        }
+    ),
+]
+LandedField = Annotated[
+    bool,
+    one_of(
+        {
+            "true": "landed, lands, valid, upheld, accepted, sustained, yes",
+            "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
+        }
+    ),
+]
 
 
 class Triage(Reply):
@@ -33,7 +76,7 @@ class Triage(Reply):
 
 
 class Issue(BaseModel):
-    severity: Literal["FATAL", "MAJOR", "MINOR"]
+    severity: IssueSeverity
     hits: str = Field(description="the claim or passage of the leading draft that this hits")
     flaw: str = Field(description="the error in it, with the evidence")
     correction: str = Field(description="the text that should replace it")
@@ -46,9 +89,7 @@ class Attack(Reply):
     case: str = Field(
         description="where your own draft differs, why yours is better, with evidence; empty if it does not"
     )
-    verdict: Literal["STAND", "MODIFIED", "REJECTED"] = Field(
-        description="your judgement of the leading draft as a whole"
-    )
+    verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
 
     def prose(self) -> str:
         return "\n\n".join([self.format_issues(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
@@ -64,7 +105,7 @@ class Attack(Reply):
 
 class Point(BaseModel):
     issue: str = Field(description="the number of the attack point, as listed")
-    landed: bool = Field(description="true if the criticism is valid")
+    landed: LandedField = Field(description="true if the criticism is valid")
     why: str
 
 
@@ -72,7 +113,7 @@ class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
 
     points: list[Point] = Field(description="one entry for each numbered attack point")
-    outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"]
+    outcome: RulingOutcome
     answer: str = Field(description="the final answer itself, complete, in Markdown, without mentioning the process")
     assessment: str = Field(
         description="how contested the answer was and which points are still uncertain, two to four sentences"

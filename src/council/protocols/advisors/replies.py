@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.common.replies import LIST_MARKER, ConfidenceField, TextField
+from council.protocols.common.replies import LIST_MARKER, ConfidenceField, TextField, one_of
 from council.types import Json
 
+StanceField = Annotated[
+    Literal["for", "against", "conditional", "undecided"],
+    one_of(
+        {
+            "for": "support, supports, supportive, in favor, in favour, favor, favour, pro, yes, approve",
+            "against": "oppose, opposes, opposed, con, contra, no, reject",
+            "conditional": "conditionally for, conditional support, for with conditions, depends, it depends, qualified, "
+            "conditional yes",
+            "undecided": "neutral, unsure, abstain, undetermined",
+        }
+    ),
+]
 NO_ADVISORS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -20,9 +32,7 @@ class Stand(Reply):
     """A statement with a typed stance, so that rounds can be compared without another call."""
 
     statement: str = Field(description="what you say to the council, in Markdown")
-    stance: Literal["for", "against", "conditional", "undecided"] = Field(
-        description="your stance on the question's proposal"
-    )
+    stance: StanceField = Field(description="your stance on the question's proposal")
     choice: str = Field(description="what you recommend, in at most six words; the same words for the same thing")
     confidence: ConfidenceField
     evidence: TextField = Field(

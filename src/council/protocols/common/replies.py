@@ -1,25 +1,134 @@
-"""Fields of typed replies that two or more protocols share."""
+"""Fields of typed replies that two or more protocols share, and the synonyms that their words are read by."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
+from council.engine.reply_form import LIST_MARKER
+
+__all__ = ["LIST_MARKER", "ConfidenceField", "Probability", "ReplyPart", "TextField", "one_of", "uppercase"]
+
+Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas
+
+# Words that change the meaning of the word they stand beside: "PASS with reservations" is no PASS.
+_HEDGE = re.compile(
+    r"\b(?:with|but|if|unless|except|only|though|although|however|not|no|never|conditional\w*|partial\w*|partly|pending|"
+    r"provided|subject|or|to|and|leaning|borderline|almost|near\w*|some\w*|mixed|versus|vs)\b|[/|]",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"\A\W*(?:my |the |final |overall )*(?:verdict|severity|confidence|outcome|stance|level|rating)\s*[:=]\s*", re.I
+)
+_MARKS = re.compile(r"\A[\W_]+|[\s*_`\"'#]+\Z")
+_TAIL = re.compile(r"\s*[:;(\[,–—]\s*|\s+-\s+|\.\s+")
+_FILLER = re.compile(r"\b(?:very|confidence|level|severity|priority|the|a|an|is|draft|answer|position)\b")
+
+
+def one_of(synonyms: Synonyms) -> BeforeValidator:
+    """Read a word of an enum in any case, with marks or a remark beside it, or as one of its synonyms.
+
+    A word that is none of them stays as it is, so that validation reports it.
+    """
+    table = {_normalise(value): value for value in synonyms}
+    for value, words in synonyms.items():
+        table |= {word: value for word in map(_normalise, words.split(",")) if word}
+
+    def read(text: Any) -> Any:
+        return _read_word(text, table) if isinstance(text, str) and text not in synonyms else text
+
+    return BeforeValidator(read)
+
+
+def _read_word(text: str, table: Mapping[str, str]) -> str:
+    bare = _LABEL.sub("", text)
+    if (whole := table.get(_normalise(bare))) is not None:
+        return whole
+    head, *tail = _TAIL.split(_MARKS.sub("", bare), maxsplit=1)
+    found = table.get(_normalise(head))
+    rest = " ".join(tail)
+    if found is None or _HEDGE.search(rest):
+        return text
+    others = {word for word, value in table.items() if value != found}
+    return text if any(word in others for word in re.findall(r"\w+", rest.casefold())) else found
+
+
+def _normalise(text: str) -> str:
+    """Return the words in lower case, without marks and words that say nothing: "**High** confidence" is "high"."""
+    words = re.sub(r"[\W_]+", " ", text.casefold())
+    return " ".join(_FILLER.sub(" ", words).split()) or " ".join(words.split())
 
 
 def uppercase(value: Any) -> Any:
     return value.strip().upper() if isinstance(value, str) else value
 
 
-def _none_to_empty(value: Any) -> Any:
+def none_to_empty(value: Any) -> Any:
     return "" if value is None else value
 
 
-ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(uppercase)]
-TextField = Annotated[str, BeforeValidator(_none_to_empty)]
+# Confidence, as a word or as a number
+
+HIGH_SHARE, MEDIUM_SHARE = 0.8, 0.5  # numeric confidence from which the words HIGH and MEDIUM apply
+_SHARES = {"HIGH": 0.9, "MEDIUM": 0.6, "LOW": 0.3}  # numbers for the words
+_NUMBER = re.compile(
+    r"\A[~≈]?\s*(\d{1,3}(?:[.,]\d+)?)\s*(%|percent|/\s*(\d{1,3}))?\s*(?:confiden\w+|sure|certain)?\.?\Z"
+)
+_CONFIDENCE_WORDS: Synonyms = {
+    "HIGH": "strong, highly confident, very confident, certain, very certain, almost certain",
+    "MEDIUM": "med, moderate, mid, fair, moderately confident",
+    "LOW": "weak, uncertain, very uncertain, not confident, low to none",
+}
+_CONFIDENCE_TABLE = {
+    _normalise(word): value for value, words in _CONFIDENCE_WORDS.items() for word in [value, *words.split(",")]
+}
+
+
+def parse_share(value: Any) -> float | None:
+    """Return a confidence from 0 to 1: a share, a percentage, or "8/10". None if the scale is unclear, as for 7."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return _scale(float(value))
+    match = _NUMBER.match(value.strip().casefold()) if isinstance(value, str) else None
+    if not match:
+        return None
+    number, mark, whole = float(match[1].replace(",", ".")), match[2], match[3]
+    if whole:
+        return number / int(whole) if 0 <= number <= int(whole) else None
+    return _scale(number) if not mark else number / 100 if number <= 100 else None
+
+
+def _scale(number: float) -> float | None:
+    if 0 <= number <= 1:
+        return number
+    return number / 100 if 10 < number <= 100 else None  # 7 may be of 10 or of 100
+
+
+def _read_confidence_word(value: Any) -> Any:
+    if isinstance(value, str) and (word := _read_word(value, _CONFIDENCE_TABLE)) in _SHARES:
+        return word
+    share = None if value == 1 and not isinstance(value, float) else parse_share(value)
+    if share is None:
+        return value
+    return "HIGH" if share >= HIGH_SHARE else "MEDIUM" if share >= MEDIUM_SHARE else "LOW"
+
+
+def _read_probability(value: Any) -> Any:
+    if isinstance(value, str) and (word := _read_word(value, _CONFIDENCE_TABLE)) in _SHARES:
+        return _SHARES[word]
+    share = parse_share(value)
+    if share is None and isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError(f"{value:g} is not between 0 and 1")
+    return value if share is None else share
+
+
+ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_read_confidence_word)]
+Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_probability)]
+TextField = Annotated[str, BeforeValidator(none_to_empty)]
 
 
 class ReplyPart(BaseModel):

@@ -32,6 +32,19 @@ class Claim:
     confidence: float = 0.5
     sources: tuple[int, ...] = ()
 
+    @property
+    def line(self) -> str:
+        """The claim on one line, the id first and the sentence last."""
+        when = f"when {self.holds_when}" if self.holds_when else ""
+        return " | ".join(
+            " ".join(part.split()) for part in (self.id, self.question, self.answer, when, self.text) if part
+        )
+
+    @property
+    def own_words(self) -> str:
+        when = f" (when {self.holds_when})" if self.holds_when else ""
+        return f"{self.seat}: {self.text}{when}{_format_numbers(self.sources)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SeatAnswer:
@@ -52,6 +65,11 @@ class Side:
     answer: str = ""
     evidence: tuple[int, ...] = ()
     id: str = ""
+
+    @property
+    def line(self) -> str:
+        """The answer, the sentence and its sources."""
+        return f"{f'{self.answer}: ' if self.answer else ''}{self.claim}{_format_numbers(self.evidence)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +135,12 @@ class Move:
     def is_weak(self) -> bool:
         """Whether it is a concession without grounds."""
         return self.word == "CONCEDE" and len(self.text.split()) < MIN_GROUNDS_WORDS
+
+
+def _format_numbers(sources: Sequence[int]) -> str:
+    if not sources:
+        return " (no source)"
+    return f" (source{'s' if len(sources) > 1 else ''} {', '.join(map(str, sources))})"
 
 
 # Second round

@@ -134,12 +134,17 @@ def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Rel
 # Questions
 
 _DROPPED = frozenset(
-    "a an the is are was were be been being am do does did has have had will would here there now currently today really actually "
-    "exactly please this that these those our we us you your i my me it its of in on at for and so what which how much many number "
-    "amount just then".split()
+    re.findall(
+        r"\w+",
+        "a an the is are was were be been being am do does did has have had will would here there now currently today really actually "
+        "exactly please this that these those our we us you your i my me it its of in on at for and so what which how much many number "
+        "amount just then",
+    )
 )
-_RELATIONAL = frozenset("than to from into over under before after by versus vs per or without not no against between".split())
-_MODALS = frozenset("should can could must may might when why who where".split())
+_RELATIONAL = frozenset(
+    re.findall(r"\w+", "than to from into over under before after by versus vs per or without not no against between")
+)
+_MODALS = frozenset(re.findall(r"\w+", "should can could must may might when why who where"))
 _SAME_WORDS = (
     (re.compile(r"\b(?:in |at |on )?(?:which|what) (?:year|date|month|day)\b"), "when"),
     (re.compile(r"\b(?:can|do|does|is|are|was|were|should|must|could|did|has|have|wo|would|will)n['’]?t\b"), "not"),
@@ -155,7 +160,8 @@ def question_key(question: str) -> tuple[str, ...]:
     The order of at most two content words is ignored ("is sharding needed", "do we need sharding"); with more of them
     it may tell the subject from the object.
     """
-    text = unicodedata.normalize("NFKC", question).casefold()
+    text = unicodedata.normalize("NFKC", question)
+    text = re.sub(r"(?<=\w )A\b", "label_a", text).casefold()  # the A of "plan A" is no article
     for pattern, word in _SAME_WORDS:
         text = pattern.sub(word, text)
     stems = [stem(word) for word in re.findall(r"[\w+#%]+", text.replace("'s", "")) if word not in _DROPPED]
@@ -233,11 +239,20 @@ _MARKER = re.compile(
     r"(?<![\w'])(?:contrary to|I (?:\w+ly |would |must |have to ){0,2}(?:disagree with|push back on|dispute)|(?:this|that|which) (?:\w+ly )?contradicts)\b",
     re.IGNORECASE,
 )
-_QUOTED_OR_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*|“[^“”\n]*”|\"[^\"\n]*\"", re.DOTALL | re.MULTILINE)
+_QUOTED_OR_CODE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*|“[^“”\n]*”|\"[^\"\n]*\"", re.DOTALL | re.MULTILINE
+)
 _SENTENCE_START = re.compile(r"[.!?…。！？]\s|\n")
-_OBJECT_END = re.compile(r"[,;:.!?—–\n]| - |\b(?:but|yet|however|because|since|while|whereas|although)\b", re.IGNORECASE)
+_OBJECT_END = re.compile(
+    r"[,;:.!?—–\n]| - |\b(?:but|yet|however|because|since|while|whereas|although)\b", re.IGNORECASE
+)
 _NEGATED = re.compile(r"\b(?:not|never|no|nothing|cannot|hardly|if|whether|would)\b|n't\b", re.IGNORECASE)
-_FILLER = frozenset("claim idea view notion belief popular common often say claimed argument opinion position other member people think all any some".split())
+_FILLER = frozenset(
+    re.findall(
+        r"\w+",
+        "claim idea view notion belief popular common often say claimed argument opinion position other member people think all any some",
+    )
+)
 
 
 def find_marked_disputes(answers: Sequence[SeatAnswer], agreed: set[Pair]) -> Iterator[Dispute]:

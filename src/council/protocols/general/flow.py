@@ -44,33 +44,33 @@ async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparis
     for line in comparison.overrides:
         council.note("the clerk was overridden", why=line)
     if not comparison.groups:
-        council.note("claims were not compared", why="no two members answer the same question in a form that can be compared")
+        council.note(
+            "claims were not compared", why="no two members answer the same question in a form that can be compared"
+        )
     return comparison, remarks
 
 
 async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[ClerkGroup], tuple[str, ...]]:
-    """Ask the chair which claims answer the same question. Groups that fail a check are sent back once, then dropped."""
-    if sum(bool(answer.claims) for answer in answers) < 2:
+    """Ask the chair which claims answer the same question. Groups that fail a check after the repair turn are dropped."""
+    lines = [[claim.line for claim in answer.claims] for answer in answers if answer.claims]
+    if len(lines) < 2:
         return [], ()
+    choices = {"claims": [claim.id for answer in answers for claim in answer.claims]}
+
+    def review(reply: ClaimGroups) -> str:
+        return "; ".join(why for _, why in check_groups(_read_groups(reply), answers))
+
     async with council.phase("clerk"):
         try:
-            said = await council.ask(council.chair, "general/clerk", reply=ClaimGroups, answers=answers)
+            said = await council.ask(
+                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines
+            )
         except ChairAbsent as gone:
             why = "claims were compared only where their questions are the same"
             council.note(why, why=str(gone))
             return [], (f"The clerk did not answer: {why}.",)
-        groups = _read_groups(said.reply)
-        if wrong := check_groups(groups, answers):
-            async with council.phase("again"):
-                try:
-                    again = await council.ask(
-                        council.chair, "general/mend", reply=ClaimGroups, after=said, problems=[why for _, why in wrong]
-                    )
-                except ChairAbsent as gone:
-                    council.note("the groups of claims were not corrected", why=str(gone))
-                else:
-                    groups = _read_groups(again.reply)
-                    wrong = check_groups(groups, answers)
+    groups = _read_groups(said.reply)
+    wrong = check_groups(groups, answers)
     dropped = [group for group, _ in wrong]
     remarks = tuple(f"A group of claims by the clerk was dropped: {why}." for _, why in wrong)
     return [group for group in groups if group not in dropped], remarks
@@ -89,7 +89,7 @@ async def reconsider(
         council.note(f"{name} is disputed: {one.question}", why=one.format_positions())
     if not seats or chosen.no_deliberate:
         off = "deliberation is off: disputes stay open"
-        council.note("r2 skipped", why=off if seats else "no claims contradict each other", skipped=["r2"])
+        council.note("r2 skipped", why=off if seats else "no contradiction was found", skipped=["r2"])
         return Round()
     async with council.phase("r2"):
         return await council.poll(
@@ -133,6 +133,9 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                     council.note("the synthesis was not corrected", why=str(gone))
                 else:
                     said, problems = again, table.find_problems(again.reply)
-    if not said.reply.answer.strip():
+    final = table.remove_failures(said.reply) if problems else said.reply
+    if not final.answer.strip():
         raise ChairAbsent("the chair wrote no answer, even when asked again")
-    return build_verdict(table, said.reply, problems, asked=len(council.members), question=council.question)
+    if final != said.reply:
+        table.remarks = ("Unknown sources and raw JSON were removed from the answer.", *table.remarks)
+    return build_verdict(table, final, problems, asked=len(council.members), question=council.question)

@@ -9,19 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.common.replies import LIST_MARKER, ReplyPart, TextField
+from council.engine.reply import Reply, one_row_per
+from council.engine.reply_form import Choices
+from council.protocols.common.replies import LIST_MARKER, Probability, ReplyPart, TextField, none_to_empty, one_of
 from council.types import Json
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
 _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
-
-
-def _parse_confidence(value: Any) -> Any:
-    """Convert percent to a share and clamp it to 0..1."""
-    if not isinstance(value, int | float):
-        return value
-    return min(max(value / 100 if value > 1 else value, 0.0), 1.0)
 
 
 def _parse_numbers(value: Any) -> Any:
@@ -32,38 +26,26 @@ def _parse_numbers(value: Any) -> Any:
 
 
 def _parse_short_answer(value: Any) -> Any:
-    """Return a JSON true, false or number as an answer in words."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else f"{value:.15g}" if isinstance(value, int | float) else value
+    """Return a JSON true or false as an answer in words."""
+    return ("yes" if value else "no") if isinstance(value, bool) else none_to_empty(value)
 
 
-def _parse_relation(value: Any) -> Any:
-    word = value.strip().lower() if isinstance(value, str) else value
-    return RELATION_WORDS.get(word, word) if isinstance(word, str) else word
-
-
-def _parse_ids(value: Any) -> Any:
-    """Parse ids of claims, including those written as "[C2]"."""
-    if not isinstance(value, list):
-        return value
-    return [found[0].lower() if (found := re.search(r"[cC]\d+", str(item))) else str(item).strip() for item in value]
-
-
-def _upper(value: Any) -> Any:
-    return value.strip().upper() if isinstance(value, str) else value
-
-
-RELATION_WORDS = {
-    "agrees": "agree", "agreement": "agree", "same": "agree", "conflicts": "conflict", "conflicting": "conflict", "disagree": "conflict",
-    "contradict": "conflict", "contradicts": "conflict", "contradiction": "conflict", "depend": "depends", "conditional": "depends", "qualified": "depends",
-}  # fmt: skip
-Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_parse_confidence)]
 SourceNumbers = Annotated[list[int], BeforeValidator(_parse_numbers)]
 ShortAnswer = Annotated[str, BeforeValidator(_parse_short_answer)]
-ClaimRelation = Annotated[Literal["agree", "conflict", "depends"], BeforeValidator(_parse_relation)]
-ClaimIds = Annotated[list[str], BeforeValidator(_parse_ids)]
-AnswerWord = Annotated[Literal["MAINTAIN", "CONCEDE", "NUANCE"], BeforeValidator(_upper)]
+ClaimRelation = Annotated[
+    Literal["agree", "conflict", "depends"],
+    one_of(
+        {
+            "agree": "agrees, agreed, agreement, same, consistent",
+            "conflict": "conflicts, conflicting, disagree, disagreement, contradict, contradicts, contradiction",
+            "depends": "depend, conditional, qualified, compatible",
+        }
+    ),
+]
+AnswerWord = Annotated[
+    Literal["MAINTAIN", "CONCEDE", "NUANCE"],
+    one_of({"MAINTAIN": "maintains, maintained", "CONCEDE": "concedes, conceded", "NUANCE": "nuanced, nuances"}),
+]
 
 
 class Queries(Reply):
@@ -87,15 +69,6 @@ class DeclaredClaim(ReplyPart):
         default=[], description="the numbers of the sources in the research context it rests on; empty if none"
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_older_form(cls, value: Any) -> Any:
-        """Read a claim of version 0.1, which had a topic and a stance."""
-        if isinstance(value, dict) and "topic" in value and "question" not in value:
-            stance = str(value.get("stance", "")).strip().lower()
-            return value | {"question": value["topic"], "answer": stance}
-        return value
-
 
 class QuotedSource(ReplyPart):
     """A source that a member copied from the research context instead of giving its number."""
@@ -115,6 +88,13 @@ class Position(Reply):
     copied_sources: SkipJsonSchema[list[QuotedSource]] = Field(default=[])
     confidence: Probability = Field(default=0.5, description="in your answer as a whole, from 0 to 1")
     areasOfUncertainty: list[str] = Field(default=[], description="what you do not know, and what would settle it")
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read claims of version 0.1, which had a topic and a stance."""
+        if not isinstance(value.get("claims"), list):
+            return value
+        return value | {"claims": [_convert_older_claim(one) for one in value["claims"]]}
 
     @model_validator(mode="before")
     @classmethod
@@ -139,6 +119,12 @@ class Position(Reply):
         return plain | {"claims": [claim | {"answer": answer, "holds_when": ""} for claim in plain["claims"]]}
 
 
+def _convert_older_claim(claim: Any) -> Any:
+    if not isinstance(claim, dict) or "topic" not in claim or "question" in claim:
+        return claim
+    return claim | {"question": claim["topic"], "answer": str(claim.get("stance", "")).strip().lower()}
+
+
 def _format_claim(one: DeclaredClaim) -> str:
     when = f" (when {one.holds_when.strip()})" if one.holds_when.strip() else ""
     answer = f" {one.answer.strip()}" if one.answer.strip() else ""
@@ -151,7 +137,7 @@ def _format_citations(numbers: list[int]) -> str:
 
 class GroupOfClaims(ReplyPart):
     question: TextField = Field(default="", description="the question that these claims answer")
-    claims: ClaimIds = Field(description="the ids of the claims, by at least two members")
+    claims: list[str] = Field(description="the ids of the claims, by at least two members")
     relation: ClaimRelation = Field(
         description="agree: they say the same; conflict: they cannot all be true; depends: both can be true, under different conditions or about different things"
     )
@@ -161,14 +147,20 @@ class ClaimGroups(Reply):
     """Groups of claims on one question; the clerk can only name existing claims."""
 
     takes_a_position: ClassVar[bool] = False
+    open_choices: ClassVar[frozenset[str]] = frozenset(("claims",))
 
     groups: list[GroupOfClaims] = Field(
-        default=[], description="one for each question that two or more members answer; empty if there is none"
+        description="one for each question that two or more members answer; empty if there is none"
     )
 
     def prose(self) -> str:
         lines = [f"- {one.relation}: {', '.join(one.claims)} ({one.question})" for one in self.groups]
         return "\n".join(lines) or "No two members answer the same question."
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read the pairs of topics of version 0.1 as no group: topics are not compared any more."""
+        return {"groups": []} if "same" in value and "groups" not in value else value
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:

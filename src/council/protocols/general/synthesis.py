@@ -185,7 +185,9 @@ def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[st
     may = "may disagree" if dispute.is_possible else "disagree"
     mark = {"possible": " (possible)", "chair": " (noted by the chair)"}.get(dispute.how, "")
     named = _one_line(dispute.question).rstrip(" .:;")
-    lead = f"Experts {may} on {named}{mark}{f' because {why}' if why else '' if named.endswith('?') and not mark else '.'}"
+    lead = (
+        f"Experts {may} on {named}{mark}{f' because {why}' if why else '' if named.endswith('?') and not mark else '.'}"
+    )
     lead += "." if why else ""
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
         bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]
@@ -217,7 +219,9 @@ def remove_failures(text: str, sources: Sources) -> str:
     text = remove_json(text)
     for url in sorted(find_unknown_urls(text, [one.get("url", "") for one in sources.values()]), key=len, reverse=True):
         text = re.sub(rf"\[([^\[\]\n]*)\]\({re.escape(url)}\)", r"\1", text).replace(url, "(address removed)")
-    outside = [(match.start(), match.end()) for match in FENCED.finditer(text)] + [match.span() for match in _INLINE.finditer(text)]
+    outside = [(match.start(), match.end()) for match in FENCED.finditer(text)] + [
+        match.span() for match in _INLINE.finditer(text)
+    ]
 
     def keep_known(match: re.Match[str]) -> str:
         numbers = list(_expand_numbers(match[1]))
@@ -235,7 +239,11 @@ def remove_json(text: str) -> str:
     whole = _strip_fence(text.strip()) if FENCED.fullmatch(text.strip()) else text.strip()
     if _is_json(whole):
         value = _parse_json(whole)
-        said = [value[key] for key in ("answer", "response") if isinstance(value.get(key), str)] if isinstance(value, dict) else []
+        said = (
+            [value[key] for key in ("answer", "response") if isinstance(value.get(key), str)]
+            if isinstance(value, dict)
+            else []
+        )
         return said[0] if said else ""
     text = FENCED.sub(lambda block: JSON_REMOVED if _is_reply(_parse_json(_strip_fence(block[0]))) else block[0], text)
     for start in list(islice(_JSON_START.finditer(text), MAX_JSON_STARTS))[::-1]:

@@ -97,9 +97,11 @@ def parse_answer(text: str, question: str = "") -> Answer | None:
 
 
 def condition_of(text: str, question: str = "") -> str:
-    """Return the condition inside an answer, as in "yes, if the data fit"."""
+    """Return the condition inside an answer, as in "yes, if the data fit"; three words after a yes may be one in any language."""
     found = parse_answer(text, question)
-    return found.tail if found and _CONDITION.match(found.tail) else ""
+    if found is None or not (_CONDITION.match(found.tail) or (found.kind == "yes/no" and len(found.tail.split()) > 2)):
+        return ""
+    return found.tail
 
 
 def name_key(text: str) -> str:
@@ -118,7 +120,9 @@ _CONDITION = re.compile(
 
 def _normalize(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text[:MAX_ANSWER_CHARS]).replace("’", "'").replace("−", "-")
-    plain = re.sub(r"(?<![A-Za-z])([KMGT])b(?:it)?(ps)?\b", r"\1bit\2", re.sub(r"(?<=\d) ?M\b", " million", plain)).casefold()
+    plain = re.sub(
+        r"(?<![A-Za-z])([KMGT])b(?:it)?(ps)?\b", r"\1bit\2", re.sub(r"(?<=\d) ?M\b", " million", plain)
+    ).casefold()
     return re.sub(r"\s*\[\d+(?:, ?\d+)*\]", "", " ".join(plain.split())).strip(" .!*_`\"'")
 
 
@@ -165,7 +169,9 @@ def _parse_yes_no(text: str) -> Answer | None:
 
 _WORDS = {
     word: number
-    for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    for number, word in enumerate(
+        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+    )
 } | {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 _FIXED = {"twice": "2 x", "double": "2 x", "doubled": "2 x", "triple": "3 x", "half": "50 %", "a half": "50 %", "a third": "33 %",
           "one third": "33 %", "two thirds": "67 %", "a quarter": "25 %", "one quarter": "25 %", "three quarters": "75 %", "a fifth": "20 %",
@@ -184,12 +190,25 @@ _UNITS: dict[str, tuple[str, float]] = {
     **{"mm": ("length", 1e-3), "cm": ("length", 1e-2), "meter": ("length", 1.0), "metre": ("length", 1.0), "km": ("length", 1e3),
        "kilometer": ("length", 1e3), "kilometre": ("length", 1e3), "mile": ("length", 1609.344), "mg": ("mass", 1e-6), "gram": ("mass", 1e-3),
        "kg": ("mass", 1.0), "kilogram": ("mass", 1.0), "tonne": ("mass", 1e3), "ton": ("mass", 1e3)},
-    **{name: ("share", 0.01) for name in ("%", "percent", "pct", "prozent")},
-    **{name: ("x", 1.0) for name in ("x", "times", "time", "fold", "×")},
+    **dict.fromkeys(("%", "percent", "pct", "prozent"), ("share", 0.01)),
+    **dict.fromkeys(("x", "times", "time", "fold", "×"), ("x", 1.0)),
     **{name: (f"{what}/time", 1.0) for name, what in (("tps", "transaction"), ("rps", "request"), ("qps", "query"))},
     **{name: (code, 1.0) for name, code in _CURRENCIES.items()},
 }  # fmt: skip
-_INEXACT_UNITS = ("month", "year", "yr", "kb", "mb", "gb", "tb", "pb", "kib", "mib", "gib", "tib")  # in other units of their kind
+_INEXACT_UNITS = (
+    "month",
+    "year",
+    "yr",
+    "kb",
+    "mb",
+    "gb",
+    "tb",
+    "pb",
+    "kib",
+    "mib",
+    "gib",
+    "tib",
+)  # in other units of their kind
 
 _NUM = r"\d{1,3}(?:[,' ]\d{3}(?!\d))+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?"
 _CURRENCY = r"(?:us\$|[$€£¥]|(?:usd|eur|gbp|chf|jpy)\b)"
@@ -205,7 +224,9 @@ _NUMBER = re.compile(
     rf"(?:\s*(?:-|–|—|to|and|\.\.)\s*{_CURRENCY}?\s*(?P<last>{_NUM})\s*(?P<last_times>{_MULTIPLIER})?)?"
     r"(?P<plus>\+| or more| and more| plus| or (?:less|fewer))?\s*(?P<rest>.*)"
 )
-_UNIT = re.compile(r"-?(?P<unit>%|×|[a-zµμ]+)(?:\s*(?:/|\bper\b|\ba\b|\ban\b|\beach\b)\s*(?P<per>[a-zµ]+))?[\s,;:(]*(?P<tail>.*)")
+_UNIT = re.compile(
+    r"-?(?P<unit>%|×|[a-zµμ]+)(?:\s*(?:/|\bper\b|\ba\b|\ban\b|\beach\b)\s*(?P<per>[a-zµ]+))?[\s,;:(]*(?P<tail>.*)"
+)
 _PER = re.compile(r"(?:/|per\b|a\b|an\b|each\b)\s*(?P<per>[a-zµ]+)[\s,;:(]*(?P<tail>.*)")
 
 
@@ -229,7 +250,9 @@ def _parse_number(text: str, question: str) -> Answer | None:
         return Answer("number", Quantity(low, high, unit, about, step), tail)
     value = first * times
     other = first * 1000 * times if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found["first"]) and unit != "share" else None
-    low = -math.inf if found["high"] or "or less" in (found["plus"] or "") or "fewer" in (found["plus"] or "") else value
+    low = (
+        -math.inf if found["high"] or "or less" in (found["plus"] or "") or "fewer" in (found["plus"] or "") else value
+    )
     high = math.inf if found["low"] or (found["plus"] and math.isfinite(low)) else value
     return Answer("number", Quantity(low, high, unit, about, step, other), tail)
 
@@ -239,7 +262,9 @@ def _spell_out(text: str) -> str:
     for words in sorted(_FIXED, key=len, reverse=True):
         if re.match(rf"{words}\b(?! (?:an? )?(?:day|hour|minute|week|month|year|dozen|million)\b)", text):
             return _FIXED[words] + text[len(words) :]
-    text = re.sub(r"\b(?:an?) (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text)
+    text = re.sub(
+        r"\b(?:an?) (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text
+    )
     return re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
 
 
@@ -316,7 +341,10 @@ def _compare_quantities(a: Quantity, b: Quantity, questions: tuple[str, str]) ->
         return None
     relation = _compare_intervals(a, b)
     for one, other in ((a, b), (b, a)):  # "1.200" may be a thousand two hundred
-        if one.other is not None and _compare_intervals(replace(one, low=one.other, high=one.other, step=1.0), other) != relation:
+        if (
+            one.other is not None
+            and _compare_intervals(replace(one, low=one.other, high=one.other, step=1.0), other) != relation
+        ):
             return None
     return relation
 
@@ -331,7 +359,7 @@ def _align_units(a: Quantity, b: Quantity) -> tuple[Quantity, Quantity] | None:
             continue
         kind = other.unit.rstrip("~")
         if kind == "share":
-            return (a, b) if 0 <= one.low and one.high <= 1 else None
+            return (a, b) if one.low >= 0 and one.high <= 1 else None
         if kind in ("time", "data", "length", "mass", "x") or "/" in kind:
             return (a, b) if kind in ("transaction/time", "request/time", "query/time") else None
         return a, b
@@ -381,7 +409,7 @@ def _widen(one: Quantity) -> Quantity:
 
 # Dates
 
-_MONTHS = {name: n for n, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_MONTHS = {name: n for n, name in enumerate(re.findall(r"\w+", "jan feb mar apr may jun jul aug sep oct nov dec"), 1)}
 _MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"

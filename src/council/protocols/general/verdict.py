@@ -71,7 +71,9 @@ class Deliberation:
     @property
     def persisting_by_name(self) -> dict[str, Dispute]:
         """The open disputes the synthesis must report, by their second-round names."""
-        return {name: one for name, one in self.disputes.items() if not is_resolved(one, words_by_seat(self.moves, name))}
+        return {
+            name: one for name, one in self.disputes.items() if not is_resolved(one, words_by_seat(self.moves, name))
+        }
 
     @property
     def resolved_by_name(self) -> dict[str, Dispute]:
@@ -80,7 +82,17 @@ class Deliberation:
     @property
     def persisting(self) -> list[Dispute]:
         """All open disputes, the possible ones last."""
-        return [*self.persisting_by_name.values(), *self.overflow_disputes, *self.possible_disputes]
+        return [*self.persisting_by_name.values(), *self.reported_by_code]
+
+    @property
+    def reported_by_code(self) -> list[Dispute]:
+        """The open disputes that the chair does not report: those over the limit, and possible ones."""
+        return [*self.overflow_disputes, *self.possible_disputes]
+
+    def own_words(self, point: Json) -> list[str]:
+        """Return each member's own sentence on a point of consensus."""
+        claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
+        return [claims[one["id"]].own_words for one in point["statements"]]
 
     @property
     def words(self) -> dict[str, str]:
@@ -103,7 +115,9 @@ class Deliberation:
             if side.seat == move.seat
         }
         groups = [
-            replace(group, claims=tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims))
+            replace(
+                group, claims=tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
+            )
             for group in self.comparison.groups
         ]
         return find_consensus(groups, self.words, self.comparison.contested)
@@ -122,7 +136,13 @@ class Deliberation:
         """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared."""
         points = self.consensus
         if not points:
-            return "none" if any(not one.is_possible for one in self.persisting) else "partial" if self.comparison.groups else ""
+            return (
+                "none"
+                if any(not one.is_possible for one in self.persisting)
+                else "partial"
+                if self.comparison.groups
+                else ""
+            )
         shared = any(set(point["seats"]) >= set(self.first) for point in points)
         return "full" if shared and not self.persisting and not self.disputes else "partial"
 
@@ -136,6 +156,22 @@ class Deliberation:
         answer = "\n\n".join([reply.answer, *changes])
         return find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
 
+    def remove_failures(self, reply: Synthesis) -> Synthesis:
+        """Remove unknown sources and raw JSON from the chair's text."""
+        known = self.research.sources_by_number
+        rows = [
+            one.model_copy(
+                update={
+                    "sides": [side.model_copy(update={"case": remove_failures(side.case, known)}) for side in one.sides]
+                }
+            )
+            for one in reply.disagreements
+        ]
+        update: Json = {"answer": remove_failures(reply.answer, known), "disagreements": rows}
+        if isinstance(reply, SpecSynthesis):
+            update["changes"] = [remove_failures(one, known) for one in reply.changes]
+        return reply.model_copy(update=update)
+
     @property
     def answers_for_chair(self) -> list[Statement[Position]]:
         """The first answers without sources that are not in the research context."""
@@ -143,7 +179,11 @@ class Deliberation:
 
     def added_disputes(self, reply: Synthesis) -> list[Dispute]:
         """Return the disagreements that the chair added, with at least two sides."""
-        names = {label.casefold(): said.seat.name for said in self.first.values() for label in (said.seat.name, said.seat.role)}
+        names = {
+            label.casefold(): said.seat.name
+            for said in self.first.values()
+            for label in (said.seat.name, said.seat.role)
+        }
         found = []
         for one in reply.added_disagreements:
             sides = tuple(
@@ -163,9 +203,7 @@ class Deliberation:
 def build_verdict(
     table: Deliberation, reply: Synthesis, problems: list[str], *, asked: int, question: Question
 ) -> Verdict:
-    """Build the verdict. What still fails a check after the second try is removed from the chair's text."""
-    if problems:
-        reply = _remove_failures(table, reply)
+    """Build the verdict from the chair's checked reply; `problems` are the checks that it still fails."""
     told, changes = [reply.answer.strip(), *_format_disagreements(table, reply)], _format_spec_changes(reply)
     numbers = _cited_numbers(table, (*told, *changes))
     added = table.added_disputes(reply)
@@ -196,21 +234,9 @@ def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
     return [n for n in find_citations("\n\n".join(texts), known) if n in known]
 
 
-def _remove_failures(table: Deliberation, reply: Synthesis) -> Synthesis:
-    known = table.research.sources_by_number
-    update: Json = {
-        "answer": remove_failures(reply.answer, known),
-        "disagreements": [
-            one.model_copy(update={"sides": [side.model_copy(update={"case": remove_failures(side.case, known)}) for side in one.sides]})
-            for one in reply.disagreements
-        ],
-    }
-    if isinstance(reply, SpecSynthesis):
-        update["changes"] = [remove_failures(one, known) for one in reply.changes]
-    return reply.model_copy(update=update)
-
-
-def _base_verdict(table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None) -> Verdict:
+def _base_verdict(
+    table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None
+) -> Verdict:
     return Verdict(
         "",
         consensus=tuple(table.consensus),
@@ -271,7 +297,7 @@ def _format_disagreements(table: Deliberation, reply: Synthesis) -> list[str]:
         one = told.get(name)
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
         texts.append(format_disagreement(dispute, one.because if one else "", sides if len(sides) > 1 else []))
-    code = [*table.overflow_disputes, *table.possible_disputes, *table.added_disputes(reply)]
+    code = [*table.reported_by_code, *table.added_disputes(reply)]
     texts += [format_disagreement(one, "", []) for one in code]
     return ["## Where Experts Disagree", *texts] if texts else []
 
@@ -297,10 +323,7 @@ def _escape_url(url: str) -> str:
 
 
 def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], question: Question) -> list[str]:
-    lines = [
-        f"The synthesis was sent back once and still fails a check: {problem}. Unknown sources and JSON were removed."
-        for problem in problems
-    ]
+    lines = [f"The synthesis was sent back once and still fails a check: {problem}." for problem in problems]
     lines += table.remarks
     if table.overflow_disputes:
         more = (

@@ -8,6 +8,7 @@ PROTOCOL = Protocol(
     "judges",
     "council.protocols.judges.flow:judges",
     summary="independent judges: validate, brainstorm, research",
+    tasks=("validate", "brainstorm", "research"),
     options="council.protocols.judges.options:JudgesOptions",
     spread=False,
     panel="council.protocols.judges.panel:judges_panel",

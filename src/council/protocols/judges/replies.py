@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from council.engine.reply import Reply
-from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, uppercase
+from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, one_of, uppercase
 from council.types import Json
 
 T = TypeVar("T")
@@ -40,10 +40,6 @@ def output_schema(task: str) -> Json | None:
     return OUTPUT_SCHEMA if task == "validate" else None
 
 
-def _lowercase(value: Any) -> Any:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
 def _none_to_zero(value: Any) -> Any:
     return 0 if value is None else value
 
@@ -60,8 +56,27 @@ def _require_items(value: list[T]) -> list[T]:
     return value
 
 
-VerdictField = Annotated[Literal["PASS", "WARN", "FAIL"], BeforeValidator(uppercase)]
-SeverityField = Annotated[Literal["critical", "significant", "minor"], BeforeValidator(_lowercase)]
+VerdictField = Annotated[
+    Literal["PASS", "WARN", "FAIL"],
+    one_of(
+        {
+            "PASS": "passes, passed, passing, approve, approved, approves, accept, accepted, lgtm",
+            "WARN": "warning, warnings, warned, pass with warnings, pass with warning, pass with reservations, "
+            "pass with concerns, passed with warnings, conditional pass",
+            "FAIL": "fails, failed, failing, failure, reject, rejected, rejects, block, blocked",
+        }
+    ),
+]
+SeverityField = Annotated[
+    Literal["critical", "significant", "minor"],
+    one_of(  # "high" stands below "critical" on the usual scale of four
+        {
+            "critical": "blocker, blocking, fatal, showstopper, show stopper, p0, sev0",
+            "significant": "high, medium, moderate, major, important, serious",
+            "minor": "low, trivial, nit, nitpick, cosmetic, info, informational, suggestion, style",
+        }
+    ),
+]
 VersionField = Annotated[int, BeforeValidator(_none_to_zero)]
 # Checked here and not in the schema: some providers do not support minItems.
 NonEmptyList = Annotated[list[T], AfterValidator(_require_items)]

@@ -8,7 +8,6 @@ import { protocolDiagram } from "./protocol_diagram.js";
 import { send } from "./api.js";
 
 const DEBOUNCE_MS = 350; // milliseconds without input before an estimate is requested
-const TASKS = ["validate", "brainstorm", "research"];
 
 /** `people` is the response of /api/members. */
 export function startView({ protocols, people, onStart }) {
@@ -20,7 +19,7 @@ export function startView({ protocols, people, onStart }) {
   const plan = el("div", { class: "plan", "aria-live": "polite" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = button("Run", null, { class: "primary run", type: "submit", disabled: true });
-  const task = el("select", { id: "task", oninput: changed }, TASKS.map((one) => el("option", { value: one }, one)));
+  const task = el("select", { id: "task", oninput: changed });
   const taskField = el("div", { class: "field", hidden: true }, el("label", { for: "task" }, "Task"), task);
   const form = el("div", { class: "request" }, el("div", { class: "field" }, el("label", { for: "question", class: "visually-hidden" }, "Question"), question), files.node,
     el("fieldset", {}, el("legend", {}, "Protocol"), cards), taskField, options,
@@ -38,7 +37,9 @@ export function startView({ protocols, people, onStart }) {
     const about = protocols.find((one) => one.name === name);
     fields = about ? optionFields(about.options, changed, { roster: (people.rosters || []).map((one) => one.name) }) : null;
     setChildren(options, fields?.node.childElementCount ? el("details", { class: "part" }, el("summary", {}, "Options"), fields.node) : null);
-    taskField.hidden = !["judges", "quick"].includes(name);
+    const tasks = about?.tasks || [];
+    taskField.hidden = tasks.length < 2;
+    setChildren(task, tasks.map((one) => el("option", { value: one }, one)));
     seats.clear();
     changed();
   };
@@ -48,7 +49,8 @@ export function startView({ protocols, people, onStart }) {
 
   function body() {
     const words = question.value.trim();
-    const verb = !taskField.hidden && !TASKS.some((one) => words.toLowerCase().startsWith(one)) ? `${task.value} ` : "";
+    const verbs = [...task.options].map((one) => one.value).filter((one) => one !== "ask");
+    const verb = verbs.includes(task.value) && !taskField.hidden && !verbs.some((one) => words.toLowerCase().startsWith(one)) ? `${task.value} ` : "";
     const request = { question: `${verb}${words}` };
     if (chosen) Object.assign(request, { protocol: chosen, options: fields?.value() || {} });
     if (files.value().length) request.targets = files.value();

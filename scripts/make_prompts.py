@@ -1,0 +1,180 @@
+"""Generate tests/data/prompts: every prompt of every shipped protocol as a seat receives it, with three, two and one seats that answer.
+
+A reviewer reads a change of wording in the diff of these files. Fence marks are replaced by the word "mark".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from council import protocols
+from council.errors import QuorumLost
+from council.members.scripted import example_value
+from council.planning.rehearsal import rehearse
+from council.protocols.options import parse_options
+from council.protocols.panel import Panel, PanelContext
+from council.protocols.protocol import load_reference
+from council.settings import load_settings
+from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Step
+
+FOLDER = Path(__file__).parent.parent / "tests" / "data" / "prompts"
+MARK = re.compile(r"^(<<<.* )[0-9a-f]{12}$|^[0-9a-f]{12}(>>>)$", re.MULTILINE)
+ENV = {
+    **dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "sample"),
+    "XDG_CONFIG_HOME": str(FOLDER / "no-config"),
+}
+PACKET = Packet(
+    (PacketFile("src/shop/cart.py", "def total(items):\n    return sum(item.price for item in items)\n"),),
+    diff="+def total(items):\n+    return sum(item.price for item in items)\n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to run a protocol."""
+
+    protocol: str
+    title: str
+    question: str = "Which storage should a small shop use?"
+    task: str = "ask"
+    domain: str = "general"
+    options: Json = field(default_factory=dict)
+    packet: Packet = field(default_factory=Packet)
+
+
+CASES = (
+    Case("collaborative", "a question about code", domain="code"),
+    Case("adversarial", "a question about code", domain="code"),
+    Case("triad", "a question about code", domain="code"),
+    Case("advisors", "one round"),
+    Case("advisors", "a debate of three rounds", options={"flow": "debate"}),
+    Case("advisors", "two rounds in turn", options={"flow": "sequential", "rounds": 2}),
+    Case("ranking", "a question"),
+    Case("general", "without research", options={"no_search": True}),
+    Case("general", "with research", options={"search": "files:."}),
+    Case("general", "a specification", options={"no_search": True, "spec_review": True}, packet=PACKET),
+    Case("judges", "validate", task="validate", packet=PACKET, options={"deep": True, "debate": True}),
+    Case("judges", "validate with explorers", task="validate", packet=PACKET, options={"deep": True, "explorers": 1}),
+    Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
+    Case("judges", "research", task="research", options={"deep": True}),
+)
+
+
+def stale() -> list[str]:
+    """Return the files that differ from what would be generated."""
+    return [
+        name
+        for name, text in build_files().items()
+        if not (path := FOLDER / name).is_file() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def build_files() -> dict[str, str]:
+    names = dict.fromkeys(case.protocol for case in CASES)
+    return {f"{name}.txt": asyncio.run(_build_file(name)) for name in names}
+
+
+async def _build_file(protocol: str) -> str:
+    parts: dict[str, str] = {}  # text → its heading; a text that was already shown is left out
+    replies: dict[str, Json] = {}
+    for case in (case for case in CASES if case.protocol == protocol):
+        for answering, agree, small in ((3, False, False), (3, True, False), (2, False, False), (1, False, False), (3, False, True)):  # fmt: skip
+            how = "small members" if small else f"{answering} of 3 answer, {'agreeing' if agree else 'disagreeing'}"
+            for step in await _rehearse(case, answering, agree=agree, small=small):
+                last = step.ask.messages[-1]["content"]
+                heading = f"{step.ask.key} ({case.title}; {how})"
+                if not small:
+                    parts.setdefault(step.ask.messages[0]["content"], "The system message of every request")
+                    if step.ask.schema:
+                        replies.setdefault(step.ask.schema_name, step.ask.schema)
+                parts.setdefault(_hide_marks(last), heading)
+    shown = [_format_part(heading, text) for text, heading in parts.items()]
+    shown += [_format_part(f"Reply {name}", "\n".join(_describe(schema))) for name, schema in replies.items()]
+    return "\n".join(shown)
+
+
+def _format_part(heading: str, text: str) -> str:
+    return f"{'=' * 100}\n{heading}\n{'=' * 100}\n\n{text}\n"
+
+
+def _hide_marks(text: str) -> str:
+    return MARK.sub(lambda found: f"{found[1]}mark" if found[1] else "mark>>>", text)
+
+
+def _describe(schema: Json, indent: str = "") -> Iterator[str]:
+    """Return the fields of a reply, one per line, with their types and descriptions."""
+    for name, of in schema.get("properties", {}).items():
+        about = f": {of['description']}" if "description" in of else ""
+        yield f"{indent}{name} ({_describe_type(of)}){about}"
+        yield from _describe(of.get("items") or of, f"{indent}    ")
+
+
+def _describe_type(of: Json) -> str:
+    if "anyOf" in of:
+        return " or ".join(map(_describe_type, of["anyOf"]))
+    if "enum" in of:
+        return ", ".join(map(str, of["enum"]))
+    if of.get("type") != "array":
+        return str(of.get("type", "any"))
+    most = f", at most {of['maxItems']}" if "maxItems" in of else ""
+    return f"list of {_describe_type(of['items'])}{most}"
+
+
+async def _rehearse(case: Case, answering: int, *, agree: bool, small: bool) -> list[Step]:
+    """Return the steps of a run in which only the first `answering` seats answer."""
+    protocol = protocols.get_protocol(case.protocol)
+    question = Question(case.question, case.task, domain=case.domain)
+    options = parse_options(protocol.name, case.task, case.options, protocol.load_options())
+    panel = Panel(protocol.seats, protocol.chair)
+    if protocol.panel:
+        where = PanelContext(load_settings(FOLDER, ENV), ENV, FOLDER, question=question)
+        panel = load_reference(protocol.panel)(case.task, options, where)
+        options = options.model_copy(update=panel.options)
+    roster = Roster(
+        tuple(replace(seat, member="scripted:", small=small) for seat in panel.seats),
+        panel.chair and replace(panel.chair, member="scripted:", small=small),
+        tuple(replace(seat, member="scripted:", small=small) for seat in panel.helpers),
+    )
+    steps: list[Step] = []
+    absent = {seat.name for seat in roster.seats[answering:]}
+    answer = _make_caller(steps, absent, dict(options), agree=agree)
+    with suppress(QuorumLost):  # too few seats answer: the prompts so far are shown
+        await rehearse(protocol, roster, question, dict(options), case.packet, agree=agree, answer=answer)
+    return steps
+
+
+def _make_caller(steps: list[Step], absent: set[str], options: Json, *, agree: bool) -> CarryOut:
+    asked: Counter[str] = Counter()
+
+    async def carry_out(step: Step) -> Outcome:
+        n, asked[step.ask.schema_name] = asked[step.ask.schema_name], asked[step.ask.schema_name] + 1
+        steps.append(step)
+        await asyncio.sleep(0)  # let parallel asks start before the first answer
+        if step.seat in absent:
+            return Outcome("failed(server)", reason="no answer")
+        if not step.ask.schema:
+            return Outcome("ok", f"Words of {step.seat} in {step.ask.key}.", served_by="sample")
+        reply: Any = example_value(step.ask.schema, agree, f"words of {step.seat}")
+        if step.reply:
+            reply = step.reply.rehearse(reply, options, agree=agree, n=n)
+        return Outcome("ok", json.dumps(reply), served_by="sample")
+
+    return carry_out
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in build_files().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

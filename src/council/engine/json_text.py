@@ -1,0 +1,167 @@
+"""JSON values in the text of a model: prose or code fences around them, and mistakes of notation that have one reading.
+
+A value is never completed: an object that is not closed, or that gives a key twice with different values, is a problem.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from council.types import repair_surrogates
+
+MAX_DEPTH = 100  # nested brackets
+MAX_VALUES = 20  # values in one text
+MAX_STRAY = 50  # brackets in prose that open no JSON
+MAX_LITERAL_CHARS = 100_000  # of an object in Python's notation
+
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_COMMENT = r"//[^\n]*|/\*.*?\*/"
+_KEY = r"""(?:"[^"\n]{0,200}"|“[^“”"\n]{0,200}”|'[^'\n]{0,200}')\s*:"""
+_BARE_KEY = r"[A-Za-z_]\w*\s*:"
+_OBJECT = re.compile(rf"\{{\s*(?:(?:{_COMMENT})\s*)*{_KEY}", re.DOTALL)
+_START = re.compile(
+    rf"\{{\s*(?:(?:{_COMMENT})\s*)*(?:{_KEY}|{_BARE_KEY})|\[\s*(?:\{{\s*(?:{_KEY}|{_BARE_KEY})|[\"“'])", re.DOTALL
+)
+_BRACKET = re.compile(rf'{_STRING}|"(?:[^"\\]|\\.)*+\Z|{_COMMENT}|[{{}}\[\]]', re.DOTALL)
+_STRING_OR_COMMENT = re.compile(rf"({_STRING})|{_COMMENT}", re.DOTALL)
+_MISTAKE = re.compile(
+    rf"({_STRING})|(,)(?=\s*[}}\]])|([{{,]\s*)([A-Za-z_]\w*)(?=\s*:)|\b(True|False|None)\b|“([^“”\"]*)”(?=\s*[,:}}\]])",
+    re.DOTALL,
+)
+_ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])?')
+_NAMES = {"True": "true", "False": "false", "None": "null"}
+_THINKING = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+
+
+class Ambiguous(ValueError):
+    """A value that can be read in more than one way."""
+
+
+def clean_text(text: str) -> str:
+    """Return the text without NUL bytes, byte order marks and a leading block of thinking."""
+    return _THINKING.sub("", text.replace("\x00", "").replace("\ufeff", "")).strip()
+
+
+def load_json(text: str) -> Any:
+    """Parse strict JSON, but allow raw line ends in strings. Raise ValueError."""
+    try:
+        value = json.loads(text, strict=False, object_pairs_hook=_make_object, parse_constant=_reject_constant)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+    return clean_strings(value) if "\\u" in text else value
+
+
+def find_json(text: str) -> tuple[list[Any], str]:
+    """Return the outermost JSON objects and lists of a text in order, and the first problem, worded for the model."""
+    values: list[Any] = []
+    problem, at, stray = "", 0, 0
+    while len(values) < MAX_VALUES and stray < MAX_STRAY and (match := _START.search(text, at)):
+        start = match.start()
+        end = _find_end(text, start)
+        if end is None:
+            if _OBJECT.match(text, start) or (text[start] == "[" and "{" in match[0]):
+                problem = problem or "the JSON is not closed: it ends in the middle, or a bracket or quote is missing"
+                break
+            at, stray = start + 1, stray + 1
+            continue
+        try:
+            values.append(_load_lenient(text[start:end]))
+        except ValueError as error:
+            problem = problem or str(error)
+            stray += 1
+        at = end
+    return values, problem
+
+
+def _find_end(text: str, start: int) -> int | None:
+    """Return the place after the bracket that closes the one at `start`."""
+    depth = 0
+    for token in _BRACKET.finditer(text, start):
+        char = text[token.start()]
+        if char in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return None
+        elif char in "}]":
+            depth -= 1
+            if not depth:
+                return token.end()
+    return None
+
+
+def _load_lenient(text: str) -> Any:
+    try:
+        return load_json(text)
+    except Ambiguous:
+        raise
+    except ValueError as error:
+        problem = _describe(error)
+    try:
+        return load_json(correct_notation(text))
+    except Ambiguous:
+        raise
+    except ValueError:
+        pass
+    if "'" in text and len(text) <= MAX_LITERAL_CHARS:
+        try:
+            return clean_strings(ast.literal_eval(text))
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            pass
+    raise ValueError(problem)
+
+
+def correct_notation(text: str) -> str:
+    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and escapes that JSON lacks."""
+    return _MISTAKE.sub(_correct, _STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text))
+
+
+def _correct(match: re.Match[str]) -> str:
+    string, comma, before, key, constant, curly = match.groups()
+    if string:
+        return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else "\\\\", string) if "\\" in string else string
+    if comma:
+        return ""
+    if key:
+        return f'{before}"{key}"'
+    return _NAMES[constant] if constant else f'"{curly}"'
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        for key, value in pairs:
+            if value != made[key]:
+                raise Ambiguous(f'the key "{key}" is given twice with different values')
+    return made
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _describe(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"the JSON is not valid: {error.msg} at line {error.lineno}, column {error.colno}"
+    return str(error)
+
+
+def clean_strings(value: Any) -> Any:
+    """Return the value without NUL characters and lone surrogates, which can be neither stored nor sent."""
+    if isinstance(value, str):
+        return repair_surrogates(value.replace("\x00", ""))
+    if isinstance(value, dict):
+        return {clean_strings(key): clean_strings(item) for key, item in value.items()}
+    return [clean_strings(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def iter_strings(value: Any) -> Iterator[str]:
+    """Yield every string inside a JSON value, without its keys."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from iter_strings(item)
