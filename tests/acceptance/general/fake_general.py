@@ -34,7 +34,11 @@ def claim(
 
 def groups(*rows: tuple[str, str]) -> Json:
     """Groups of the clerk: ("c1 c2", "conflict")."""
-    return {"groups": [{"question": f"What about {ids}?", "claims": ids.split(), "relation": relation} for ids, relation in rows]}
+    return {
+        "groups": [
+            {"question": f"What about {ids}?", "claims": ids.split(), "relation": relation} for ids, relation in rows
+        ]
+    }
 
 
 def position(*claims: Json, response: str = "Move it.", confidence: float = 0.8, **more: Any) -> Json:

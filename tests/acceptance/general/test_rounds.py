@@ -267,13 +267,19 @@ def test_at_most_six_claims_of_a_seat_count_and_ids_run_through_all_seats(genera
 
 
 @pytest.mark.behaviour("30-older-replies")
-def test_claims_with_a_topic_and_a_stance_are_still_read_and_equal_stances_agree_on_nothing(general: FakeGeneral) -> None:
+def test_claims_with_a_topic_and_a_stance_are_still_read_and_equal_stances_agree_on_nothing(
+    general: FakeGeneral,
+) -> None:
     def older(stance: str) -> Any:
         row = {"topic": "moving", "stance": stance, "text": f"I {stance} it.", "confidence": 0.9, "sources": [1]}
         return position(response="x") | {"claims": [row], "sources": [source("docs/cost.md")]}
 
     general.documents()
-    general.says |= {"r1/generalist": older("supports"), "r1/skeptic": older("opposes"), "r1/domain_expert": older("supports")}
+    general.says |= {
+        "r1/generalist": older("supports"),
+        "r1/skeptic": older("opposes"),
+        "r1/domain_expert": older("supports"),
+    }
     general.says |= {"clerk": {"same": []}, "synthesise": synthesis("It depends.", told())}
     report = general.ask("--search", "files:docs", search="").json
     assert [one["seat"] for one in report["disagreements"][0]["positions"]] == list(MEMBERS)
@@ -328,7 +334,9 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general
     """The chair's D1 must be the members' D1."""
     opposed(general)
     for seat, stance in (("generalist", "yes"), ("skeptic", "no")):
-        general.says[f"r1/{seat}"]["claims"].append(claim("Is a price rise due?", stance, text=f"A price rise: {stance}."))
+        general.says[f"r1/{seat}"]["claims"].append(
+            claim("Is a price rise due?", stance, text=f"A price rise: {stance}.")
+        )
     first, second = answer("CONCEDE", topic="D1"), answer("MAINTAIN", topic="D2")
     general.says["r2/skeptic"] = {"answers": first["answers"] + second["answers"]}
     general.says["synthesise"] = synthesis("It depends.", told("D2", "one side", "the other side"))

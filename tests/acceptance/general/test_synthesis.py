@@ -182,11 +182,19 @@ def test_the_verbose_layout_shows_rounds_members_disagreements_and_claims(genera
 @pytest.mark.behaviour("30-disputes-cap", "30-both-sides-in-the-answer")
 def test_disputes_over_the_limit_are_reported_and_are_not_consensus(general: FakeGeneral) -> None:
     topics = [f"Is part {sign} needed?" for sign in "bcdefghjklmn"]
-    seats = ", ".join(f'{{name = "{name}", lens = "cost", model = "sim:{name}"}}' for name in ("one", "two", "three", "four"))
+    seats = ", ".join(
+        f'{{name = "{name}", lens = "cost", model = "sim:{name}"}}' for name in ("one", "two", "three", "four")
+    )
     general.configure(f"[rosters.four]\nseats = [{seats}]\n")
     general.says |= {
-        **{f"r1/{name}": position(*(claim(topic, "yes") for topic in topics[at : at + 6])) for name, at in (("one", 0), ("two", 6))},
-        **{f"r1/{name}": position(*(claim(topic, "no") for topic in topics[at : at + 6])) for name, at in (("three", 0), ("four", 6))},
+        **{
+            f"r1/{name}": position(*(claim(topic, "yes") for topic in topics[at : at + 6]))
+            for name, at in (("one", 0), ("two", 6))
+        },
+        **{
+            f"r1/{name}": position(*(claim(topic, "no") for topic in topics[at : at + 6]))
+            for name, at in (("three", 0), ("four", 6))
+        },
         "synthesise": synthesis("It depends.", *(told(f"D{n}") for n in range(1, 11))),
     }
     report = general.ask("--no-deliberate", "--preset", "four").json

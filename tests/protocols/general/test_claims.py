@@ -28,7 +28,9 @@ def answers(*rows: tuple[object, ...]) -> list[SeatAnswer]:
     found: dict[str, list[Claim]] = {}
     for n, (seat, answer, sure, *numbers) in enumerate(rows, 1):
         question = numbers.pop() if numbers and isinstance(numbers[-1], str) else QUESTION
-        claim = Claim(f"c{n}", str(seat), str(question), str(answer), f"It is {answer}, says {seat}.", "", sure, tuple(numbers))  # type: ignore[arg-type]
+        claim = Claim(
+            f"c{n}", str(seat), str(question), str(answer), f"It is {answer}, says {seat}.", "", sure, tuple(numbers)
+        )  # type: ignore[arg-type]
         found.setdefault(str(seat), []).append(claim)
     return [SeatAnswer(seat, "", tuple(claims)) for seat, claims in found.items()]
 
@@ -94,7 +96,13 @@ def test_the_most_persistent_of_several_words_counts_and_unknown_ones_maintain()
 @pytest.mark.behaviour("30-will-not-concede")
 @pytest.mark.parametrize(
     ("text", "starts"),
-    [("CONCEDE: yes", True), ("**Concede**, yes", True), ("I will not concede", False), ("Conceded", False), ("", False)],
+    [
+        ("CONCEDE: yes", True),
+        ("**Concede**, yes", True),
+        ("I will not concede", False),
+        ("Conceded", False),
+        ("", False),
+    ],
 )
 def test_only_the_first_word_counts(text: str, starts: bool) -> None:
     assert starts_with_word("CONCEDE", text) == starts
@@ -107,7 +115,12 @@ def test_only_the_first_word_counts(text: str, starts: bool) -> None:
 def test_a_point_has_each_seats_own_sentence() -> None:
     found = compare_claims(answers(("a", "5k", 1.0, 3), ("b", "5,000", 0.8, 1, 2)))
     (point,) = find_consensus(found.groups, {})
-    assert (point["question"], point["seats"], point["weight"], point["sources"]) == (QUESTION, ["a", "b"], 1.8, [1, 2, 3])
+    assert (point["question"], point["seats"], point["weight"], point["sources"]) == (
+        QUESTION,
+        ["a", "b"],
+        1.8,
+        [1, 2, 3],
+    )
     assert [(one["seat"], one["answer"], one["text"]) for one in point["statements"]] == [
         ("a", "5k", "It is 5k, says a."),
         ("b", "5,000", "It is 5,000, says b."),
@@ -200,7 +213,10 @@ def test_claims_that_both_sides_narrowed_are_qualified() -> None:
 @pytest.mark.behaviour("30-claim-ledger")
 def test_when_both_concede_both_claims_are_contradicted() -> None:
     rows = ledger(TWO, CONFLICT, {"a": "CONCEDE", "b": "CONCEDE"})
-    assert [(row["status"], row["conceded"]) for row in rows.values()] == [("contradicted", ["a"]), ("contradicted", ["b"])]
+    assert [(row["status"], row["conceded"]) for row in rows.values()] == [
+        ("contradicted", ["a"]),
+        ("contradicted", ["b"]),
+    ]
 
 
 @pytest.mark.behaviour("30-claim-ledger")

@@ -174,7 +174,9 @@ def test_conditions(answers: tuple[str, str], conditions: tuple[str, str], relat
 
 @pytest.mark.behaviour("30-claims-compared")
 def test_a_dispute_has_the_question_and_each_seats_own_answer_sentence_and_evidence() -> None:
-    voices = seats_of((TPS, "20k", "It takes 20k.", ""), (TPS, "5k", "It takes 5k.", ""), (TPS, "about 20k", "So 20k.", ""))
+    voices = seats_of(
+        (TPS, "20k", "It takes 20k.", ""), (TPS, "5k", "It takes 5k.", ""), (TPS, "about 20k", "So 20k.", "")
+    )
     voices[1] = replace(voices[1], claims=(replace(voices[1].claims[0], sources=(3, 1)),))
     (dispute,) = compare_claims(voices).disputes
     assert dispute.question == TPS
@@ -207,7 +209,12 @@ def test_of_two_relations_of_a_pair_the_more_cautious_one_counts() -> None:
 
 @pytest.mark.behaviour("30-round2-seats")
 def test_only_seats_of_real_disputes_are_asked_again() -> None:
-    rows = [(TPS, "20k", "a", ""), (TPS, "5k", "b", ""), ("Is it safe?", "yes", "c", ""), ("Is it safe?", "no", "d", "at night")]
+    rows = [
+        (TPS, "20k", "a", ""),
+        (TPS, "5k", "b", ""),
+        ("Is it safe?", "yes", "c", ""),
+        ("Is it safe?", "no", "d", "at night"),
+    ]
     assert disputing_seats(compare_claims(seats_of(*rows)).disputes) == ("seat1", "seat2")
 
 
@@ -353,7 +360,8 @@ def test_a_marker_against_a_claim_that_the_seat_shares_is_none() -> None:
 
 @pytest.mark.behaviour("30-disputes-long-texts")
 @pytest.mark.parametrize(
-    "text", ["contrary to " * 80_000, "I disagree with " + "a " * 500_000, "`" * 1_000_000, ". " * 500_000, '"' * 999_999]
+    "text",
+    ["contrary to " * 80_000, "I disagree with " + "a " * 500_000, "`" * 1_000_000, ". " * 500_000, '"' * 999_999],
 )
 def test_a_megabyte_is_searched_for_markers_without_delay(text: str) -> None:
     voices = seats_of(CLAIM, ("Q?", "x", "x", ""))
@@ -397,7 +405,9 @@ def summary(rows: Sequence[tuple[int, tuple[str, ...]]], groups: Sequence[tuple[
     found = compare_claims(voices, [ClerkGroup("Q?", tuple(name[n] for n in ids), how) for ids, how in groups])
     disputes = {(one.question, one.how, frozenset(number[side.id] for side in one.positions)) for one in found.disputes}
     points = find_consensus(found.groups, {}, found.contested)
-    consensus = {(one["question"], one["weight"], frozenset(number[said["id"]] for said in one["statements"])) for one in points}
+    consensus = {
+        (one["question"], one["weight"], frozenset(number[said["id"]] for said in one["statements"])) for one in points
+    }
     return disputes, consensus
 
 
