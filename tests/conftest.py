@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ from tests.fake_provider import FakeProvider
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+MEMORY_DISK = Path("/dev/shm")  # temporary files in memory: the stores of the tests do not wait for a disk
+if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
 hypothesis.settings.register_profile("no deadline", deadline=None)  # a busy machine is slow

@@ -134,6 +134,7 @@ class Stated:
     cut_material: list[str] = field(
         default_factory=list
     )  # the names in `cut` that are material, not statements of seats
+    missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
 
 
 @dataclass(frozen=True, slots=True)

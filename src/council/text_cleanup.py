@@ -1,4 +1,4 @@
-"""Cleanup of text: invisible characters, terminal sequences, secrets in lines, and packets that are too long."""
+"""Cleanup of text: invisible characters, terminal sequences, secrets in lines, the chair's notes, and packets that are too long."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import Any
 
 from council.types import Packet, PacketFile, Skipped, estimate_tokens, repair_surrogates
 
-# Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and line ends.
+# Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and line
+# ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
 INVISIBLE_CHARS = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+)
+LOOSE_JOINERS = re.compile(
+    "(?<![^\\s\x00-\x7f\u200c\u200d])[\u200c\u200d]+|[\u200c\u200d]+(?![^\\s\x00-\x7f\u200c\u200d])|[\u200c\u200d]{2,}"
 )
 CSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 CONTROL_RUNS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -29,7 +33,9 @@ MIN_SECRET_CHARS = 4  # characters; a shorter value is a placeholder, and maskin
 
 def strip_invisible(text: str) -> tuple[str, int]:
     """Return the text without invisible characters, and how many were removed."""
-    return INVISIBLE_CHARS.subn("", repair_surrogates(text))
+    visible, removed = INVISIBLE_CHARS.subn("", repair_surrogates(text))
+    kept = LOOSE_JOINERS.sub("", visible)
+    return kept, removed + len(visible) - len(kept)
 
 
 def strip_to_line(text: str) -> str:
@@ -105,6 +111,116 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [clean_json(item) for item in value]
     return value
+
+
+# The notes at the end of an answer: a fenced block `council-notes`
+
+NOTES_LABEL = "council-notes"
+# The label stands within the first characters of the line, so that a stream can decide before the line ends.
+_NOTES_FENCE = re.compile(r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE)
+_FENCE_START = re.compile(r"[ \t]{0,12}(?:`{0,2}$|~{0,2}$|```|~~~)")  # a line that may become a fence
+_DANGLING_RULE = re.compile(r"(?:\A|\n)[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
+_MAX_HELD_CHARS = 64  # of a line whose label is not known yet; longer than any opening of a block
+
+
+class NotesFilter:
+    """Remove the blocks of notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
+
+    __slots__ = ("_blocks", "_fence", "_held", "_is_inside_line")
+
+    def __init__(self) -> None:
+        self._blocks: list[list[str]] = []
+        self._fence = ""  # of the open block
+        self._held: list[str] = []  # start of a line that is not decided yet
+        self._is_inside_line = False  # the start of this line was passed on
+
+    @property
+    def blocks(self) -> list[str]:
+        """The contents of the removed blocks, in order."""
+        return ["".join(lines) for lines in self._blocks]
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._fence)
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown. The start of a possible fence line is held back until its label is known."""
+        if self._fence and "\n" not in text:
+            self._held.append(text)
+            return ""
+        *lines, rest = "".join([*self._held, text]).split("\n")
+        self._held.clear()
+        return "".join([*(self._take_line(line, "\n") for line in lines), self._take_start(rest)])
+
+    def flush(self) -> str:
+        """Return the rest of the text after its last piece."""
+        rest = "".join(self._held)
+        self._held.clear()
+        return self._take_line(rest, "") if rest else ""
+
+    def _take_line(self, line: str, end: str) -> str:
+        if self._is_inside_line:
+            self._is_inside_line = False
+        elif self._fence:
+            self._add_notes(line, end)
+            return ""
+        elif opening := _NOTES_FENCE.match(line):
+            self._add_notes(self._open_block(opening), end)
+            return ""
+        return line + end
+
+    def _take_start(self, rest: str) -> str:
+        """Take the unfinished line at the end of a piece."""
+        if self._is_inside_line or not rest:
+            return rest
+        if self._fence:
+            self._held.append(rest)
+            return ""
+        if len(rest) < _MAX_HELD_CHARS and _FENCE_START.match(rest):
+            self._held.append(rest)
+            return ""
+        if opening := _NOTES_FENCE.match(rest):
+            self._held.append(self._open_block(opening))
+            return ""
+        self._is_inside_line = True
+        return rest
+
+    def _open_block(self, opening: re.Match[str]) -> str:
+        """Start a block and return what follows the label on its line."""
+        self._fence = opening[1]
+        self._blocks.append([])
+        return opening[2]
+
+    def _add_notes(self, line: str, end: str) -> None:
+        """Add a line to the open block; a fence at its end closes the block."""
+        text = line.rstrip()
+        if text.endswith(self._fence):
+            self._blocks[-1].append(text.rstrip(self._fence[0]))
+            self._fence = ""
+        else:
+            self._blocks[-1].append(line + end)
+
+
+def without_notes(text: str) -> str:
+    """Return the text without its blocks of notes."""
+    return split_notes(text)[0]
+
+
+def ends_in_notes(text: str) -> bool:
+    """Return whether the text ends inside a block of notes that is not closed."""
+    stream = NotesFilter()
+    stream.feed(text)
+    stream.flush()
+    return stream.is_open
+
+
+def split_notes(text: str) -> tuple[str, list[str]]:
+    """Return the text without its blocks of notes, and the contents of these blocks in order."""
+    if "council" not in text.lower():
+        return text, []
+    stream = NotesFilter()
+    shown = stream.feed(text) + stream.flush()
+    return (_DANGLING_RULE.sub("", shown.rstrip()).rstrip(), stream.blocks) if stream.blocks else (text, [])
 
 
 # Packets

@@ -285,6 +285,10 @@ class SeatWatch:
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
+# Whether prose can replace a typed reply: not at all, after the repair turn, or only if all retries fail.
+ProseUse = Literal["none", "repaired", "last"]
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Ask with everything that the retry loop needs to execute it."""
@@ -299,6 +303,7 @@ class Step:
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
+    rate_prose: Callable[[str], ProseUse] = lambda text: "none"
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
 
 
@@ -448,3 +453,4 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

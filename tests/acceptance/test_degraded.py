@@ -107,6 +107,21 @@ def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(workspace: Workspace
     assert [workspace.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
 
 
+@pytest.mark.behaviour("10-prose-of-the-chair")
+def test_prose_of_the_chair_is_the_answer_and_the_missing_parts_are_stated_above_it(
+    workspace: Workspace, council: Terminal
+) -> None:
+    prose = "Adopt the plan, but move the export behind a flag first. The lock on the table is the risk that remains."
+    workspace.answers.instead["chair/verdict"] = Reply(text=prose)
+    done = council("--protocol", "adversarial", "--json", QUESTION)
+    assert done.json["answer"].startswith(prose)
+    assert done.json["trust"]["level"] != "HIGH"
+    assert ("chair", "verdict", "prose") in missing(done.json)
+    assert workspace.asked().count("verdict/chair") == 2
+    lines = above(shown(workspace, council), prose)
+    assert any("chair answered in prose" in line and "outcome" in line for line in lines)
+
+
 @pytest.mark.behaviour("10-chair-names-absent-seat")
 def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(workspace: Workspace, council: Terminal) -> None:
     workspace.answers.instead |= {"beta": SERVER_ERROR, "chair/triage": [Reply(text=_naming(workspace, "beta"))]}

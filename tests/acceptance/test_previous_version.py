@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from council.version import __version__
+from council.version import RULES, __version__
 from tests.acceptance.helpers import Json, Terminal
 
 STORE = Path(__file__).parents[1] / "data" / "previous_version" / "store.tar.xz"
@@ -136,9 +136,14 @@ def test_a_report_is_written_in_every_format(old: OldStore, council: Terminal, r
     assert ElementTree.fromstring(formats["junit"].out).tag == "testsuites"
 
 
+@pytest.mark.behaviour("11-older-rules")
 def test_the_store_of_the_old_version_has_no_problems(old: OldStore, council: Terminal) -> None:
     checked = council("runs", "fsck")
     assert checked.code == 0, checked.out
+    assert checked.out == f"{len(EVERY_RUN)} runs, no problems\n"
+    remark = "made by council 0.1.0: the rules have changed since, so its report and verdict are not recomputed"
+    assert {f"{run}: {remark}" for run in EVERY_RUN} <= set(checked.err.splitlines())
+    assert council("runs", "fsck", "--json").json["remarks"] == dict.fromkeys(EVERY_RUN, remark)
 
 
 # Continuing
@@ -192,7 +197,8 @@ def test_a_run_can_be_continued_by_a_follow_up_question(old: OldStore, council: 
 def test_within_one_version_a_changed_step_is_still_an_error(old: OldStore, council: Terminal) -> None:
     run = UNFINISHED["collaborative"]
     db = sqlite3.connect(old.database)
-    db.execute("UPDATE runs SET setup = json_set(setup, '$.version', ?) WHERE id = ?", (__version__, run))
+    ours = (__version__, RULES, run)
+    db.execute("UPDATE runs SET setup = json_set(setup, '$.version', ?, '$.rules', ?) WHERE id = ?", ours)
     db.execute("UPDATE steps SET fingerprint = 'another' WHERE run = ?", (run,))
     db.commit()
     db.close()

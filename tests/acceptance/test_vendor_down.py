@@ -81,12 +81,13 @@ def test_its_seat_is_served_by_an_unused_vendor(families: Families, council: Ter
 
 
 @pytest.mark.behaviour("issue-5-one-vendor-down")
-def test_both_names_are_shown_above_the_answer(families: Families, council: Terminal, closed_address: str) -> None:
+def test_both_names_are_shown_on_standard_error(families: Families, council: Terminal, closed_address: str) -> None:
     families.configure("d", unreachable=closed_address)
     done = council("--protocol", "triad", QUESTION)
     assert done.code == 0
-    assert "! alpha requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.out
-    assert "! chair requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.out
+    assert "! alpha requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.err
+    assert "! chair requested a:a-m: it could not be reached (failed(net)); d:d-m answered instead." in done.err
+    assert "instead" not in done.out
 
 
 @pytest.mark.behaviour("issue-5-one-vendor-down", "40-fallback-families")

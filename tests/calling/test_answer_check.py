@@ -54,10 +54,10 @@ def test_a_short_answer_is_not_a_stub(text: str) -> None:
 
 @pytest.mark.behaviour("40-stub-answer")
 def test_a_typed_reply_is_a_stub_if_all_its_free_text_is() -> None:
-    assert is_stub('{"verdict": "PASS", "why": "string", "fix": "..."}', SCHEMA)
-    assert not is_stub('{"verdict": "PASS", "why": "it holds", "fix": ""}', SCHEMA)
-    assert not is_stub('{"verdict": "PASS", "why": ""}', SCHEMA)  # one blank string is not enough
-    assert not is_stub('{"verdict": "PASS"}', SCHEMA)
+    assert is_stub(json.loads('{"verdict": "PASS", "why": "string", "fix": "..."}'), SCHEMA)
+    assert not is_stub(json.loads('{"verdict": "PASS", "why": "it holds", "fix": ""}'), SCHEMA)
+    assert not is_stub(json.loads('{"verdict": "PASS", "why": ""}'), SCHEMA)  # one blank string is not enough
+    assert not is_stub(json.loads('{"verdict": "PASS"}'), SCHEMA)
 
 
 @pytest.mark.behaviour("40-stub-answer")

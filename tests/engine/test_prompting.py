@@ -14,10 +14,11 @@ from scripts import make_prompts
 
 from council import events as ev
 from council import protocols
-from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, load_prompt, strip_invisible
+from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, clean_quotation, load_prompt
 from council.errors import PromptError
 from council.planning.rehearsal import rehearse
 from council.settings.catalogue import catalogue
+from council.text_cleanup import strip_invisible
 from council.types import Outcome, Question, Roster, Round, Seat, Statement
 from tests.paths import DATA
 from tests.run_session import ALPHA, BETA, QUESTION
@@ -155,13 +156,25 @@ def test_a_list_is_quoted_line_by_line() -> None:
 @pytest.mark.parametrize("hidden", ["\u200b", "\u202e", "\U000e0041", "\x1b", "\ufeff", "\ue000", "\x00"])
 def test_invisible_characters_are_removed(hidden: str, folder: Path) -> None:
     text = f"plain{hidden}text\n\tkept"
-    assert strip_invisible(text) == "plaintext\n\tkept"
+    assert clean_quotation(text) == "plaintext\n\tkept"
     assert hidden not in Prompts("key").quote(said(BETA, text))
     assert hidden not in Prompts("key").quote([text], "Agreed")
     write(folder, "t/say", '+++\nmaterial = ["own", "[own.text]"]\n+++\nbody {{ own.key }}')
     compact = words_for(folder, replace(ALPHA, small=True), own=said(BETA, text))
     assert compact.count("plaintext") == 2
     assert hidden not in compact
+
+
+@pytest.mark.behaviour("10-joiners-stay")
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "👩\u200d💻", "❤\ufe0f\u200d🔥", "क्\u200dष"])
+def test_joiners_of_words_and_emoji_stay_in_a_quotation(text: str) -> None:
+    assert text in Prompts("key").quote(said(BETA, text))
+    assert strip_invisible(text) == (text, 0)
+
+
+@pytest.mark.parametrize("text", ["hid\u200dden", "\u200cx", "می\u200c\u200d\u200cخ", "x \u200d"])
+def test_other_joiners_are_removed(text: str) -> None:
+    assert not {"\u200c", "\u200d"} & set(clean_quotation(text) + strip_invisible(text)[0])
 
 
 # The full and the compact template

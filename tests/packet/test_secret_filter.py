@@ -97,7 +97,7 @@ def test_any_text_can_be_redacted(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["a" * 1_000_000, "password=" * 110_000, "-----BEGIN PRIVATE KEY-----\n" * 35_000, "://a:" * 200_000,
-     "token: '" * 120_000, some(HEX, 1_000_000, "long"), "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000,
+     "token: '" * 120_000, some(HEX, 10_000, "long") * 100, "eyJ" * 330_000, "sk-" * 330_000, "Authorization: Bearer " * 45_000,
      "curl -u a:" * 100_000, "mysql -p " * 110_000, '"auth": "' * 110_000],
 )  # fmt: skip
 def test_one_megabyte_is_scanned_in_seconds(text: str) -> None:

@@ -96,7 +96,8 @@ def test_a_protocol_of_a_package_has_its_own_report_view_and_layouts(poll: Proto
     assert report["seats"][0]["label"] == "voter alpha"
     assert render_answer(minutes) == "Two for tabs.\n"
     assert render_verbose(minutes) == "A poll: Two for tabs.\n"
-    assert "Two for tabs.\n\nA poll\n## Statements" in render_document(minutes)
+    assert "Two for tabs.\n\n**Trust: LOW" in render_document(minutes)
+    assert "**\n\nA poll\n## Statements" in render_document(minutes)
 
 
 def test_a_run_whose_protocol_is_not_installed_gets_the_default_report() -> None:

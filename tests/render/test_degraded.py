@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from council import events as ev
-from council.engine.degraded import format_degraded_lines
+from council.engine.degraded import format_degraded_lines, format_notice_lines
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
@@ -28,8 +28,10 @@ def with_fallback() -> RunBuilder:
 
 
 @pytest.mark.behaviour("00-fallback-told")
-def test_fallback_is_shown_above_the_answer_and_in_degraded() -> None:
+def test_fallback_is_a_notice_in_the_report_and_in_degraded() -> None:
     minutes = with_fallback().end_phase().close().minutes
+    assert format_notice_lines(minutes)[0] == format_degraded_lines(minutes)[0]
+    assert "instead" not in render_answer(minutes)
     assert format_degraded_lines(minutes)[0] == (
         "alpha requested ollama:qwen3: it could not be reached (failed(net)); local:smollm2 answered instead."
     )

@@ -6,14 +6,14 @@ the same characters for pages.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from council.answer_text import is_placeholder
+from council.answer_text import find_refusal, is_placeholder
 from council.errors import Fault
+from council.text_cleanup import ends_in_notes, single_line, without_notes
 from council.types import Answer, Step
 
 MIN_LOOP_CHARS = 4000  # minimum length of the repeated ending, in characters
@@ -82,28 +82,47 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
         step.read(answer.text)
         return answer
     if answer.finish == "refused":
-        raise Fault("refused", "the member declined to answer", said=answer.text)
+        raise _make_refusal(answer.text, find_refusal(answer.text) or answer.text)
     if piece := find_loop(answer.text):
         raise Fault("loop", describe_loop(piece), said=answer.text)
-    if answer.finish == "length" and not _is_capped_on_purpose(answer, step):
+    is_cut = answer.finish == "length" and not (step.ask.schema is None and ends_in_notes(answer.text))
+    if is_cut and not _is_capped_on_purpose(answer, step):
         raise Fault("length", "the answer was cut at its length limit", said=answer.text)
-    if not answer.text.strip():
+    shown = answer.text if step.ask.schema else without_notes(answer.text)
+    if not shown.strip():
         raise Fault("empty", "the answer was empty")
-    step.read(answer.text)
-    if is_stub(answer.text, step.ask.schema):
+    reply = _read_reply(answer.text, step)
+    if wording := find_refusal(shown) if step.ask.schema is None else find_refusal_in_reply(reply, step.ask.schema):
+        raise _make_refusal(answer.text, wording)
+    if is_stub(shown if step.ask.schema is None else reply, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
     if not was_repaired and (contradictions := step.review(answer.text)):
         raise Fault("schema", contradictions, said=answer.text)
-    return replace(answer, text=_trim_to_last_sentence(answer.text)) if answer.finish == "length" else answer
+    return replace(answer, text=_trim_to_last_sentence(answer.text)) if is_cut else answer
 
 
 def is_complete_reply(text: str, step: Step) -> bool:
     """Return whether a truncated reply still matches its schema. Free text never counts as complete."""
+    schema = step.ask.schema
     try:
-        step.read(text)
+        reply = step.read(text)
     except Fault:
         return False
-    return step.ask.schema is not None and bool(text.strip()) and not is_stub(text, step.ask.schema)
+    return schema is not None and not is_stub(reply, schema) and not find_refusal_in_reply(reply, schema)
+
+
+def _read_reply(text: str, step: Step) -> Any:
+    try:
+        return step.read(text)
+    except Fault:
+        if wording := find_refusal(text):
+            raise _make_refusal(text, wording) from None
+        raise
+
+
+def _make_refusal(said: str, wording: str) -> Fault:
+    quoted = f': "{single_line(wording)}"' if wording.strip() else ""
+    return Fault("refused", f"the member declined to answer{quoted}", said=said)
 
 
 def describe_loop(piece: str) -> str:
@@ -112,17 +131,26 @@ def describe_loop(piece: str) -> str:
     return f'the answer repeats itself: "{start}"'
 
 
-def is_stub(text: str, schema: Any = None) -> bool:
-    """Return whether an answer is a placeholder. A typed reply is one if all its free text is."""
+def is_stub(answer: Any, schema: Any = None) -> bool:
+    """Return whether a text is a placeholder. A typed reply is one if all its free text is."""
     if schema is None:
-        return is_placeholder(text)
-    try:
-        strings = list(_iter_strings(json.loads(text)))
-    except ValueError:
-        return False  # inside a code fence, but the schema check parsed it
-    choices = _collect_choices(schema)
-    free_text = [string for string in strings if string not in choices]
+        return is_placeholder(answer)
+    free_text = _list_free_text(answer, schema)
     return len(free_text) > 1 and all(map(is_placeholder, free_text))
+
+
+def find_refusal_in_reply(reply: Any, schema: Any) -> str:
+    """Return the wording if all free text of a typed reply declines the request, or an empty string."""
+    said = [text for text in _list_free_text(reply, schema) if not is_placeholder(text)]
+    wordings = [find_refusal(text) for text in said]
+    return wordings[0] if wordings and all(wordings) else ""
+
+
+def _list_free_text(reply: Any, schema: Any) -> list[str]:
+    """Return the strings that a member gave, without the words of enums."""
+    given = reply.model_dump(exclude_unset=True) if hasattr(reply, "model_dump") else reply
+    choices = _collect_choices(schema)
+    return [text for text in _iter_strings(given) if text not in choices]
 
 
 def _iter_strings(value: Any) -> Iterator[str]:

@@ -25,6 +25,7 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
 from council.store.interface import Attempt
+from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
@@ -254,9 +255,7 @@ class RetryLoop:
                 accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
                 faults[fault.kind] += 1
-                if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
-                    state: FinalState = "truncated" if fault.kind == "length" else "ok"
-                    self.usable_reply = self._accept(deadline, trial, state, fault.said)
+                self._keep_usable_reply(deadline, trial, fault)
                 recorded, after = (
                     attempt.result,
                     next_attempt(self._make_failed_attempt(deadline, trial, fault, answer)),
@@ -271,6 +270,16 @@ class RetryLoop:
             else:
                 self._record_result(attempt, answer, None, None, deadline)
                 return self._accept(deadline, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
+
+    def _keep_usable_reply(self, deadline: MemberDeadline, trial: NextAttempt, fault: Fault) -> None:
+        """Keep a complete reply, or else the longest prose that can replace one, for the case that the retries fail."""
+        if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
+            state: FinalState = "truncated" if fault.kind == "length" else "ok"
+            self.usable_reply = self._accept(deadline, trial, state, fault.said)
+        elif fault.kind == "schema" and self.step.rate_prose(fault.said) != "none":
+            kept = self.usable_reply
+            if kept is None or (len(fault.said) > len(kept.text) and not is_complete_reply(kept.text, self.step)):
+                self.usable_reply = self._accept(deadline, trial, "ok", fault.said)
 
     def _make_failed_attempt(
         self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
@@ -300,13 +309,17 @@ class RetryLoop:
     ) -> float | None:
         """Return the seconds to wait before the next attempt, or None to give up. A recorded decision is replayed."""
         row = FAULT_TABLE[fault.kind]
-        used_up = occurrence > (
-            0 if self._stays_in_doubt(row.state) else max_retries(fault.kind, chair=self.step.is_chair)
-        )
-        if used_up or deadline.is_over or (recorded and recorded.get("passed_on")):
+        if occurrence > self._max_retries(fault) or deadline.is_over or (recorded and recorded.get("passed_on")):
             return None
         wait = _backoff_delay(deadline.member, fault, occurrence) if row.backs_off else 0.0
         return None if recorded is None and wait > deadline.seconds_left() else min(wait, MAX_BACKOFF_S)
+
+    def _max_retries(self, fault: Fault) -> int:
+        if self._stays_in_doubt(FAULT_TABLE[fault.kind].state):
+            return 0
+        if fault.kind == "schema" and self.step.rate_prose(fault.said) == "repaired":
+            return 1  # prose again after the repair turn: it is used
+        return max_retries(fault.kind, chair=self.step.is_chair)
 
     def _stays_in_doubt(self, state: str) -> bool:
         """Return whether the step ends in doubt, because resending is disabled and the request may have been billed."""
@@ -366,6 +379,7 @@ class RetryLoop:
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
+        notes = None if self.step.ask.schema else NotesFilter()
         call_soon = asyncio.get_running_loop().call_soon
 
         def on_delta(piece: str) -> None:
@@ -378,13 +392,17 @@ class RetryLoop:
                     call_soon(stream_pieces)
                 pieces.append(piece)
 
+        def show(text: str) -> None:
+            if text:
+                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+
         def stream_pieces() -> None:
             nonlocal unchecked
             if not pieces:
                 return
             text = "".join(pieces)
             pieces.clear()
-            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+            show(notes.feed(text) if notes else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -395,6 +413,7 @@ class RetryLoop:
             async with deadline.timeout() as clock:
                 answer = await deadline.member.send(body, on_delta)
                 stream_pieces()
+                show(notes.flush() if notes else "")
         except Fault as fault:
             return Fault(
                 fault.kind,

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from string import ascii_uppercase
 from typing import Any, TypeVar, overload
 
@@ -15,8 +16,9 @@ from council import events as ev
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
-from council.engine.reply import Choices, Reply, build_schema, parse_reply
+from council.engine.reply import Choices, Reply, build_schema, parse_reply, rate_prose, read_accepted
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
+from council.text_cleanup import without_notes
 from council.types import (  # fmt: skip
     STATES_OUT_FOR_RUN,
     Absence,
@@ -325,8 +327,8 @@ class Council:
             try:
                 return self._record_statement(step, seat, stored)
             except Fault as fault:  # an earlier version accepted it
-                reason = f"this version cannot read the stored reply: {fault.detail}"
-                return self._record_absence(key, Absence(seat, "failed(schema)", reason), stored)
+                lost = Absence(seat, "failed(schema)", f"this version cannot read the stored reply: {fault.detail}")
+                return self._record_absence(key, lost, stored)
         return await self._execute_step(step, seat, print_)
 
     def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
@@ -356,7 +358,19 @@ class Council:
 
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
-        return Step(ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, reply=reply, review=review)
+        return Step(
+            ask,
+            seat.name,
+            chain,
+            read,
+            repair,
+            request.timeout,
+            shrink,
+            is_chair,
+            reply=reply,
+            review=review,
+            rate_prose=partial(rate_prose, reply),
+        )
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(
@@ -374,17 +388,18 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, said.said, reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
-            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material),
+            list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        answer: Message = {"role": "assistant", "content": outcome.text}
-        reply = step.read(outcome.text)
+        reply = read_accepted(step, outcome.text)
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        said: Statement[Any] = Statement(seat, step.ask.key, outcome.text, reply, outcome, (*step.ask.messages, answer))
+        text = outcome.text if step.reply else without_notes(outcome.text)
+        answer: Message = {"role": "assistant", "content": text}
+        said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):

@@ -19,7 +19,7 @@ COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges 
 class StatementCaveat:
     seat: str
     phase: str
-    state: str  # coverage_hole | cut | truncated | dropped
+    state: str  # coverage_hole | cut | truncated | prose | dropped
     reason: str
     line: str  # the sentence above the answer; empty if another line covers it
 
@@ -50,6 +50,11 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(
             said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
         )
+    if said.missing:
+        reason = (
+            f"answered in prose instead of its typed reply, also when asked again; missing: {', '.join(said.missing)}"
+        )
+        yield StatementCaveat(said.seat, said.phase, "prose", reason, f"{said.seat} {reason}.")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
@@ -138,28 +143,46 @@ def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
 
 
 def format_degraded_lines(minutes: Minutes) -> list[str]:
-    """Return the sentences above the answer, the most important first."""
+    """Return the sentences above the answer in a report, the most important first."""
+    status = _format_status(minutes)
+    notices = [*minutes.plan.get("notices", []), *_format_shared_members(minutes)]
+    return [
+        *status,
+        *(_format_fallback(one) for one in list_fallbacks(minutes)),
+        *format_missing_lines(minutes)[len(status) :],
+        *map(single_line, notices),
+    ]
+
+
+def format_missing_lines(minutes: Minutes) -> list[str]:
+    """Return the sentences above the answer on standard output: what is missing, without notices about vendors and fallbacks."""
     return [
         *_format_status(minutes),
-        *(_format_fallback(one) for one in list_fallbacks(minutes)),
         *_format_absences(minutes),
         *(single_line(one.line, 400) for one in list_caveats(minutes) if one.line),
         *_format_single_draft(minutes),
         *_format_banner(minutes),
         *_format_coverage_holes(minutes),
-        *(single_line(notice) for notice in list_notices(minutes)),
+        *map(single_line, _list_verdict_notices(minutes)),
+    ]
+
+
+def format_notice_lines(minutes: Minutes) -> list[str]:
+    """Return the notices about fallbacks and shared members, for standard error."""
+    return [
+        *(_format_fallback(one) for one in list_fallbacks(minutes)),
+        *map(single_line, _format_shared_members(minutes)),
     ]
 
 
 def list_notices(minutes: Minutes) -> list[str]:
     """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
+    return [*minutes.plan.get("notices", []), *_format_shared_members(minutes), *_list_verdict_notices(minutes)]
+
+
+def _list_verdict_notices(minutes: Minutes) -> list[str]:
     empty = [NO_MATERIAL] if (minutes.verdict.get("details") or {}).get("empty") else []
-    return [
-        *minutes.plan.get("notices", []),
-        *_format_shared_members(minutes),
-        *empty,
-        *minutes.verdict.get("caveats", []),
-    ]
+    return [*empty, *minutes.verdict.get("caveats", [])]
 
 
 def list_coverage_holes(minutes: Minutes) -> list[str]:

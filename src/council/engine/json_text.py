@@ -19,13 +19,12 @@ MAX_STRAY = 50  # brackets in prose that open no JSON
 MAX_LITERAL_CHARS = 100_000  # of an object in Python's notation
 
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_COMMENT = r"//[^\n]*|/\*.*?\*/"
+_COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
+_LEAD = r"\s*(?:(?://[^\n]{0,300}|/\*[^*]{0,300}\*/)\s*){0,5}"  # before the first key
 _KEY = r"""(?:"[^"\n]{0,200}"|“[^“”"\n]{0,200}”|'[^'\n]{0,200}')\s*:"""
 _BARE_KEY = r"[A-Za-z_]\w*\s*:"
-_OBJECT = re.compile(rf"\{{\s*(?:(?:{_COMMENT})\s*)*{_KEY}", re.DOTALL)
-_START = re.compile(
-    rf"\{{\s*(?:(?:{_COMMENT})\s*)*(?:{_KEY}|{_BARE_KEY})|\[\s*(?:\{{\s*(?:{_KEY}|{_BARE_KEY})|[\"“'])", re.DOTALL
-)
+_OBJECT = re.compile(rf"\{{{_LEAD}{_KEY}", re.DOTALL)
+_START = re.compile(rf"\{{{_LEAD}(?:{_KEY}|{_BARE_KEY})|\[\s*(?:\{{\s*(?:{_KEY}|{_BARE_KEY})|[\"“'])", re.DOTALL)
 _BRACKET = re.compile(rf'{_STRING}|"(?:[^"\\]|\\.)*+\Z|{_COMMENT}|[{{}}\[\]]', re.DOTALL)
 _STRING_OR_COMMENT = re.compile(rf"({_STRING})|{_COMMENT}", re.DOTALL)
 _MISTAKE = re.compile(

@@ -28,6 +28,7 @@ class StatementMinutes:
     cut: list[str] = field(default_factory=list)  # parts that were left out to fit the context window
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
     cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
+    missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
 
 
 @dataclass(slots=True)
@@ -305,7 +306,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
     m.ensure_phase(event.phase, at).said[event.seat] = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
-        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material,
+        event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
     )  # fmt: skip
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)

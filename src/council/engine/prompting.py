@@ -23,7 +23,7 @@ import jinja2
 import jinja2.meta
 
 from council.errors import PromptError
-from council.text_cleanup import TRUNCATION_MARKER, truncate_packet
+from council.text_cleanup import LOOSE_JOINERS, TRUNCATION_MARKER, truncate_packet, without_notes
 from council.types import (
     Cuts,
     Json,
@@ -53,6 +53,8 @@ SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
+KEPT_CHARS = "\n\t\u200c\u200d"
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn")
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
 _jinja = jinja2.Environment(
@@ -94,6 +96,7 @@ class Prompts:
         self.hmac_key = hmac_key.encode()
         self.folders = tuple(folders)
         self.protocol = protocol
+        self._functions = {"quote": self.quote, "request_notes": request_notes}
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
@@ -126,7 +129,7 @@ class Prompts:
                 f'pass {missing[0]}=… to the call that uses "{name}", or correct the name in the file'
             )
         try:
-            return self._render(prompt, seat, {**variables, "seat": seat, "quote": self.quote}, tuple(conversation))
+            return self._render(prompt, seat, {**variables, "seat": seat, **self._functions}, tuple(conversation))
         except jinja2.UndefinedError as error:
             raise PromptError(f'the prompt "{prompt.path.name}" cannot be rendered: {error.message}') from error
 
@@ -195,10 +198,16 @@ class Prompts:
         else:
             text = what if isinstance(what, str) else "\n".join(f"- {line}" for line in what)
             name, mark = label or "", self.fence_mark(f"{label}: {text}")
-        return f"<<<{name} {mark}\n{strip_invisible(text.strip())}\n{mark}>>>"
+        return f"<<<{name} {mark}\n{clean_quotation(text.strip())}\n{mark}>>>"
 
     def fence_mark(self, what: str) -> str:
         return hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+
+
+def request_notes(names: Iterable[str]) -> str:
+    """Return the request for a block of notes after the answer; empty if there is nothing to compare."""
+    listed = list(names)
+    return "\n\n" + _load_part("notes.md").render(names=listed).strip() if len(listed) > 1 else ""
 
 
 @lru_cache(maxsize=256)
@@ -217,7 +226,7 @@ def load_prompt(path: Path) -> Prompt:
         return Prompt(
             path, _jinja.from_string(body), _jinja.from_string(front.get("role", "")), _jinja.from_string(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
-            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "words"}),
+            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, tomllib.TOMLDecodeError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
@@ -256,13 +265,13 @@ def _number_lines(content: str) -> str:
 def _collect_texts(value: Any) -> list[tuple[str, str]]:
     """Return the value of a material expression as labelled texts. A mapping other than a Round provides its labels."""
     if isinstance(value, Statement):
-        return [(value.seat.label, strip_invisible(value.said))]
+        return [(value.seat.label, clean_quotation(value.said))]
     if isinstance(value, Round):
         return [piece for statement in value.values() for piece in _collect_texts(statement)]
     if isinstance(value, Mapping):
         return [(label, text) for label, item in value.items() for _, text in _collect_texts(item)]
     if isinstance(value, str):
-        return [("", strip_invisible(value))] if value else []
+        return [("", clean_quotation(value))] if value else []
     return [piece for item in value for piece in _collect_texts(item)]
 
 
@@ -271,9 +280,13 @@ def _truncate_words(text: str, max_words: int) -> str:
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 
 
-def strip_invisible(text: str) -> str:
-    """Remove characters that a model reads but a person cannot see: format, tag and control characters."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cn"))
+def clean_quotation(text: str) -> str:
+    """Remove notes, and characters that a model reads but a person cannot see: format, tag and control characters.
+
+    A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
+    """
+    kept = "".join(c for c in without_notes(text) if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
+    return LOOSE_JOINERS.sub("", kept)
 
 
 @lru_cache(maxsize=16)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from council.answer_text import is_placeholder
+from council.answer_text import find_refusal, is_placeholder
 from council.engine.json_text import clean_text, find_json, iter_strings, load_json
-from council.engine.reply_form import NO_TITLES, Choices, FormReader, squash
+from council.engine.reply_form import NO_TITLES, FormReader, squash
+from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.errors import Fault
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import Json, ProseUse, Step
 
 R = TypeVar("R", bound="Reply")
-SMALL_STRING = 400
+SMALL_STRING = 200
 SMALL_ROWS = 2  # rows in a list of objects
-SMALL_CELL = 120
+SMALL_CELL = 80
 SMALL_LIST = 3
 MAX_PROBLEMS = 5  # listed in a repair turn
 MAX_QUOTE = 80  # characters of a wrong value
+MIN_PROSE_CHARS = 80  # of an answer in prose; a shorter text is more likely a remark on the repair turn
 MAX_WRAPPERS = 3  # nested wrapper objects
 WRAPPERS = {  # keys under which models put the whole reply
     "result", "response", "reply", "output", "data", "arguments", "parameters", "input", "json", "content", "final",
@@ -33,11 +36,29 @@ LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
+    answer_field: ClassVar[str] = ""  # field that can hold a chair's prose when it gives no typed reply
+    _is_prose: bool = PrivateAttr(default=False)
     open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
 
     def prose(self) -> str:
         """Render the reply as Markdown."""
         raise NotImplementedError
+
+    @classmethod
+    def from_prose(cls, text: str) -> Self | None:
+        """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace it."""
+        if not cls.answer_field:
+            return None
+        others = [(name, field) for name, field in cls.model_fields.items() if field.is_required()]
+        empty = {name: _empty_value(field.annotation) for name, field in others}
+        return cls.model_construct({cls.answer_field}, **{**empty, cls.answer_field: text})
+
+    @property
+    def missing_parts(self) -> list[str]:
+        """Return the fields that a reply made from prose lacks; empty for any other reply."""
+        if not self._is_prose:
+            return []
+        return [name.replace("_", " ") for name in type(self).model_fields if name not in self.model_fields_set]
 
     def check_choices(self, choices: Choices) -> None:
         """Raise ValueError, worded for the model, if a well-formed reply is not acceptable."""
@@ -64,6 +85,10 @@ class Reply(BaseModel):
     def vary(cls, plain: Json, n: int) -> Json:
         """Return the rehearsal answer of the n-th seat (from 0) for a run in which seats disagree."""
         return plain
+
+
+def _empty_value(annotation: Any) -> Any:
+    return [] if get_origin(annotation) is list else "" if annotation is str else None
 
 
 def one_row_per(field: str) -> Any:
@@ -153,10 +178,57 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
                 valid.append(read)
                 break
             failed.append((_count_known_fields(reply, candidate), problems))
-    own = [one for one in valid if not _is_echo(reply, one, choices)] or valid
+    own = [one for one in valid if len(valid) == 1 or not _is_echo(reply, one, choices)] or valid
     if own and all(one == own[0] for one in own):
         return own[0]
     raise Fault("schema", _describe_failure(reply, len(own), failed, problem), said=text)
+
+
+def read_prose(reply: type[R], text: str) -> R | None:
+    """Return the reply that prose stands for if it is a usable answer, or None.
+
+    Of a JSON reply that does not fit the schema only the text of its answer is used.
+    """
+    text = clean_text(text)
+    made = reply.from_prose(text)
+    if made is None:
+        return None
+    if _is_json_reply(reply, text):
+        field = reply.answer_field
+        found = [one[field] for one in find_json(text)[0] if isinstance(one, dict) and isinstance(one.get(field), str)]
+        text = found[0] if len(found) == 1 else ""
+        made = reply.from_prose(text)
+    if made is None or len(text.strip()) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
+        return None
+    made._is_prose = True
+    return made
+
+
+def rate_prose(reply: type[Reply] | None, text: str) -> ProseUse:
+    """Return whether a text that is no typed reply can be used in place of one."""
+    if reply is None or read_prose(reply, text) is None:
+        return "none"
+    return "last" if _is_json_reply(reply, text) else "repaired"
+
+
+def read_accepted(step: Step, text: str) -> Reply | None:
+    """Read an accepted answer. One that does not fit its schema was accepted as prose."""
+    try:
+        read: Reply | None = step.read(text)
+    except Fault:
+        if step.reply is None or (read := read_prose(step.reply, text)) is None:
+            raise
+    return read
+
+
+def _is_json_reply(reply: type[Reply], text: str) -> bool:
+    """Return whether a text is an attempt at the typed reply, readable or not, and no prose."""
+    text = clean_text(text)
+    if strip_code_fence(text).startswith(("{", "[{", '["')):
+        return True
+    return any(isinstance(one, dict) and _count_known_fields(reply, one) for one in find_json(text)[0]) or any(
+        re.search(rf'[{{,]\s*"{name}"\s*:', text) for name in reply.model_fields
+    )
 
 
 def _describe_failure(reply: type[Reply], valid: int, failed: list[tuple[int, list[str]]], problem: str) -> str:
@@ -178,7 +250,7 @@ def _read_object(
     try:
         read = reply.model_validate(given)
         closed = {name: choices[name] for name in choices if name not in reply.open_choices}
-        if problems := list(_find_unknown_values(read.model_dump(warnings=False), closed)):
+        if closed and (problems := list(_find_unknown_values(read.model_dump(warnings=False), closed))):
             return None, problems
         read.check_choices(choices)
     except ValidationError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,7 @@ PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 
 
-@cache
+@lru_cache(2048)
 def squash(text: str) -> str:
     """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
     return "".join(char for char in text.casefold() if char.isalnum())

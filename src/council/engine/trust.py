@@ -1,109 +1,279 @@
-"""The trust line: how far to trust an answer, computed by one table from the facts of a run."""
+"""How far to trust an answer: the chair's notes, whether the seats agree, and the one table behind the trust line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats
-from council.engine.minutes import Minutes
-from council.types import Json
+from council.engine.json_text import clean_text, find_json
+from council.engine.minutes import Minutes, SeatMinutes
+from council.settings.member_lookup import LOCAL_MEMBER
+from council.text_cleanup import single_line, split_notes
+from council.types import Agreement, Json, Round, Seat, TrustFact, replace_labels
+
+# Notes: the block `council-notes` at the end of a free-text answer
+
+MAX_NOTES = 20  # items of a list
+MAX_NOTE_CHARS = 400
+MAX_DETAILS = 3  # examples in one reason
+Names = Mapping[str, str]  # a name that the chair may use, in lower case → the seat
+
+
+def seat_names(seats: Iterable[Seat]) -> Names:
+    """Return the names under which a chair may refer to these seats: their names and their titles."""
+    names = [(key.lower(), seat.name) for seat in seats for key in (seat.name, seat.role)]
+    return {key: name for key, name in names if key}
+
+
+def response_names(seats_by_label: Mapping[str, str]) -> Names:
+    """Return the names under which a chair may refer to anonymous responses: `A`, `Response A`."""
+    return {key.lower(): name for label, name in seats_by_label.items() for key in (label, f"Response {label}")}
+
+
+def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None) -> Json | None:
+    """Return the notes in the last block of an answer, or None if there is none or it is not a JSON object.
+
+    Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
+    """
+    blocks = split_notes(text)[1]
+    raw = _load_object(blocks[-1]) if blocks else None
+    if raw is None:
+        return None
+    reader = NotesReader(names, labels or {})
+    return {
+        "agreed": [text for item in _as_list(raw.get("agreed")) if (text := reader.read_text(item))],
+        "contested": [point for item in _as_list(raw.get("contested")) if (point := reader.read_contested(item))],
+        "unique": reader.read_points(raw.get("unique")),
+        "taken_from": reader.read_points(raw.get("taken_from")),
+        "closest_draft": next(iter(reader.read_seats(raw.get("closest_draft"))), None),
+        "recommendation_shared_by": reader.read_shared(raw.get("recommendation_shared_by")),
+    }
+
+
+def _load_object(text: str) -> Json | None:
+    """Return the only JSON object of a text, or None."""
+    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
+    return objects[0] if len(objects) == 1 else None
+
+
+def _as_list(value: Any) -> list[Any]:
+    items = value if isinstance(value, list) else [value] if value else []
+    return items[:MAX_NOTES]
+
+
+class NotesReader(NamedTuple):
+    """Reads the values of a block of notes, and drops what cannot be read."""
+
+    names: Names
+    labels: Mapping[str, str]  # label of an anonymous response → its seat
+
+    def read_text(self, value: Any) -> str:
+        if isinstance(value, dict):
+            value = value.get("point") or value.get("text")
+        return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
+
+    def read_seats(self, value: Any) -> list[str]:
+        """Return the known seats that a value names: a name, a name with a title, several names in one text, or a list."""
+        if isinstance(value, list):
+            return list(dict.fromkeys(seat for item in value for seat in self.read_seats(item)))
+        if not isinstance(value, str):
+            return []
+        bare = re.sub(r"\([^)]*\)", "", value).lower()
+        whole = [bare, *re.split(r"[,;/&]|\band\b", bare)]
+        found = [self.names.get(re.sub(r"^\W+|\W+$|^(?:the|seat)\s+", "", name)) for name in whole]
+        return list(dict.fromkeys(seat for seat in found if seat))
+
+    def read_shared(self, value: Any) -> list[str] | None:
+        """Return the seats, or None if the value does not say which."""
+        seats = self.read_seats(value)
+        return seats if seats or value == [] else None
+
+    def read_points(self, value: Any) -> list[Json]:
+        rows = [
+            (seat, self.read_text(item.get("point")))
+            for item in _as_list(value)
+            if isinstance(item, dict)
+            for seat in self.read_seats(item.get("seat"))[:1]
+        ]
+        return [{"seat": seat, "point": point} for seat, point in rows if point]
+
+    def read_contested(self, value: Any) -> Json | None:
+        point = self.read_text(value)
+        sides = _as_list(value.get("sides")) if isinstance(value, dict) else []
+        rows = [
+            {"seat": seat, **{key: self.read_text(side.get(key)) for key in ("position", "assumes")}}
+            for side in sides
+            if isinstance(side, dict)
+            for seat in self.read_seats(side.get("seat"))
+        ]
+        return {"point": point, "sides": rows} if point else None
+
+
+# Agreement
+
+
+def count_voices(served: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return the voice of each seat, from its name, its requested member and the member that answered.
+
+    Seats that share a member because of a fallback are one voice: it would agree with itself.
+    """
+    rows = list(served)
+    sharing = Counter(member for _, _, member in rows if member)
+    replaced = {member for _, requested, member in rows if member and member != requested}
+    return {name: member if sharing[member] > 1 and member in replaced else name for name, _, member in rows}
+
+
+def round_voices(answers: Round[Any]) -> dict[str, str]:
+    """Return the voice of each seat of a round."""
+    said = answers.values()
+    return count_voices((one.seat.name, one.seat.member, one.outcome.served_by) for one in said)
+
+
+def compute_agreement(shared_by: Iterable[str] | None, contested: bool, voices: Mapping[str, str]) -> Agreement:
+    """Return whether the seats share the recommendation of the answer; empty if that was not assessed.
+
+    full: all of them, and nothing is contested. none: no two of them. partial: everything between.
+    """
+    everyone = set(voices.values())
+    if shared_by is None or len(everyone) < 2:
+        return ""
+    seats = [seat for seat in shared_by if seat in voices]
+    holders = {voices[seat] for seat in seats}
+    if len(holders) < 2:
+        return "none"
+    return "full" if set(seats) == voices.keys() and not contested else "partial"
+
+
+def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> tuple[Agreement, tuple[TrustFact, ...]]:
+    """Return the agreement that the chair's notes show, and the facts that limit trust."""
+    if notes is None:
+        return "", ()
+    points = tuple(TrustFact("contested_points", one["point"]) for one in notes["contested"])
+    return compute_agreement(notes["recommendation_shared_by"], bool(points), voices), points
+
+
+# The trust line
 
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# One row per fact: its level, and the reason as printed. `{detail}` is text of the fact.
+# One row per fact, from the lowest level to the highest: its level, and the reason as printed after "Trust: MEDIUM — ". `{detail}` is text of the fact.
 TABLE: dict[str, tuple[Level, str]] = {
-    "disagree": ("CONTESTED", "the vendor families disagree"),
+    "disagree": ("CONTESTED", "the judges disagree"),
     "contested": ("CONTESTED", "the answer is contested"),
     "open_fatal": ("CONTESTED", "a fatal issue is open"),
     "open_dispute": ("CONTESTED", "members still disagree"),
-    "one_seat": ("LOW", "fewer than two seats answered"),
-    "not_complete": ("LOW", "the run is not complete"),
-    "embedded": ("LOW", "the embedded model answered"),
+    "one_seat": ("LOW", "{detail}"),
+    "not_complete": ("LOW", "the run is {detail}"),
+    "embedded": ("LOW", "the small embedded model answered"),
     "no_material": ("LOW", "no material was reviewed"),
     "not_shared": ("LOW", "no two seats share the recommendation"),
-    "absent": ("MEDIUM", "absent"),
-    "one_vendor": ("MEDIUM", "all seats are of one vendor"),
-    "partial_agreement": ("MEDIUM", "the seats agree in part"),
+    "low_confidence": ("LOW", "confidence LOW"),
+    "absent": ("MEDIUM", "{detail}"),
+    "one_vendor": ("MEDIUM", "all answers are from one vendor"),
+    "partial_agreement": ("MEDIUM", "the seats agree only in part"),
     "not_assessed": ("MEDIUM", "agreement was not assessed"),
     "modified": ("MEDIUM", "the answer was changed after criticism"),
     "landed": ("MEDIUM", "severe criticism was valid"),
     "unruled": ("MEDIUM", "an issue was not ruled on"),
-    "contested_points": ("MEDIUM", "points are contested"),
+    "contested_points": ("MEDIUM", "contested"),
     "no_evidence": ("MEDIUM", "no evidence was verified"),
-    "degraded": ("MEDIUM", "parts are missing or were replaced"),
-    "confidence": ("MEDIUM", "the confidence of the verdict is {detail}"),
+    "degraded": ("MEDIUM", "{detail}"),
+    "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
 }
-
-
-class Fact(NamedTuple):
-    """A matched row of the table."""
-
-    kind: str
-    detail: str = ""
+CONFIDENCE_FACTS = {"CONTESTED": "contested", "LOW": "low_confidence", "MEDIUM": "medium_confidence"}
+AGREEMENT_FACTS = {"full": "", "partial": "partial_agreement", "none": "not_shared"}
 
 
 def compute_trust(minutes: Minutes) -> Json:
     """Return the trust field of the report. The lowest matched level wins; `because` lists every matched row."""
-    facts = list(dict.fromkeys(list_facts(minutes)))
-    levels = [TABLE[fact.kind][0] for fact in facts]
-    confidence = minutes.verdict.get("confidence")
-    if confidence in LEVELS:
-        levels.append(confidence)
-    return {"level": lowest_level(levels), "because": [format_fact(fact) for fact in facts]}
+    facts: dict[str, list[str]] = {}
+    for kind, detail in _list_facts(minutes):
+        details = facts.setdefault(kind, [])
+        if detail and detail not in details:
+            details.append(detail)
+    kinds = [kind for kind in TABLE if kind in facts]
+    level = TABLE[kinds[0]][0] if kinds else "HIGH"
+    return {"level": level, "because": [_format_reason(kind, facts[kind]) for kind in kinds]}
 
 
-def lowest_level(levels: list[Level]) -> Level:
-    return max(levels, key=LEVELS.index, default="HIGH")
+def format_trust(trust: Json) -> str:
+    """Return the trust line: `Trust: MEDIUM — beta is absent; agreement was not assessed`."""
+    return single_line(f"Trust: {trust['level']}{' — ' if trust['because'] else ''}{'; '.join(trust['because'])}", 1000)
 
 
-def format_fact(fact: Fact) -> str:
-    text = TABLE[fact.kind][1]
-    if "{detail}" in text:
-        return text.format(detail=fact.detail)
-    return f"{text}: {fact.detail}" if fact.detail else text
+def _format_reason(kind: str, details: list[str]) -> str:
+    more = f" and {len(details) - MAX_DETAILS} more" if len(details) > MAX_DETAILS else ""
+    detail = "; ".join(details[:MAX_DETAILS]) + more
+    text = TABLE[kind][1]
+    return text.format(detail=detail) if "{detail}" in text else f"{text}: {detail}" if detail else text
 
 
-def list_facts(minutes: Minutes) -> Iterator[Fact]:
-    """Return the facts of a run that limit trust, the most severe level first."""
+def _list_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
+    """Return the facts of a run that limit trust, as a kind of the table and a detail."""
     verdict = minutes.verdict
-    found = [
-        *_verdict_facts(verdict),
-        *_seat_facts(minutes),
-        *(Fact(row["kind"], row["detail"]) for row in verdict.get("trust_facts") or []),
-    ]
-    yield from sorted(found, key=lambda fact: -LEVELS.index(TABLE[fact.kind][0]))
-
-
-def _verdict_facts(verdict: Json) -> Iterator[Fact]:
-    confidence, agreement = verdict.get("confidence"), verdict.get("agreement")
-    if verdict.get("verdict") == "DISAGREE":
-        yield Fact("disagree")
-    if confidence == "CONTESTED":
-        yield Fact("contested")
-    elif confidence in ("MEDIUM", "LOW"):
-        yield Fact("confidence", confidence)
-    if verdict.get("outcome") == "MODIFIED":
-        yield Fact("modified")
-    if agreement == "none":
-        yield Fact("not_shared")
-    elif agreement != "full":
-        yield Fact("partial_agreement" if agreement == "partial" else "not_assessed")
-
-
-def _seat_facts(minutes: Minutes) -> Iterator[Fact]:
-    answered = [seat for seat in minutes.planned_seats if seat.statements]
-    absent = [seat.name for seat in minutes.planned_seats if not seat.statements]
+    yield from _list_verdict_facts(verdict)
+    for row in verdict.get("trust_facts") or []:
+        if row["kind"] in TABLE:
+            yield row["kind"], single_line(row["detail"], 120)
     if minutes.status != "complete":
-        yield Fact("not_complete")
-    if len(answered) < 2:
-        yield Fact("one_seat")
-    elif len({seat.vendor for seat in answered}) == 1:
-        yield Fact("one_vendor", answered[0].vendor)
-    if any((seat.served_by or seat.model).startswith("local:") for seat in answered):
-        yield Fact("embedded")
+        yield "not_complete", "failed" if minutes.status == "failed" else "incomplete"
+    yield from _list_seat_facts(minutes)
+
+
+def _list_verdict_facts(verdict: Json) -> Iterator[tuple[str, str]]:
+    if verdict.get("verdict") == "DISAGREE":
+        yield "disagree", ""
+    if kind := CONFIDENCE_FACTS.get(verdict.get("confidence") or ""):
+        yield kind, ""
+    if verdict.get("outcome") == "MODIFIED":
+        yield "modified", ""
+    if (verdict.get("details") or {}).get("empty"):
+        yield "no_material", ""
+    if kind := AGREEMENT_FACTS.get(verdict.get("agreement") or "", "not_assessed"):
+        yield kind, ""
+
+
+def _list_seat_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
+    seats = minutes.planned_seats
+    answered = [seat for seat in seats if seat.statements]
+    absent = [seat.name for seat in seats if not seat.statements]
+    voices = set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
+    if len(voices) < 2:
+        shared = f"all answers are from {answered[0].served_by}, by fallback" if len(answered) > 1 else ""
+        yield "one_seat", shared or ("only one seat answered" if answered else "no seat answered")
+    elif len(vendors := _list_vendors(minutes, answered)) == 1:
+        yield "one_vendor", vendors.pop()
+    chair = [minutes.chair] if minutes.chair else []
+    if LOCAL_MEMBER in (seat.served_by for seat in [*answered, *chair]):
+        yield "embedded", ""
     if absent:
-        yield Fact("absent", f"{', '.join(absent)} ({len(answered)} of {count_asked_seats(minutes)} seats answered)")
-    if any(row["state"] != "notice" for row in build_degraded_rows(minutes)):
-        yield Fact("degraded")
+        count = f"{len(answered)} of {count_asked_seats(minutes)} seats answered"
+        yield "absent", f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent ({count})"
+    for row in build_degraded_rows(minutes):
+        if row["state"] != "notice" and row["seat"] not in absent:
+            yield "degraded", _describe_degraded(row)
+
+
+def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
+    """Return the vendors of the members that answered."""
+    known = {seat.model: seat.vendor for seat in answered}
+    served = [seat.served_by or seat.model for seat in answered]
+    return {known.get(member) or member.partition(":")[0] for member in served}
+
+
+DEGRADED_TEXTS = {
+    "fallback": "a fallback answered for {seat}",
+    "cut": "{seat} did not see everything",
+    "truncated": "the answer of {seat} was cut off",
+    "dropped": "{seat} was asked without some parameters",
+    "coverage_hole": "part of the material was not shown",
+}
+
+
+def _describe_degraded(row: Json) -> str:
+    text = DEGRADED_TEXTS.get(row["state"]) or ("{seat} did not answer in {phase}" if row["seat"] else "{reason}")
+    return single_line(text.format(**row), 120)

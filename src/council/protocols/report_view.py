@@ -35,6 +35,10 @@ class ReportView:
         """Return the whole text for standard output; empty to show the answer under its caveats."""
         return ""
 
+    def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
+        """Return whether a statement is the answer, which the report shows once."""
+        return minutes.status == "complete" and said.said.strip() == str(minutes.verdict.get("answer") or "").strip()
+
     def document(self, minutes: Minutes, report: Json) -> str:
         """Return the whole report file; empty to use the layout `document.md`."""
         return ""

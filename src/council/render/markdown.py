@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from council.engine.degraded import format_degraded_lines
+from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
     fence_code,
@@ -16,6 +16,7 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
+from council.engine.trust import format_trust
 from council.protocols import Protocol, find_protocol
 from council.protocols.report_view import ReportView
 from council.render.mermaid import render_mermaid
@@ -33,7 +34,7 @@ def render_answer(minutes: Minutes) -> str:
     view = _protocol_of(minutes).load_report_view()
     if verdict := view.verdict_text(minutes):
         return verdict
-    above = "".join(f"! {line}\n" for line in format_degraded_lines(minutes))
+    above = "".join(f"! {line}\n" for line in format_missing_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
     return "\n".join(part for part in (above, text and f"{text}\n") if part)
 
@@ -46,7 +47,7 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
     if minutes.is_empty_run:
         return render_answer(minutes)
-    context = _build_context(minutes, build_report(minutes))
+    context = _build_context(minutes, build_report(minutes)) | {"degraded": format_missing_lines(minutes)}
     text = render_layout("layout", context, _protocol_of(minutes).folder)
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
@@ -73,9 +74,12 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "degraded": format_degraded_lines(minutes),
         "statement": partial(_format_statement, minutes),
         "speaker": partial(view.speaker_label, minutes),
+        "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
         "confidence": minutes.verdict.get("confidence"),
         "final": _format_answer(minutes, view),
+        "trust": format_trust(report["trust"]),
+        "notes": report.get("notes") or {},
         "rounds": _list_rounds(minutes),
         "facts": _list_facts(minutes, report),
         **view.layout_variables(minutes),
@@ -128,6 +132,7 @@ def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
         ("Verdict", value["verdict"]),
         ("Outcome", value["outcome"]),
         ("Confidence", value["confidence"]),
+        ("Trust", format_trust(value["trust"]).removeprefix("Trust: ")),
         ("Target", value["target"]),
         ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),
         ("Calls", f"{calls['made']} made, {calls['replayed']} replayed, {calls['in_doubt']} in doubt"),

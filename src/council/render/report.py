@@ -40,6 +40,7 @@ def build_report(minutes: Minutes) -> Json:
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
         "trust": compute_trust(minutes),
+        **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
         "answer": answer_text(minutes),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,

@@ -78,6 +78,41 @@ class Trust(TypedDict):
     because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
 
 
+class NotedPoint(TypedDict):
+    """A point, and the seat that made it."""
+
+    seat: Name
+    point: str
+
+
+class ContestedSide(TypedDict):
+    """The position of one seat on a contested point, and what it assumes."""
+
+    seat: Name
+    position: str
+    assumes: str
+
+
+class ContestedPoint(TypedDict):
+    """A point on which the seats differ."""
+
+    point: str
+    sides: list[ContestedSide]
+
+
+class Notes(TypedDict):
+    """The chair's notes on a free-text answer. Texts are the chair's; seats that it could not name are left out."""
+
+    agreed: list[str]
+    contested: list[ContestedPoint]
+    unique: Annotated[list[NotedPoint], Field(description="Points that only one seat made.")]
+    taken_from: list[NotedPoint]
+    closest_draft: str | None
+    recommendation_shared_by: Annotated[
+        list[str] | None, Field(description="The seats that share the recommendation; null if the notes do not say.")
+    ]
+
+
 class RankedSeat(TypedDict):
     """A row of the ranking table."""
 
@@ -129,6 +164,7 @@ class ReportObject(TypedDict):
     outcome: Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
     trust: NotRequired[Trust]
+    notes: NotRequired[Notes]
     answer: str
     seats: list[ReportSeat]
     chair: NotRequired[ReportSeat | None]

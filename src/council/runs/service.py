@@ -54,7 +54,7 @@ from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step, repair_surrogates
-from council.version import __version__
+from council.version import RULES, __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 TASK_VERBS = ("validate", "brainstorm", "research")
@@ -259,7 +259,7 @@ class Convener(RunRecords):
         parent = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(parent)
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= {"version": __version__} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        setup |= {"version": __version__, "rules": RULES} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
         self.run_context.require_prices(roster_from(setup))
         return Record(_new_run_id(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
 
@@ -267,7 +267,7 @@ class Convener(RunRecords):
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": __version__, "day": _utc_date(now), "config": config} | {
+        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config} | {
             flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
         }
         return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
@@ -407,6 +407,10 @@ class Convener(RunRecords):
 
     async def audit(self, run: str) -> list[str]:
         """Return the problems found in a run's record; an empty list if there are none."""
+        return (await self.audit_with_remark(run))[0]
+
+    async def audit_with_remark(self, run: str) -> tuple[list[str], str]:
+        """Return the problems found in a run's record, and a remark if the rules have changed since it was made."""
         record = await self.store.load(await self.resolve_run(run))
         ours = _is_ours(record)  # other versions format reports differently
         kept = record.report
@@ -415,7 +419,7 @@ class Convener(RunRecords):
         )
         if ours and record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
-        return problems
+        return problems, "" if ours else f"made by {_describe_version(record)}: {RULES_CHANGED}"
 
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
@@ -444,6 +448,9 @@ class Convener(RunRecords):
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
 
 
+RULES_CHANGED = "the rules have changed since, so its report and verdict are not recomputed"
+
+
 def _new_run_id() -> str:
     return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
 
@@ -458,8 +465,12 @@ def _utc_date(at: float) -> str:
 
 
 def _is_ours(record: Record) -> bool:
-    """Return whether this version of council made the run."""
-    return bool(record.setup.get("version") == __version__)
+    """Return whether this version of council made the run, with the present rules."""
+    return bool(record.setup.get("version") == __version__ and record.setup.get("rules") == RULES)
+
+
+def _describe_version(record: Record) -> str:
+    return f"council {record.setup.get('version') or 'of an unknown version'}"
 
 
 def _note_other_version(ledger: Ledger) -> None:
@@ -469,7 +480,7 @@ def _note_other_version(ledger: Ledger) -> None:
         reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
     for run, record in reused.items():
         if not _is_ours(record):
-            made_by = f"council {record.setup.get('version') or 'of an unknown version'}"
+            made_by = _describe_version(record)
             ledger.emit_once(
                 ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
             )

@@ -102,7 +102,10 @@ def test_prompts_and_answer_use_the_advisors_roles(workspace: Workspace, council
         "You are the Head of Finance, an advisor. Your lens: cash. Your stance: Who pays. Your manner: dry.\n"
         in opening
     )
-    assert "Name advisors in `advisor` as: cfo (the Head of Finance), coo." in workspace.provider.log[-1].prompt
+    assert (
+        "Name advisors in `advisor` and `shared_by` as: cfo (the Head of Finance), coo."
+        in workspace.provider.log[-1].prompt
+    )
     assert "- **Head of Finance:** the view of cfo\n- **COO:** the view of coo" in answer
     assert "| Head of Finance | cfo opens |" in answer
 

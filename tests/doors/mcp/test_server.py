@@ -83,7 +83,7 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> No
         report = await call_tool(client, "council_result", run=started["run"])
     assert waited.structured_content == {
         "run": started["run"], "status": "complete", "phase": "synthesise", "heard": 3, "done": True,
-        "line": f'complete: an answer; call council_result {{"run": "{started["run"]}"}} for the report',
+        "line": f'complete: an answer, trust MEDIUM; call council_result {{"run": "{started["run"]}"}} for the report',
     }  # fmt: skip
     assert reports
     assert [now for now, _ in reports] == sorted({now for now, _ in reports})

@@ -10,7 +10,8 @@ from google.genai import types as g
 from openai.types.chat import ChatCompletionChunk
 from pydantic import BaseModel
 
-TYPED = '{"yes": true, "why": "tabs are “wider”"}'
+from tests.members.conformance.vendors import TYPED
+
 Story = list[BaseModel | dict[str, Any]]
 
 

@@ -9,7 +9,7 @@ from council.types import Answer
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import ASK, KINDS, WIRES, member_at, seated
 from tests.fakes.raw import OPEN_ENDED, endpoint
-from tests.members.conformance.recordings import recorded
+from tests.members.conformance.vendors import recorded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("wire.cut-anywhere-is-never-ok", "issue-5-cut-at-every-byte")]
 every_wire = pytest.mark.parametrize("wire", WIRES)

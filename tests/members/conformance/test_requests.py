@@ -9,10 +9,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from anthropic.lib._parse._transform import transform_schema
-from anthropic.types.message_create_params import MessageCreateParamsStreaming
-from google.genai import types
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from pydantic import BaseModel, TypeAdapter
 
 from council.engine.reply import Reply, build_schema
@@ -22,7 +18,7 @@ from tests.fake_provider import FakeProvider
 from tests.fake_provider import Reply as Said
 from tests.fakes.members import ASK, WIRES, member_at, seated
 from tests.members.conformance.normalize import alike, plain
-from tests.members.conformance.sdks import SDKS
+from tests.members.conformance.vendors import call_sdk
 from tests.reply_types import REPLY_TYPES
 
 pytestmark = [
@@ -72,14 +68,25 @@ def published(params: Any) -> Any:
 def check(wire: str, body: Any) -> None:
     """Raise if the body does not match the vendor's published types."""
     if wire == "google":
+        from google.genai import types
+
         body = dict(body)
         TypeAdapter(list[types.Content]).validate_python(body.pop("contents"))
         types.Content.model_validate(body.pop("systemInstruction", {}))
         types.GenerationConfig.model_validate(body.pop("generationConfig", {}))
         assert not body, f"unknown: {list(body)}"
         return
-    params = {"openai": CompletionCreateParamsStreaming, "anthropic": MessageCreateParamsStreaming}[wire]
-    published(params).validate(body)
+    published(_parameters(wire)).validate(body)
+
+
+def _parameters(wire: str) -> Any:
+    if wire == "openai":
+        from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+        return CompletionCreateParamsStreaming
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    return MessageCreateParamsStreaming
 
 
 @every_wire
@@ -112,7 +119,7 @@ async def both(provider: FakeProvider, wire: str, ask: Ask, form: type[BaseModel
     await member.send(member.prepare(ask), lambda piece: None)
     await member.close()
     try:
-        await SDKS[wire](provider, ask, form)
+        await call_sdk(wire, provider, ask, form)
     except ValueError:
         assert form  # the SDK validates the reply too, and {} is invalid
     ours, theirs = provider.log
@@ -147,5 +154,7 @@ async def test_the_sdk_asks_for_the_same_typed_reply(provider: FakeProvider, wir
 @pytest.mark.parametrize("form", REPLY_TYPES.values(), ids=list(REPLY_TYPES))
 @pytest.mark.parametrize("small", [False, True])
 def test_a_schema_is_converted_like_the_vendors_own_helper_does(form: type[Reply], small: bool) -> None:
+    from anthropic.lib._parse._transform import transform_schema
+
     schema = build_schema(form, {}, small=small)
     assert plain(convert_schema(schema, ANTHROPIC)) == plain(transform_schema(schema))

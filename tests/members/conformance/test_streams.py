@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,8 +11,10 @@ from council.errors import Fault
 from council.types import Answer, Usage
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import ASK, WIRES, seated
-from tests.members.conformance.recordings import OPENAI, TYPED, recorded
-from tests.members.conformance.sdks import SDKS, Heard
+from tests.members.conformance.vendors import RECORDINGS, TYPED, call_sdk, recorded
+
+if TYPE_CHECKING:
+    from tests.members.conformance.sdks import Heard
 
 pytestmark = [
     pytest.mark.anyio,
@@ -31,11 +34,11 @@ async def both(provider: FakeProvider, wire: str, raw: bytes) -> tuple[Answer | 
     except Fault as fault:
         ours = fault
     await member.close()
-    return ours, await SDKS[wire](provider, ASK, None)
+    return ours, await call_sdk(wire, provider, ASK, None)
 
 
 @every_wire
-@pytest.mark.parametrize("name", [name for name in OPENAI if name != "error"])
+@pytest.mark.parametrize("name", [name for name in RECORDINGS if name != "error"])
 async def test_a_recorded_answer_parses_the_same_as_the_sdk(provider: FakeProvider, wire: str, name: str) -> None:
     ours, theirs = await both(provider, wire, recorded(wire, name))
     assert isinstance(ours, Answer)
@@ -46,6 +49,13 @@ async def test_a_recorded_answer_parses_the_same_as_the_sdk(provider: FakeProvid
     assert (ours.id, ours.model) == (theirs.id, "m1")
     assert ours.usage == theirs.usage
     assert ours.usage.cached == (0 if (wire, name) == ("google", "refusal") else 8)
+
+
+@every_wire
+def test_every_recording_is_listed(wire: str) -> None:
+    from tests.members.conformance.recordings import STORIES
+
+    assert tuple(STORIES[wire]) == RECORDINGS
 
 
 @every_wire

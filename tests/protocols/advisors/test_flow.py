@@ -117,3 +117,56 @@ async def test_no_prompt_names_a_member() -> None:
     _, _, member = await run_advisors(flow="debate")
     words = "".join(call["messages"][-1]["content"] for call in member.calls)
     assert "scripted" not in words
+
+
+# Agreement and the report
+
+RULING: dict[str, Any] = {
+    "perspectives": [{"advisor": name, "view": f"VIEW OF {name}"} for name in ADVISORS],
+    "tensions": [],
+    "decision": "Move in May.",
+    "next_steps": ["Rent a van."],
+}
+
+
+@pytest.mark.behaviour("10-advisors-agreement")
+@pytest.mark.parametrize(
+    ("more", "agreement"),
+    [
+        ({"shared_by": list(ADVISORS)}, "full"),
+        ({"shared_by": ["Pragmatist", "the Skeptic", "visionary"]}, "full"),
+        ({"shared_by": list(ADVISORS), "tensions": ["rent or buy"]}, "partial"),
+        ({"shared_by": ["pragmatist", "skeptic"]}, "partial"),
+        ({"shared_by": ["skeptic"]}, "none"),
+        ({"shared_by": []}, "none"),
+        ({}, ""),
+        ({"shared_by": ["skeptic", "the accountant"]}, "none"),
+    ],
+)
+async def test_agreement_is_what_the_referee_says_who_shares_the_verdict(more: dict[str, Any], agreement: str) -> None:
+    _, minutes, member = await run_advisors({"referee/referee": {"reply": RULING | more}})
+    assert (minutes.verdict["agreement"], len(member.calls)) == (agreement, 4)
+    facts = [row["detail"] for row in minutes.verdict["trust_facts"]]
+    assert facts == more.get("tensions", [])
+
+
+@pytest.mark.behaviour("10-advisors-report-once")
+async def test_the_report_has_the_final_text_once() -> None:
+    ruling = RULING | {"shared_by": [], "wrong_if": "Rents fall."}
+    _, minutes, _ = await run_advisors({"referee/referee": {"reply": ruling}})
+    text = render_document(minutes)
+    assert (text.count("Move in May."), text.count("_The answer above._")) == (1, 1)
+    assert "## What Would Show That the Verdict Was Wrong\n\nRents fall." in minutes.verdict["answer"]
+
+
+async def test_the_referee_writes_the_positions_before_it_decides() -> None:
+    _, _, member = await run_advisors(rounds=2)
+    fields = list(member.calls[-1]["schema"]["properties"])
+    assert fields == ["perspectives", "tensions", "positions", "decision", "shared_by", "next_steps", "wrong_if"]
+
+
+async def test_the_final_of_two_rounds_does_not_ask_about_objections() -> None:
+    _, _, member = await run_advisors(rounds=2)
+    assert "objections" not in member.calls[4]["messages"][-1]["content"]
+    _, _, member = await run_advisors(rounds=3)
+    assert "objections" in member.calls[7]["messages"][-1]["content"]

@@ -9,6 +9,8 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
+from council.render.markdown import render_answer, render_document, render_verbose
+from council.render.report import build_report
 from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
@@ -124,3 +126,83 @@ async def test_the_triad_drafts_independently_and_merges_once() -> None:
     assert all(f"FIRST OF {name}" in words for name in NAMES)
     assert "## Self-Critique" in words_for(member, "draft/alpha")
     assert minutes.verdict["answer"] == "Go to the hills."
+
+
+# Notes and the trust line
+
+NOTES = '\n\n```council-notes\n{"agreed": ["the sea is near"], "contested": [], "recommendation_shared_by": ["alpha", "beta", "gamma"]}\n```\n'
+
+
+@pytest.mark.behaviour("10-notes-stripped")
+@pytest.mark.parametrize(("protocol", "key"), [("collaborative", "synthesise/chair"), ("triad", "merge/chair")])
+async def test_notes_are_removed_from_the_answer_and_the_stream(protocol: str, key: str) -> None:
+    streamed: list[str] = []
+    member = Scripted(script=SCRIPT | {key: {"text": f"Go.{NOTES}"}, "draft/alpha": {"text": f"FIRST OF alpha{NOTES}"}})
+    convener = Convener(Path.cwd(), flags={"seats": SEATS}, members=[member])
+    try:
+        plan = await convener.plan([QUESTION], protocol=protocol)
+        minutes = await convener.run(plan, lambda entry: streamed.append(getattr(entry.event, "text", "")))
+    finally:
+        await convener.close()
+    assert minutes.verdict["answer"] == "Go."
+    assert (minutes.verdict["agreement"], minutes.verdict["notes"]["agreed"]) == ("full", ["the sea is near"])
+    assert "Go." in "".join(streamed) and "council-notes" not in "".join(streamed)
+    assert minutes.phases["draft"].said["alpha"].said == "FIRST OF alpha"
+    quoted = [call["messages"][-1]["content"] for call in member.calls if "FIRST OF alpha" in str(call["messages"])]
+    assert quoted and not any("the sea is near" in text for text in quoted)
+    report = build_report(minutes)
+    assert report["notes"]["recommendation_shared_by"] == list(NAMES)
+    assert report["trust"] == {"level": "MEDIUM", "because": ["all answers are from one vendor: scripted"]}
+
+
+@pytest.mark.behaviour("10-notes-shown")
+async def test_notes_are_shown_under_three_headings() -> None:
+    notes = (
+        '```council-notes\n{"agreed": ["AGREED"], "contested": [{"point": "POINT", "sides": [{"seat": "beta", "position": "CHEAP", '
+        '"assumes": "OFF SEASON"}]}], "unique": [{"seat": "gamma", "point": "BOATS"}], "recommendation_shared_by": ["alpha", "beta"]}\n```'
+    )
+    minutes, _ = await run({"synthesise/chair": {"text": f"Go.\n{notes}"}})
+    for text in (render_verbose(minutes), render_document(minutes)):
+        assert "Where they agree\n\n- AGREED\n" in text
+        assert "Where they differ, and on which assumption\n\n- POINT\n  - Beta: CHEAP (assumes: OFF SEASON)\n" in text
+        assert "What only one saw\n\n- Gamma: BOATS\n" in text
+    assert build_report(minutes)["trust"]["because"] == [
+        "all answers are from one vendor: scripted",
+        "the seats agree only in part",
+        "contested: POINT",
+    ]
+
+
+@pytest.mark.behaviour("10-notes-no-extra-call")
+@pytest.mark.parametrize("tail", ["", "\n```council-notes\n{broken\n```", "\n```council-notes\n{"])
+async def test_missing_or_broken_notes_cost_no_further_call(tail: str) -> None:
+    minutes, member = await run({"synthesise/chair": {"text": f"Go to the sea.{tail}"}})
+    assert (len(member.calls), minutes.verdict["answer"]) == (7, "Go to the sea.")
+    assert (minutes.verdict["agreement"], minutes.verdict["notes"]) == ("", None)
+    assert "agreement was not assessed" in build_report(minutes)["trust"]["because"]
+
+
+@pytest.mark.behaviour("10-no-improver")
+async def test_without_improvers_the_synthesis_works_on_the_drafts() -> None:
+    minutes, member = await run({f"improve/{name}": {"fail": "server"} for name in NAMES})
+    words = words_for(member, "synthesise/chair")
+    assert all(f"FIRST OF {name}" in words for name in NAMES)
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", "Go to the sea.")
+    assert "No seat improved its draft: the answer is built from the drafts." in render_answer(minutes)
+    assert build_report(minutes)["trust"]["level"] == "MEDIUM"
+    assert {row["phase"] for row in build_report(minutes)["degraded"] if row["seat"]} == {"improve"}
+
+
+@pytest.mark.behaviour("10-synthesis-limit")
+async def test_the_synthesis_may_be_a_quarter_longer_than_the_longest_version() -> None:
+    _, member = await run({"improve/beta": {"text": "word " * 400}})
+    assert "in at most 500 words" in words_for(member, "synthesise/chair")
+    _, member = await run({"improve/beta": {"text": "海" * 400}})
+    assert "in at most 500 words" in words_for(member, "synthesise/chair")
+
+
+async def test_one_draft_is_not_compared_and_no_notes_are_requested() -> None:
+    _, member = await run({f"draft/{name}": {"fail": "server"} for name in ("alpha", "beta")})
+    words = words_for(member, "synthesise/chair")
+    assert "strongest element of each" not in words and "council-notes" not in words
+    assert "no other seat has checked" in words

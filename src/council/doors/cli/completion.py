@@ -28,7 +28,26 @@ class BashWithEquals(BashComplete):
         return [word for word in args if word != "="], "" if incomplete == "=" else incomplete
 
 
-COMPLETERS: dict[str, type[ShellComplete]] = {"bash": BashWithEquals, "zsh": ZshComplete, "fish": FishComplete}
+class WholeWord(ShellComplete):
+    """Completion of `--flag=value` in a shell that keeps it as one word: the suggestion replaces the word."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        items = super().get_completions(args, incomplete)
+        flag, equals, _ = incomplete.partition("=")
+        if not (equals and flag.startswith("-")):
+            return items
+        return [CompletionItem(f"{flag}={item.value}", type=item.type, help=item.help) for item in items]
+
+
+class ZshWholeWord(WholeWord, ZshComplete):
+    pass
+
+
+class FishWholeWord(WholeWord, FishComplete):
+    pass
+
+
+COMPLETERS: dict[str, type[ShellComplete]] = {"bash": BashWithEquals, "zsh": ZshWholeWord, "fish": FishWholeWord}
 
 
 class CommandLine(click.Group):

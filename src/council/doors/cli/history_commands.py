@@ -127,6 +127,8 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
 
 def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
     from council.doors.cli.runner import format_answer
+    from council.engine.degraded import format_notice_lines
+    from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
@@ -135,7 +137,10 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
         if status is RunStatus.QUEUED and not minutes.phases
         else format_answer(minutes, **how)
     )
-    after = terminal.format_summary(build_report(minutes), "watch" if status in OPEN_STATUSES else "")
+    report = build_report(minutes)
+    after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
+    if not minutes.is_empty_run and status not in OPEN_STATUSES:
+        after = [*(f"! {line}" for line in format_notice_lines(minutes)), format_trust(report["trust"]), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]
 
@@ -227,15 +232,19 @@ def check_runs(run: str | None, **params: Any) -> int:
                 *(f"leftover file: {name}" for name in convener.store.list_temp_files()),
             ]
         }
-        problems |= {name: await convener.audit(name) for name in names}
+        audited = {name: await convener.audit_with_remark(name) for name in names}
+        problems |= {name: lines for name, (lines, _) in audited.items()}
+        remarks = {name: remark for name, (_, remark) in audited.items() if remark}
         found = {name: lines for name, lines in problems.items() if lines}
         if params["json"]:
-            print_json({"checked": names, "problems": found})
+            print_json({"checked": names, "problems": found, "remarks": remarks})
         else:
             click.echo(
                 "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
                 or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, no problems"
             )
+            for name, remark in remarks.items():
+                click.echo(f"{name}: {remark}", err=True)
         return 1 if found else 0
 
     return make_runner(params).with_convener(job)

@@ -21,7 +21,9 @@ from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import RunRequest, check_grace, check_output_path, parse_seats, print_json
 from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
+from council.engine.degraded import format_notice_lines
 from council.engine.minutes import Minutes
+from council.engine.trust import format_trust
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan, preview_packet
@@ -156,8 +158,7 @@ class Runner:
             await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
             view.close()
             minutes = Minutes.fold(entries)
-            if not self.jsonl:
-                self._write_output(self._format_result(minutes))
+            self._print_result(minutes, (), build_report(minutes), [])
             return 0
 
         return self.with_convener(job)
@@ -240,13 +241,8 @@ class Runner:
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         result = build_report(minutes)
         try:
-            if not self.jsonl:
-                self._write_output(self._format_result(minutes, entries))
-            self.print_status(
-                terminal.format_summary(
-                    result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
-                )
-            )
+            shown = result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
+            self._print_result(minutes, entries, result, terminal.format_summary(shown))
         except BrokenPipeError:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
@@ -254,6 +250,20 @@ class Runner:
                 f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
+
+    def _print_result(self, minutes: Minutes, entries: Sequence[Entry], report: Json, summary: list[str]) -> None:
+        """Print the answer; then notices, the trust line and the summary on standard error.
+
+        At a terminal the trust line belongs to the answer; a piped answer stays clean.
+        """
+        line = format_trust(report["trust"])
+        trust = [] if self.format or minutes.is_empty_run else [line.replace("—", "-") if self.ascii else line]
+        with_answer = trust and not self.output and sys.stdout.isatty()
+        if not self.jsonl:
+            text = self._format_result(minutes, entries)
+            self._write_output("\n\n".join([text.rstrip("\n"), *trust]) if with_answer else text)
+        notices = [f"! {line}" for line in format_notice_lines(minutes)]
+        self.print_status([*notices, *([] if with_answer else trust), *summary])
 
     def _format_result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
         if self.format:
@@ -268,7 +278,7 @@ class Runner:
 
     def print_status(self, lines: list[str]) -> None:
         if not (self.quiet or self.jsonl):
-            click.echo("\n".join(lines), err=True)
+            click.echo("".join(f"{line}\n" for line in lines), err=True, nl=False)
 
 
 def human_seats(plan: Json) -> list[str]:

@@ -26,6 +26,7 @@ from council.doors.mcp.tools import (
     split_common_options,
 )
 from council.engine.minutes import Minutes
+from council.engine.trust import compute_trust
 from council.errors import UnknownRun, UsageError
 from council.planning.plan import Material, Plan
 from council.render.report import build_report
@@ -80,7 +81,8 @@ def _format_outcome(minutes: Minutes) -> str:
     values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
     word = next((str(value) for value in values if value), "an answer")
     confidence = minutes.verdict.get("confidence")
-    return f"{word}, confidence {confidence}" if confidence else word
+    sure = f", confidence {confidence}" if confidence else ""
+    return f"{word}{sure}, trust {compute_trust(minutes)['level']}"
 
 
 def _format_reason(minutes: Minutes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -111,6 +111,8 @@ class Point(BaseModel):
 
 class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
+
+    answer_field: ClassVar[str] = "answer"
 
     points: list[Point] = Field(description="one entry for each numbered attack point")
     outcome: RulingOutcome

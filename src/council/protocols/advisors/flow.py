@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from council.engine.council import Council
+from council.engine.trust import compute_agreement, round_voices
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
@@ -16,7 +17,7 @@ from council.protocols.advisors.rules import (
     word_limits,
 )
 from council.protocols.common.stances import Stance, is_unanimous
-from council.types import STATES_OUT_FOR_RUN, Json, Round, Verdict
+from council.types import STATES_OUT_FOR_RUN, Json, Round, TrustFact, Verdict
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -109,16 +110,20 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
     async with council.phase("referee"):
         ruling = await council.ask(
-            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard)},
+            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard), "shared_by": list(heard)},
             transcript=transcript, several=several,
         )  # fmt: skip
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
+    latest = {name: one for said in transcript for name, one in said.items()}
+    voices = round_voices(Round(list(latest.values())))
     return Verdict(
         reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
         shifts=tuple(shifts),
         details={"rounds": len(transcript), "referee": reply.model_dump()},
+        agreement=compute_agreement(reply.known_shared_by, bool(reply.tensions), voices),
+        trust_facts=tuple(TrustFact("contested_points", tension) for tension in reply.tensions),
     )
 
 

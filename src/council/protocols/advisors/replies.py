@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
@@ -65,8 +65,8 @@ class PositionChange(BaseModel):
     )
 
 
-class Refereed(Reply):
-    """The referee's ruling after one round."""
+class RefereeAccount(Reply):
+    """What the referee writes before it decides: the schema lists these fields first."""
 
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
@@ -74,8 +74,35 @@ class Refereed(Reply):
     tensions: list[str] = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
     )
+
+
+class PositionChanges(RefereeAccount):
+    positions: list[PositionChange] = Field(
+        description="one for each advisor: how its position moved from the first round to the last",
+        json_schema_extra=one_row_per("advisor"),
+    )
+
+
+class Refereed(RefereeAccount):
+    """The referee's ruling after one round."""
+
+    answer_field: ClassVar[str] = "decision"
+    open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by"})  # an unknown name is dropped
+
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
+    shared_by: list[str] = Field(
+        default_factory=list,
+        description="the advisors who themselves ended with this recommendation, by name; empty if none did",
+    )
     next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
+    wrong_if: TextField = Field(
+        default="", description="what would show that the verdict was wrong, in one or two sentences"
+    )
+
+    @property
+    def known_shared_by(self) -> list[str] | None:
+        """The advisors who share the recommendation; None if the reply does not say."""
+        return self.shared_by if "shared_by" in self.model_fields_set else None
 
     def check_choices(self, choices: Choices) -> None:
         if not self.decision.strip():
@@ -89,6 +116,8 @@ class Refereed(Reply):
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
+        if self.missing_parts:
+            return self.decision.strip()
         views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
         missing = [
             f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
@@ -103,6 +132,11 @@ class Refereed(Reply):
                 "Next Steps",
                 "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1)) or "None.",
             ),
+            *(
+                [("What Would Show That the Verdict Was Wrong", _one_line(self.wrong_if))]
+                if self.wrong_if.strip()
+                else []
+            ),
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
@@ -110,13 +144,8 @@ class Refereed(Reply):
         return []
 
 
-class RefereedRounds(Refereed):
+class RefereedRounds(Refereed, PositionChanges):
     """The referee's ruling after several rounds, including how positions moved."""
-
-    positions: list[PositionChange] = Field(
-        description="one for each advisor: how its position moved from the first round to the last",
-        json_schema_extra=one_row_per("advisor"),
-    )
 
     @property
     def changes_by_advisor(self) -> dict[str, PositionChange]:

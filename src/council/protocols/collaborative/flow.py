@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from council.engine.council import Council
-from council.types import Verdict
+from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
+from council.types import Round, Verdict
+
+MAX_GROWTH = 1.25  # length of the synthesis, as a multiple of the longest version it is built from
+MIN_WORD_LIMIT = 150
+WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+DRAFTS_ONLY_CAVEAT = "No seat improved its draft: the answer is built from the drafts."
 
 
 async def collaborative(council: Council) -> Verdict:
     """Draft independently, improve on each other, synthesise one answer."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "collaborative/draft")
-    improved = drafts
+    versions, caveats = drafts, tuple[str, ...]()
     if len(drafts) > 1:
         async with council.phase("improve"):
-            improved = drafts.revised(await council.poll(drafts.seats, "collaborative/improve", drafts=drafts))
+            improved = await council.poll(drafts.seats, "collaborative/improve", quorum=0, drafts=drafts)
+        versions = drafts.revised(improved)
+        caveats = () if improved else (DRAFTS_ONLY_CAVEAT,)
     else:
         council.note(
             "improve skipped",
@@ -21,5 +31,15 @@ async def collaborative(council: Council) -> Verdict:
             skipped=["improve"],
         )
     async with council.phase("synthesise"):
-        synthesis = await council.ask(council.chair, "collaborative/synthesise", improved=improved)
-    return Verdict(synthesis.text)
+        synthesis = await council.ask(
+            council.chair, "collaborative/synthesise", improved=versions, limit=word_limit(versions)
+        )
+    notes = parse_notes(synthesis.outcome.text, seat_names(versions.seats))
+    agreement, facts = assess_notes(notes, round_voices(versions))
+    return Verdict(synthesis.text, caveats=caveats, agreement=agreement, trust_facts=facts, notes=notes)
+
+
+def word_limit(versions: Round[None]) -> int:
+    """Return the maximum words of the synthesis, rounded up to tens. A character of a script without spaces is a word."""
+    longest = max(sum(1 for _ in WORDS.finditer(one.text)) for one in versions.values())
+    return max(MIN_WORD_LIMIT, -(-int(MAX_GROWTH * longest) // 10) * 10)

@@ -226,6 +226,8 @@ class AddedDisagreement(ReplyPart):
 class Synthesis(Reply):
     """The chair's answer, based only on the members' statements."""
 
+    answer_field: ClassVar[str] = "answer"
+
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[DisagreementSummary] = Field(
         description="one for each disagreement that persists", json_schema_extra=one_row_per("disagreement")
@@ -244,6 +246,8 @@ class SpecSynthesis(Synthesis):
     changes: list[str] = Field(description="each change to the specification that should be made, ready to be applied")
 
     def prose(self) -> str:
+        if self.missing_parts:
+            return self.answer
         return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.format_changes()}"
 
     def format_changes(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -253,6 +253,8 @@ class Theme(ReplyPart):
 class Consolidation(Reply):
     """The chair's consolidation. Fields that the task does not need stay empty."""
 
+    answer_field: ClassVar[str] = "recommendation"
+
     trade_offs: list[TradeOff] = Field(
         default_factory=list, description="brainstorm: each serious option once; else empty"
     )
@@ -263,6 +265,8 @@ class Consolidation(Reply):
     recommendation: str = Field(description="what to do, for which reason, and when something else")
 
     def prose(self) -> str:
+        if self.missing_parts:
+            return self.recommendation
         trades = [f"- **{one.option}**: {one.buys} Costs: {one.costs}" for one in self.trade_offs]
         parts = ["\n".join(["### Trade-offs", *trades])] if trades else []
         parts += ["\n".join([f"### {one.name}", *(f"- {found}" for found in one.findings)]) for one in self.themes]

@@ -24,6 +24,7 @@ from council.engine.layout import (
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
+from council.engine.trust import compute_trust, format_trust
 from council.protocols.judges import summary
 from council.protocols.report_view import ReportView
 from council.text_cleanup import clean, clean_json, single_line
@@ -44,12 +45,17 @@ def build_header(minutes: Minutes) -> list[str]:
     return [f"**{name}:** {single_line(str(fact), 600)}" for name, fact in facts.items() if fact]
 
 
+def _format_trust_fact(minutes: Minutes) -> str:
+    return "" if minutes.is_empty_run else format_trust(compute_trust(minutes)).removeprefix("Trust: ")
+
+
 def _quick_facts(minutes: Minutes) -> Json:
     return {
         "Date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
         "Mode": "quick (single-agent)",
         "Target": summary.format_subject(minutes),
         "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (at most MEDIUM for a single judge)",
+        "Trust": _format_trust_fact(minutes),
         **_common_facts(minutes),
     }
 
@@ -67,6 +73,7 @@ def _full_facts(minutes: Minutes) -> Json:
         "Technique": options.get("technique"),
         "Profile": options.get("profile"),
         "Confidence": minutes.verdict.get("confidence"),
+        "Trust": _format_trust_fact(minutes),
         "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
         "Effective votes": _format_effective_votes(minutes, details),
         **_common_facts(minutes),

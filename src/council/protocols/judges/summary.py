@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from council.engine.degraded import count_asked_seats, format_degraded_lines
+from council.engine.degraded import count_asked_seats, format_missing_lines
 from council.engine.layout import final_state, format_count, format_location
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.text_cleanup import clean, single_line
@@ -169,7 +169,7 @@ def render_verdict(minutes: Minutes) -> str:
 
 
 def _build_sections(minutes: Minutes) -> list[list[str]]:
-    above = [f"! {line}" for line in [*format_degraded_lines(minutes), *_format_remarks(minutes)]]
+    above = [f"! {line}" for line in [*format_missing_lines(minutes), *_format_remarks(minutes)]]
     if minutes.status == "failed":
         return [above]
     found = [*_format_findings(minutes), *_format_disputes(minutes), *_format_shifts(minutes)]

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from council.engine.council import Council
+from council.engine.trust import assess_notes, parse_notes, response_names, round_voices
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
@@ -179,7 +180,11 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
         synthesis = await council.ask(
             council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
         )
-    return build_verdict(review, synthesis.text, shown)
+    labels = shown[council.chair.name]
+    notes = parse_notes(synthesis.outcome.text, response_names(labels), {key: one.seat.label for key, one in responses.items()})
+    agreement, facts = assess_notes(notes, round_voices(answers))
+    verdict = build_verdict(review, synthesis.text, shown)
+    return replace(verdict, agreement=agreement, trust_facts=facts, notes=notes)
 
 
 async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:

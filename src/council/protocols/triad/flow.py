@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from council.engine.council import Council
+from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
 from council.types import Verdict
 
 
@@ -12,4 +13,6 @@ async def triad(council: Council) -> Verdict:
         drafts = await council.poll(council.members, "adversarial/draft")
     async with council.phase("merge"):
         merged = await council.ask(council.chair, "triad/merge", drafts=drafts)
-    return Verdict(merged.text)
+    notes = parse_notes(merged.outcome.text, seat_names(drafts.seats))
+    agreement, facts = assess_notes(notes, round_voices(drafts))
+    return Verdict(merged.text, agreement=agreement, trust_facts=facts, notes=notes)

@@ -40,7 +40,13 @@ def look(chromium: Any) -> Iterator[Callable[..., Browser]]:
     opened: list[Browser] = []
 
     def open_(**options: Any) -> Browser:
-        opened.append(Browser(chromium.new_context(**{"viewport": {"width": 1400, "height": 900}, **options})))
+        opened.append(
+            Browser(
+                chromium.new_context(
+                    **{"viewport": {"width": 1400, "height": 900}, "reduced_motion": "reduce", **options}
+                )
+            )
+        )
         return opened[-1]
 
     yield open_
@@ -57,11 +63,14 @@ def server(chromium: Any, tmp_path: Path) -> Iterator[WebServer]:
 
 
 @pytest.fixture(scope="module")
-def shared_server(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    """Server for tests that only read."""
-    place = tmp_path_factory.mktemp("shared_server")
+def module_page(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One open page for tests that only call JavaScript modules."""
+    place = tmp_path_factory.mktemp("module_page")
     served = WebServer(write_project(place), environment(place))
-    yield served
+    page = chromium.new_page()
+    page.goto(served.url)
+    yield page
+    page.close()
     run_in_thread(served.close)
 
 

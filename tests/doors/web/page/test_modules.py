@@ -95,11 +95,8 @@ def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
-def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: str, shape: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    assert page.evaluate(SHAPE, text) == shape
-    page.close()
+def test_markdown_becomes_nodes(module_page: Any, text: str, shape: str) -> None:
+    assert module_page.evaluate(SHAPE, text) == shape
 
 
 @pytest.mark.behaviour("40-page-model-text")
@@ -108,14 +105,10 @@ def test_markdown_becomes_nodes(chromium: Any, shared_server: WebServer, text: s
     ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
     ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
 )  # fmt: skip
-def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server: WebServer, text: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    page.set_default_timeout(60_000)
-    assert page.evaluate(
+def test_pathological_markdown_is_rendered_in_time(module_page: Any, text: str) -> None:
+    assert module_page.evaluate(
         "async text => (await import('/page/markdown.js')).markdown(text).textContent.length >= 0", text
     )
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-diff")
@@ -123,23 +116,18 @@ def test_pathological_markdown_is_rendered_in_time(chromium: Any, shared_server:
     ("before", "after"),
     [("a b c", "a x c"), ("", "new"), ("old", ""), ("same", "same"), ("one two three four five", "one two 3 four five six"), ("x\ny\nz", "x\nz\ny\n")],
 )  # fmt: skip
-def test_a_diff_contains_both_texts(chromium: Any, shared_server: WebServer, before: str, after: str) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    parts = page.evaluate(
+def test_a_diff_contains_both_texts(module_page: Any, before: str, after: str) -> None:
+    parts = module_page.evaluate(
         "async ([a, b]) => (await import('/page/diff.js')).wordDiff(a, b).map(part => [part.kind, part.text])",
         [before, after],
     )
     assert "".join(text for kind, text in parts if kind != "new") == before
     assert "".join(text for kind, text in parts if kind != "gone") == after
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-columns")
-def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: WebServer) -> None:
-    page = chromium.new_page()
-    page.goto(shared_server.url)
-    text = page.evaluate(
+def test_streamed_json_is_shown_as_plain_lines(module_page: Any) -> None:
+    text = module_page.evaluate(
         "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
         [
             '```json\n{"verdict": "FA',
@@ -148,7 +136,6 @@ def test_streamed_json_is_shown_as_plain_lines(chromium: Any, shared_server: Web
         ],
     )
     assert text.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
-    page.close()
 
 
 @pytest.mark.behaviour("50-page-unknown-run")

@@ -16,7 +16,7 @@ export function answerView(context) {
     const done = minutes.verdict !== null;
     node.hidden = !done;
     if (!done || !isNew(minutes.run, minutes.seq, detail)) return;
-    setChildren(node, degradedNotes(minutes, detail), head(minutes), body(minutes, detail), ...parts(minutes.verdict, context));
+    setChildren(node, degradedNotes(minutes, detail), head(minutes), body(minutes, detail), trustLine(detail), ...notes(minutes.verdict.notes, context), ...parts(minutes.verdict, context));
   }
 
   return { node, update };
@@ -52,6 +52,25 @@ function body(m, detail) {
   const node = el("div", { class: "words" });
   renderMarkdown(node, text, { top: 3, cite });
   return node;
+}
+
+/** The trust line: the level and every reason for it. */
+function trustLine(detail) {
+  const trust = detail?.report?.trust;
+  if (!trust) return null;
+  return el("p", { class: "trust", role: "note", "aria-label": "Trust" },
+    el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, `Trust: ${trust.level}`), trust.because.length > 0 && ` ${trust.because.join("; ")}`);
+}
+
+/** The chair's notes: agreed points, contested points with their assumptions, and points of one seat. */
+function notes(said, context) {
+  if (!said) return [];
+  const side = (one) => el("li", {}, chip(one.seat, context, { quote: one.position }), ` ${one.position}`, one.assumes && el("span", { class: "soft" }, ` (assumes: ${one.assumes})`));
+  return [
+    part("Where they agree", said.agreed, (one) => el("span", {}, one)),
+    part("Where they differ, and on which assumption", said.contested, (one) => [el("p", {}, one.point), one.sides.length > 0 && el("ul", { class: "plain sides" }, one.sides.map(side))], { open: true }),
+    part("What only one saw", said.unique, (one) => [chip(one.seat, context, { quote: one.point }), el("span", {}, ` ${one.point}`)]),
+  ];
 }
 
 function toSource(n) {
