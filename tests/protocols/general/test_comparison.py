@@ -207,6 +207,21 @@ def test_of_two_relations_of_a_pair_the_more_cautious_one_counts() -> None:
     assert outcome(compare_claims(voices, [clerk("depends"), clerk("agree")])) == "qualified"
 
 
+@pytest.mark.behaviour("30-allies-are-no-opponents")
+def test_claims_that_agree_inside_a_larger_conflict_group_are_no_opponents() -> None:
+    voices = seats_of(
+        ("Which store?", "Redis", "a", ""), ("What to use?", "a cache", "b", ""), ("Which one?", "disk", "c", "")
+    )
+    found = compare_claims(voices, [clerk("conflict", "c1", "c2", "c3"), clerk("agree", "c1", "c2")])
+    (dispute,) = found.disputes
+    assert [[side.seat for side in dispute.against(seat)] for seat in ("seat1", "seat2", "seat3")] == [
+        ["seat3"],
+        ["seat3"],
+        ["seat1", "seat2"],
+    ]
+    assert find_consensus(found.groups, {}) == []
+
+
 @pytest.mark.behaviour("30-round2-seats")
 def test_only_seats_of_real_disputes_are_asked_again() -> None:
     rows = [

@@ -185,7 +185,7 @@ def find_consensus(groups: Iterable[Group], words: Mapping[str, str], contested:
     """Return the points on which claims of two or more seats were compared and agree, best evidence first.
 
     `words` maps ids of claims to second-round words, `contested` are ids of claims in a possible dispute. A group with
-    a conflict that nobody conceded, or with a claim that holds only under a condition, is no consensus.
+    a conflict that was not conceded, or with a claim that holds only under a condition, is no consensus.
     """
     conceded = {one for one, word in words.items() if word == "CONCEDE"}
     unsure = {one for one, word in words.items() if word == "NUANCE"} | set(contested)

@@ -91,14 +91,15 @@ class _PairResult:
 
 
 def _clerk_relations(clerk: Iterable[ClerkGroup], claims: Mapping[str, Claim]) -> dict[Pair, Relation]:
-    """Map each pair of the clerk's groups to its relation; of several the most cautious one counts."""
+    """Map each pair of the clerk's groups to its relation. Of several, the smallest group's counts, then the most cautious."""
     caution = ("agree", "depends", "conflict")
-    found: dict[Pair, Relation] = {}
+    found: dict[Pair, tuple[int, int, Relation]] = {}
     for group in clerk:
-        for a, b in combinations(sorted(set(group.ids) & claims.keys()), 2):
-            pair = frozenset((a, b))
-            found[pair] = max(group.relation, found.get(pair, group.relation), key=caution.index)
-    return found
+        ids = sorted(set(group.ids) & claims.keys())
+        rank = (-len(ids), caution.index(group.relation), group.relation)
+        for pair in map(frozenset, combinations(ids, 2)):
+            found[pair] = max(rank, found.get(pair, rank))
+    return {pair: rank[2] for pair, rank in found.items()}
 
 
 def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairResult | None:

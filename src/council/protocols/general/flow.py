@@ -30,7 +30,7 @@ async def general(council: Council, **options: Any) -> Verdict:
     answers = found.seat_answers(first)
     comparison, remarks = await compare(council, answers)
     table = Deliberation(found, first, answers, comparison, remarks)
-    table.hear(await reconsider(council, chosen, first, table.disputes))
+    table.hear(await reconsider(council, chosen, table))
     for move in table.changed_moves():
         why = f"{move.word}, a weak flip: it gives no grounds" if move.is_weak else move.text
         council.note(f"{move.seat} gave way on {move.dispute}", why=why)
@@ -80,10 +80,9 @@ def _read_groups(reply: ClaimGroups) -> list[ClerkGroup]:
     return [ClerkGroup(one.question.strip(), tuple(dict.fromkeys(one.claims)), one.relation) for one in reply.groups]
 
 
-async def reconsider(
-    council: Council, chosen: GeneralOptions, first: Round[Position], disputes: dict[str, Dispute]
-) -> Round[Reconsidered]:
+async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberation) -> Round[Reconsidered]:
     """Ask only the seats in dispute, each with its first answer, the opposing positions and the same research."""
+    disputes = table.disputes
     seats = disputing_seats(disputes.values())
     for name, one in disputes.items():
         council.note(f"{name} is disputed: {one.question}", why=one.format_positions())
@@ -93,8 +92,9 @@ async def reconsider(
         return Round()
     async with council.phase("r2"):
         return await council.poll(
-            [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,
-            choices={"topic": list(disputes)}, disputes=disputes, facing={name: _opposing_lines(name, disputes) for name in seats},
+            [table.first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=table.first, quorum=0,
+            choices={"topic": list(disputes)}, disputes=disputes, research=table.research,
+            facing={name: _opposing_lines(name, disputes) for name in seats},
         )  # fmt: skip
 
 

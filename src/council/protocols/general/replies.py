@@ -114,9 +114,10 @@ class Position(Reply):
         )
 
     @classmethod
-    def vary(cls, plain: Json, n: int) -> Json:
-        answer = "no" if n % 2 else "yes"
-        return plain | {"claims": [claim | {"answer": answer, "holds_when": ""} for claim in plain["claims"]]}
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        """Return claims on one question, so that they can be compared."""
+        same = {"question": "Is it needed?", "answer": "no" if n % 2 and not agree else "yes", "holds_when": ""}
+        return plain | {"claims": [claim | same for claim in plain["claims"]]}
 
 
 def _convert_older_claim(claim: Any) -> Any:

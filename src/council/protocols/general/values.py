@@ -48,7 +48,7 @@ class Span:
     about: bool = False
 
 
-class Answer(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """A parsed answer: its value, and the words after it, which may be a condition."""
 
     kind: Kind
@@ -82,7 +82,7 @@ def compare_answers(a: str, b: str, questions: tuple[str, str] = ("", "")) -> Re
     return Result(one.kind, _compare_values(one.value, other.value, questions))
 
 
-def parse_answer(text: str, question: str = "") -> Answer | None:
+def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
     """Return the value of an answer; an answer such as "it depends" has none."""
     plain = _normalize(text)
     if not plain or _NO_VALUE.match(plain):
@@ -92,7 +92,7 @@ def parse_answer(text: str, question: str = "") -> Answer | None:
         (None if asks_for_name else _parse_date(plain, bool(_WHEN_QUESTION.search(question))))
         or (None if asks_for_name else _parse_number(plain, question))
         or _parse_yes_no(plain)
-        or Answer("name", name_key(plain))
+        or ParsedAnswer("name", name_key(plain))
     )
 
 
@@ -126,13 +126,13 @@ def _normalize(text: str) -> str:
     return re.sub(r"\s*\[\d+(?:, ?\d+)*\]", "", " ".join(plain.split())).strip(" .!*_`\"'")
 
 
-def _differ_in_object(a: Answer, b: Answer) -> bool:
+def _differ_in_object(a: ParsedAnswer, b: ParsedAnswer) -> bool:
     """Return whether the words after both numbers name different things, as in "60 % of reads" and "70 % of writes"."""
     tails = [name_key(one.tail) if one.tail and not _CONDITION.match(one.tail) else "" for one in (a, b)]
     return a.kind == "number" and all(tails) and tails[0] != tails[1]
 
 
-def _align_years(one: Answer, other: Answer) -> Answer:
+def _align_years(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Read a bare year as a date if it is compared with one."""
     value = one.value
     if other.kind == "date" and isinstance(value, Quantity) and value.is_point and not value.unit:
@@ -158,11 +158,11 @@ _HEDGE = r"(?:(?:most|very|almost|quite|highly) )?(?:(?:probably|likely|mostly|g
 _YES_NO = re.compile(rf"{_HEDGE}(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?:\Z| yet\Z|\s*[,.;:(—–-]+\s*(?P<tail>.+)|\s+(?P<more>.+))")  # fmt: skip
 
 
-def _parse_yes_no(text: str) -> Answer | None:
+def _parse_yes_no(text: str) -> ParsedAnswer | None:
     found = _YES_NO.match(text)
     if not found or (found["more"] and not _CONDITION.match(found["more"])):
         return None
-    return Answer("yes/no", bool(found["yes"]), (found["tail"] or found["more"] or "").rstrip(")"))
+    return ParsedAnswer("yes/no", bool(found["yes"]), (found["tail"] or found["more"] or "").rstrip(")"))
 
 
 # Numbers
@@ -230,7 +230,7 @@ _UNIT = re.compile(
 _PER = re.compile(r"(?:/|per\b|a\b|an\b|each\b)\s*(?P<per>[a-zµ]+)[\s,;:(]*(?P<tail>.*)")
 
 
-def _parse_number(text: str, question: str) -> Answer | None:
+def _parse_number(text: str, question: str) -> ParsedAnswer | None:
     found = _NUMBER.fullmatch(re.sub(rf"({_CURRENCY} ?[\d.,]+) ?m\b", r"\1 million", _spell_out(text)))
     if not found:
         return None
@@ -247,14 +247,14 @@ def _parse_number(text: str, question: str) -> Answer | None:
         last_times = _multiplier(found["last_times"])
         low_times = last_times if found["last_times"] and not found["times"] and first < _to_float(found["last"]) else _multiplier(found["times"])  # fmt: skip
         low, high = sorted((first * low_times * factor, _to_float(found["last"]) * last_times * factor))
-        return Answer("number", Quantity(low, high, unit, about, step), tail)
+        return ParsedAnswer("number", Quantity(low, high, unit, about, step), tail)
     value = first * times
     other = first * 1000 * times if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found["first"]) and unit != "share" else None
     low = (
         -math.inf if found["high"] or "or less" in (found["plus"] or "") or "fewer" in (found["plus"] or "") else value
     )
     high = math.inf if found["low"] or (found["plus"] and math.isfinite(low)) else value
-    return Answer("number", Quantity(low, high, unit, about, step, other), tail)
+    return ParsedAnswer("number", Quantity(low, high, unit, about, step, other), tail)
 
 
 def _spell_out(text: str) -> str:
@@ -433,7 +433,7 @@ _DATE_PREFIX = re.compile(
 )
 
 
-def _parse_date(text: str, year_alone: bool) -> Answer | None:
+def _parse_date(text: str, year_alone: bool) -> ParsedAnswer | None:
     marks: dict[str, str] = {}
     while prefix := _DATE_PREFIX.match(text):
         marks |= {name: word for name, word in prefix.groupdict().items() if word}
@@ -451,7 +451,7 @@ def _parse_date(text: str, year_alone: bool) -> Answer | None:
         low = last + 1
     if "high" in marks and marks["high"] == "before":
         high = first - 1
-    return Answer("date", Span(low, high, "about" in marks), fields.get("tail") or "")
+    return ParsedAnswer("date", Span(low, high, "about" in marks), fields.get("tail") or "")
 
 
 def _span_of(fields: dict[str, str | None]) -> tuple[int, int] | None:
