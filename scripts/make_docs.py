@@ -215,8 +215,9 @@ PROTOCOL_DOCS = (
         "adversarial",
         "For choices and claims. The seats answer independently. The chair's triage names the leading draft "
         "and checks four consensus criteria; if all four are met, the attack is skipped. Otherwise every seat except the author attacks "
-        "the leading draft, and the chair rules on every point. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
-        "computed from the accepted points. Words such as “which is better” and the prefix `adversarial council:` select it.",
+        "the leading draft with at most six issues, and the chair rules on every issue by its id. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
+        "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The output ends with the leading draft, the counts of the rulings and the dissent; "
+        "`--verbose` and the report list every ruling. Words such as “which is better” and the prefix `adversarial council:` select it.",
         (
             ("If the drafts differ, every seat except the leader's author attacks:", {}, {}),
             ("If the triage finds consensus on all four criteria, there is no attack:", {"triage/chair": {"agree": True}}, {}),
@@ -390,7 +391,7 @@ FAULTS = {
     "overload": "503, 529 and similar", "server": "500",
     "cut": "502, 504, or the stream broke off",
     "doubt": "a request in flight when the process stopped, and `--no-resend`",
-    "stall": "no first byte in time, or no content for too long (comments do not count)",
+    "stall": "no answer in time, or no content for too long (comments do not count)",
     "empty": "an empty answer", "loop": "repeated text; the stream is stopped early",
     "stub": "a placeholder instead of an answer", "length": "truncated at the length limit",
     "refused": "a refusal, a content filter", "schema": "a reply that does not match its schema", "size": "too long for the member",
@@ -425,10 +426,19 @@ def faults_page() -> str:
                 "complete. Material that a seat did not see because it did not fit is listed above the answer; in `validate` it is a coverage hole, and "
                 "the verdict is at most WARN.",
                 "## Timeouts",
-                "`[providers.X]` sets `connect` (10 s), `first_byte` (120 s; 300 s for reasoning models) and `idle` (90 s without "
-                "content). `--timeout` is the time limit per seat and phase, including retries and fallbacks. While fallbacks remain, a member "
-                "without any output has half of it. Waiting for the concurrency limit does not count. `--grace N` drops a seat with no output "
-                "N seconds after the rest of its phase finished.",
+                "Silence on an open connection is not a failure, because the model may be thinking. A member has its whole time for its attempts and "
+                "retries. Its fallbacks are asked when it fails or when its time is over, never while its answer may still arrive. Each fallback has "
+                "its own time. `council --dry-run` shows the timeouts and the total of a seat with its fallbacks.",
+                "| phase | seconds of a member |\n|---|---|\n"
+                "| any | `--timeout`, else `COUNCIL_TIMEOUT`, else `timeout` in `council.toml`, else 120 |\n"
+                "| second round of judges | `COUNCIL_R2_TIMEOUT`, else a timeout set as above, else 90 |\n"
+                "| explorers of judges | `COUNCIL_EXPLORER_TIMEOUT`, else a timeout set as above, else 60 |",
+                "Members that think have at least 300 s in every phase, unless you set the timeout: reasoning models, command-line agents, all members "
+                "with `--effort`, and members that streamed thinking earlier in the run. A `--profile` changes only the 120 s. Waiting for the "
+                "concurrency limit does not count.",
+                "`[providers.X]` sets `connect` (10 s) and `idle` (90 s without content, once the answer has begun). `first_byte` is not set by "
+                "default; set it to give up earlier on an endpoint that accepts requests and stays silent. `--grace N` drops a seat with no output "
+                "N seconds after the rest of its phase finished; it is off by default.",
                 "## Concurrency",
                 f"The concurrency limit of a provider starts at {START_SLOTS}. While all slots are in use, it grows by one for each call that starts to answer, up to "
                 f"`max_connections`. A 429 multiplies it by {DECREASE_FACTOR:g}, once per episode; after that it grows slowly. All runs of "

@@ -68,6 +68,27 @@ CASES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the seats of a run answer."""
+
+    title: str
+    answering: int = 3  # of the seats
+    agree: bool = False
+    once: bool = False  # a seat answers only its first request
+    small: bool = False
+
+
+WAYS = (
+    Way("all answer and disagree"),
+    Way("all answer and agree", agree=True),
+    Way("two answer", answering=2),
+    Way("one answers", answering=1),
+    Way("each answers only once", once=True),
+    Way("small members", small=True),
+)
+
+
 def stale() -> list[str]:
     """Return the files that differ from what would be generated."""
     return [
@@ -86,12 +107,11 @@ async def _build_file(protocol: str) -> str:
     parts: dict[str, str] = {}  # text → its heading; a text that was already shown is left out
     replies: dict[str, Json] = {}
     for case in (case for case in CASES if case.protocol == protocol):
-        for answering, agree, small in ((3, False, False), (3, True, False), (2, False, False), (1, False, False), (3, False, True)):  # fmt: skip
-            how = "small members" if small else f"{answering} of 3 answer, {'agreeing' if agree else 'disagreeing'}"
-            for step in await _rehearse(case, answering, agree=agree, small=small):
+        for way in WAYS:
+            for step in await _rehearse(case, way):
                 last = step.ask.messages[-1]["content"]
-                heading = f"{step.ask.key} ({case.title}; {how})"
-                if not small:
+                heading = f"{step.ask.key} ({case.title}; {way.title})"
+                if not way.small:
                     parts.setdefault(step.ask.messages[0]["content"], "The system message of every request")
                     if step.ask.schema:
                         replies.setdefault(step.ask.schema_name, step.ask.schema)
@@ -128,8 +148,8 @@ def _describe_type(of: Json) -> str:
     return f"list of {_describe_type(of['items'])}{most}"
 
 
-async def _rehearse(case: Case, answering: int, *, agree: bool, small: bool) -> list[Step]:
-    """Return the steps of a run in which only the first `answering` seats answer."""
+async def _rehearse(case: Case, way: Way) -> list[Step]:
+    """Return the steps of one run."""
     protocol = protocols.get_protocol(case.protocol)
     question = Question(case.question, case.task, domain=case.domain)
     options = parse_options(protocol.name, case.task, case.options, protocol.load_options())
@@ -139,26 +159,28 @@ async def _rehearse(case: Case, answering: int, *, agree: bool, small: bool) -> 
         panel = load_reference(protocol.panel)(case.task, options, where)
         options = options.model_copy(update=panel.options)
     roster = Roster(
-        tuple(replace(seat, member="scripted:", small=small) for seat in panel.seats),
-        panel.chair and replace(panel.chair, member="scripted:", small=small),
-        tuple(replace(seat, member="scripted:", small=small) for seat in panel.helpers),
+        tuple(replace(seat, member="scripted:", small=way.small) for seat in panel.seats),
+        panel.chair and replace(panel.chair, member="scripted:", small=way.small),
+        tuple(replace(seat, member="scripted:", small=way.small) for seat in panel.helpers),
     )
     steps: list[Step] = []
-    absent = {seat.name for seat in roster.seats[answering:]}
-    answer = _make_caller(steps, absent, dict(options), agree=agree)
+    absent = {seat.name for seat in roster.seats[way.answering :]}
+    seats = {seat.name for seat in roster.seats} if way.once else set()
+    answer = _make_caller(steps, absent, seats, dict(options), agree=way.agree)
     with suppress(QuorumLost):  # too few seats answer: the prompts so far are shown
-        await rehearse(protocol, roster, question, dict(options), case.packet, agree=agree, answer=answer)
+        await rehearse(protocol, roster, question, dict(options), case.packet, agree=way.agree, answer=answer)
     return steps
 
 
-def _make_caller(steps: list[Step], absent: set[str], options: Json, *, agree: bool) -> CarryOut:
+def _make_caller(steps: list[Step], absent: set[str], only_once: set[str], options: Json, *, agree: bool) -> CarryOut:
     asked: Counter[str] = Counter()
 
     async def carry_out(step: Step) -> Outcome:
         n, asked[step.ask.schema_name] = asked[step.ask.schema_name], asked[step.ask.schema_name] + 1
+        is_late = step.seat in only_once and any(earlier.seat == step.seat for earlier in steps)
         steps.append(step)
         await asyncio.sleep(0)  # let parallel asks start before the first answer
-        if step.seat in absent:
+        if step.seat in absent or is_late:
             return Outcome("failed(server)", reason="no answer")
         if not step.ask.schema:
             return Outcome("ok", f"Words of {step.seat} in {step.ask.key}.", served_by="sample")

@@ -64,6 +64,7 @@ class Attempted:
     """A request was sent to a member; `why` is empty for the first attempt, `most` is its maximum cost in dollars, null if the price is unknown.
 
     The first attempt on a fallback has the requested member in `fallback_for` and the state in which it failed in `fallback_state`.
+    `seconds` is the time that the member has left for its answer, null if it was not recorded.
     """
 
     type: ClassVar[str] = "attempt"
@@ -75,6 +76,7 @@ class Attempted:
     most: float | None = None
     fallback_for: str = ""
     fallback_state: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,9 @@ def clean_json(value: Any) -> Any:
 
 NOTES_LABEL = "council-notes"
 # The label stands within the first characters of the line, so that a stream can decide before the line ends.
-_NOTES_FENCE = re.compile(r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE)
+_NOTES_FENCE = re.compile(
+    r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
+)
 _FENCE_START = re.compile(r"[ \t]{0,12}(?:`{0,2}$|~{0,2}$|```|~~~)")  # a line that may become a fence
 _DANGLING_RULE = re.compile(r"(?:\A|\n)[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 _MAX_HELD_CHARS = 64  # of a line whose label is not known yet; longer than any opening of a block

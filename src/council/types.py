@@ -274,6 +274,10 @@ def material_of_old_cuts(descriptions: Sequence[str]) -> tuple[str, ...]:
     return tuple(cut for cut in descriptions if not cut.startswith(_STATEMENT_CUT))
 
 
+class FixedSeconds(float):
+    """Seconds that the user set: they are not extended for a member that thinks."""
+
+
 Shrink = Callable[[Ask, float], tuple[Ask, Cuts] | None]  # (ask, share) → the shorter ask, its cuts
 
 
@@ -298,7 +302,7 @@ class Step:
     chain: tuple[str, ...]  # the requested member, then its fallbacks
     read: Callable[[str], Any]  # raises Fault("schema") with the validator's message
     repair: Callable[[str, str], Ask]  # (answer text, validator's message) → the repair turn
-    timeout: float | None = None  # seconds for all attempts together; None: the member's default
+    timeout: float | None = None  # seconds of each member for all its attempts; None: the member's default
     shrink: Shrink = lambda ask, share: None  # returns None if nothing can be cut
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None

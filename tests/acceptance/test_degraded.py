@@ -103,7 +103,7 @@ def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(workspace: Workspace
     assert done.code == 0
     assert '"state": "ok_repaired"' in done.out
     repair = workspace.provider.requests("chair")[1].body["messages"]
-    assert "leader is missing" in repair[-1]["content"]
+    assert "agreed is missing" in repair[-1]["content"]
     assert [workspace.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
 
 
@@ -157,10 +157,14 @@ def test_a_fallback_serves_and_both_names_are_shown(workspace: Workspace, counci
 
 @pytest.mark.behaviour("10-no-chair-digest", "00-exit-incomplete", "40-resume-after-chair")
 @pytest.mark.parametrize(
-    ("protocol", "phase"),
-    [("collaborative", "synthesise"), ("adversarial", "triage"), ("adversarial", "verdict"), ("triad", "merge")],
+    ("protocol", "phase", "death"),
+    [
+        pytest.param(protocol, phase, death, id=f"{protocol}-{phase}-{death.status}")
+        for protocol, phase in (("collaborative", "synthesise"), ("adversarial", "verdict"), ("triad", "merge"))
+        for death in (SERVER_ERROR, AUTH_ERROR)
+    ]
+    + [pytest.param("adversarial", "triage", AUTH_ERROR, id="adversarial-triage-401")],
 )
-@pytest.mark.parametrize("death", [SERVER_ERROR, AUTH_ERROR], ids=["500", "401"])
 def test_without_a_chair_there_is_a_digest_and_resume_asks_only_the_chair(
     workspace: Workspace, council: Terminal, protocol: str, phase: str, death: Reply
 ) -> None:
@@ -269,17 +273,25 @@ def test_an_improver_that_is_absent_keeps_its_draft(workspace: Workspace, counci
     assert mark("alpha", "draft") not in prompt and mark("alpha", "improve") in prompt
 
 
-@pytest.mark.behaviour("00-exit-incomplete")
-def test_quorum_lost_after_some_statements_is_incomplete(workspace: Workspace, council: Terminal) -> None:
+@pytest.mark.behaviour("10-no-attacker", "00-exit-incomplete")
+def test_without_an_attacker_the_answer_is_given_and_the_run_is_incomplete(
+    workspace: Workspace, council: Terminal
+) -> None:
     workspace.answers.instead |= {"beta/attack": SERVER_ERROR, "gamma/attack": WRONG_SCHEMA}
     done = council("--json", "--protocol", "adversarial", QUESTION)
     assert (done.code, done.json["status"], done.json["outcome"]) == (3, "incomplete", None)
-    assert done.json["answer"].startswith("## Quorum lost: digest of statements\n")
-    workspace.answers.instead.clear()
-    again = council("resume", "--json")
-    assert (again.code, again.json["outcome"]) == (0, "MODIFIED")
-    assert workspace.asked().count("draft/alpha") == workspace.asked().count("triage/chair") == 1
+    assert (done.json["leader"], done.json["rulings"], done.json["trust"]["level"]) == ("alpha", [], "LOW")
+    lines = above(shown(workspace, council), mark("chair", "verdict"))
+    assert lines[0] == "! INCOMPLETE: no attacker answered, so the answer below was not tested."
     assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("10-triage-fails")
+def test_a_failed_triage_does_not_end_the_run(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair/triage"] = SERVER_ERROR
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    assert (done.code, done.json["status"], done.json["outcome"]) == (0, "complete", "MODIFIED")
+    assert done.json["leader"] == "alpha" and "fewest CRITICAL flags" in done.json["leader_reason"]
 
 
 async def twice(council: Council) -> Verdict:
@@ -313,3 +325,25 @@ async def test_seat_that_is_out_is_not_asked_again_and_one_that_failed_once_is(w
         "alpha": ("timed_out", "out since it was timed_out in first"),
         "gamma": ("failed(auth)", "out since it was failed(auth) in first"),
     }
+
+
+@pytest.mark.behaviour("00-exit-incomplete")
+@pytest.mark.anyio
+async def test_quorum_lost_after_some_statements_is_incomplete_and_can_be_resumed(workspace: Workspace) -> None:
+    (prompts := workspace.folder / "prompts" / "twice").mkdir(parents=True)
+    (prompts / "say.md").write_text("Say something.")
+    register(Protocol("lost", twice, COLLABORATIVE_SEATS, chair=None, prompts=prompts.parent))
+    workspace.answers.instead |= {seat: [Reply(), *[SERVER_ERROR] * 3] for seat in SEATS}
+    first, second = Convener(), Convener()
+    try:
+        lost = await first.run(await first.plan([QUESTION], protocol="lost"), lambda entry: None)
+    finally:
+        await first.close()
+    assert (lost.status, lost.stopped) == ("incomplete", "quorum")
+    assert lost.verdict["answer"].startswith("## Quorum lost: digest of statements\n")
+    try:
+        resumed = await second.resume(lost.run, lambda entry: None)
+    finally:
+        await second.close()
+    assert (resumed.status, resumed.verdict["answer"]) == ("complete", "alpha, beta, gamma")
+    assert {len(workspace.provider.requests(seat)) for seat in SEATS} == {5}

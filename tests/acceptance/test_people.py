@@ -239,7 +239,7 @@ def test_an_invalid_answer_is_asked_for_again_with_the_reason(detached: Workspac
     points = [{"issue": f"{seat}-1", "landed": False, "why": "no"} for seat in ("beta", "gamma")]
     ruling = {"points": points, "outcome": "OVERTURNED", "answer": "Stay.", "assessment": "Clear."}
     assert answer(run, "verdict/chair", json.dumps(ruling))
-    again = "OVERTURNED needs at least one attack point that landed"
+    again = "the outcome is OVERTURNED although no FATAL or MAJOR issue landed"
     wait_until(lambda: any(again in one["prompt"] for one in asks(run)), "it is asked again")
     assert answer(run, "verdict/chair", json.dumps(ruling | {"outcome": "SURVIVED"}))
     watched = council("watch", run, "--json")

@@ -119,7 +119,7 @@ async def test_an_excluded_member_is_not_asked_again_by_its_seat(ledger: Ledger,
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
 async def test_a_hung_member_is_not_asked_again_in_later_phases(ledger: Ledger) -> None:
     async def hang(key: str) -> None:
-        skip(100)
+        skip(200)
         await asyncio.Event().wait()
 
     one = FunctionMember("a:m", hang)

@@ -16,7 +16,6 @@ from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
-from tests.fake_clock import skip
 from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
@@ -197,30 +196,6 @@ async def test_a_refusal_leads_to_the_fallback(ledger: Ledger) -> None:
         ledger, step("one", "two"), answering("one", Answer("no", "refused")), answering("two", "Tabs.")
     )
     assert (outcome.state, outcome.served_by) == ("ok", "two")
-
-
-# The deadline
-
-
-@pytest.mark.behaviour("00-timeout-for-a-phase")
-async def test_attempts_retries_and_fallbacks_share_the_seat_timeout(ledger: Ledger) -> None:
-    async def hang(key: str) -> None:
-        skip(200)
-        await asyncio.Event().wait()
-
-    one, two = (FunctionMember(name, hang) for name in ("one", "two"))
-    outcome = await call(ledger, step("one", "two"), one, two, timeout=lambda name: 400.0)
-    assert (outcome.state, outcome.reason, outcome.attempts) == ("timed_out", "no answer within 400 s", 2)
-    assert 400 <= outcome.seconds < 500
-    attempt = ledger.attempts(KEY)[-1]
-    assert attempt.result is not None
-    assert (attempt.result["fault"], attempt.result["given_up"]) == ("stall", True)
-
-
-async def test_the_requested_member_sets_the_seat_timeout(ledger: Ledger) -> None:
-    one, two = (FunctionMember(name, lambda key: asyncio.Event().wait()) for name in ("one", "two"))
-    seconds = {"one": 0.4, "two": 60.0}
-    assert (await call(ledger, step("one", "two"), one, two, timeout=seconds.__getitem__)).state == "timed_out"
 
 
 # Streams

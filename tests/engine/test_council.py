@@ -571,6 +571,7 @@ def test_the_public_verbs_are_pinned() -> None:
         "note",
         "so_far",
         "shuffled",
+        "is_out",
         Council.assign_labels.__name__,
     }
     public: dict[str, Any] = {name: value for name, value in vars(Council).items() if not name.startswith("_")}

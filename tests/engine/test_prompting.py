@@ -357,7 +357,7 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
         pytest.param(
             "adversarial/attack",
             (
-                "every weakness",
+                "only issues that you can support, at most six",
                 "gaps, wrong assumptions",
                 "contradicts your own draft",
                 "evidence",
@@ -368,7 +368,13 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
         ),
         pytest.param(
             "adversarial/verdict",
-            ("did it land", "strongest alternative", "valid criticism built in", "does not mention drafts"),
+            (
+                "by its id",
+                "same_as",
+                "strongest alternative",
+                "the valid criticism built in",
+                "does not mention drafts",
+            ),
             marks=pytest.mark.behaviour("000-verdict-asks"),
         ),
     ],

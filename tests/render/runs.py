@@ -70,14 +70,14 @@ class RunBuilder:
     def key(self, name: str) -> str:
         return f"{self.now}/{name}"
 
-    def ask(self, *names: str, member: str = "scripted:m1") -> RunBuilder:
+    def ask(self, *names: str, member: str = "scripted:m1", seconds: float | None = None) -> RunBuilder:
         for name in names:
             words = [
                 {"role": "system", "content": "You sit."},
                 {"role": "user", "content": f"Speak, {name}.\n```\nx\n```"},
             ]
             self.add(ev.Asked(self.key(name), self.now, name, member, words), after=0)
-            self.add(ev.Attempted(self.key(name), name, 1, member), after=0)
+            self.add(ev.Attempted(self.key(name), name, 1, member, seconds=seconds), after=0)
         return self
 
     def answer(self, name: str, text: str, **more: Any) -> RunBuilder:

@@ -64,7 +64,8 @@ def test_state_is_described_and_kept_in_parentheses(state: str) -> None:
     assert f"({state})" in line
 
 
-def test_each_line_says_that_the_earlier_statement_counts() -> None:
+@pytest.mark.behaviour("40-grouped-absences")
+def test_absences_of_one_phase_and_state_are_one_line() -> None:
     builder = (
         drafts(RunBuilder())
         .phase("improve")
@@ -74,10 +75,43 @@ def test_each_line_says_that_the_earlier_statement_counts() -> None:
         .end_phase()
         .close()
     )
-    assert [line.endswith("; its earlier statement counts.") for line in format_degraded_lines(builder.minutes)] == [
-        True,
-        True,
+    assert format_degraded_lines(builder.minutes) == [
+        "improve: no answer from 2 of 2: failed(server): 500 from the server; their earlier statements count."
     ]
+
+
+@pytest.mark.behaviour("40-grouped-absences")
+def test_a_group_names_its_seats_if_others_answered_and_its_reasons_if_they_differ() -> None:
+    builder = drafts(RunBuilder()).phase("improve").answer("alpha", "x").ask("beta", "gamma")
+    builder.mark_absent("beta", "timed_out", "no answer within 90 s")
+    builder.mark_absent("gamma", "timed_out", "no answer within 300 s").end_phase().close()
+    assert format_degraded_lines(builder.minutes) == [
+        "improve: no answer from beta and gamma (2 of 3): timed_out: no answer within 90 s / no answer within 300 s; "
+        "their earlier statements count."
+    ]
+
+
+@pytest.mark.behaviour("40-grouped-absences")
+def test_absences_with_another_state_or_phase_have_their_own_line() -> None:
+    builder = drafts(RunBuilder()).phase("improve").answer("alpha", "x").ask("beta", "gamma")
+    builder.mark_absent("beta", "timed_out", "no answer within 90 s").mark_absent("gamma").end_phase().close()
+    assert [line.partition(":")[0] for line in format_degraded_lines(builder.minutes)] == [
+        "beta did not answer in improve",
+        "gamma did not answer in improve",
+    ]
+
+
+@pytest.mark.behaviour("40-grouped-absences")
+def test_absent_explorers_of_several_judges_are_one_line() -> None:
+    builder = RunBuilder(bench_plan()).phase("judge").answer("judge-1", "x").answer("judge-2", "y")
+    for n in (1, 2):
+        builder.phase(f"judge/judge-{n}/explore/judge-{n}-explorer-1/look-1").ask(f"judge-{n}-explorer-1")
+        builder.mark_absent(f"judge-{n}-explorer-1", "timed_out", "no answer within 60 s")
+    (line,) = format_degraded_lines(builder.close("x", verdict="PASS").minutes)
+    assert line == (
+        "look-1: no answer from judge-1-explorer-1 and judge-2-explorer-1: timed_out: no answer within 60 s; "
+        "judge-1 and judge-2 continue without them."
+    )
 
 
 def test_absent_explorer_is_reported_with_the_consequence_for_its_judge() -> None:

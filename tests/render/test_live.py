@@ -56,6 +56,15 @@ def test_streaming_statement_shows_words_growing_with_their_rate() -> None:
     assert "6 words" in row(draw(builder), "alpha")
 
 
+@pytest.mark.behaviour("50-silence-shown")
+def test_a_request_without_output_shows_its_time_and_its_limit() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha", seconds=300.0)
+    assert row(draw(builder, later=5), "alpha") == "alpha scripted:m1 asked 0:05"
+    assert row(draw(builder, later=70), "alpha") == "alpha scripted:m1 asked 1:10 of 5:00 no output yet"
+    builder.stream("alpha", "one two")
+    assert " of 5:00" not in row(draw(builder, later=70), "alpha")
+
+
 def test_complete_statement_shows_words_and_seconds() -> None:
     builder = RunBuilder().phase("draft").answer("alpha", "one two", seconds=62.4)
     assert row(draw(builder), "alpha") == "alpha scripted:m1 ok 2 words 1:02 in draft"

@@ -30,6 +30,7 @@ def test_adversarial_layout_has_the_required_headings_and_marks() -> None:
         "⚔️ **Gamma attacks Alpha:**",
         "### Phase 3: Verdict",
         "🏛️ **Orchestrated Verdict**",
+        "### Points and Rulings",
     ]
 
 
@@ -40,7 +41,7 @@ def test_adversarial_layout_puts_each_text_below_its_mark() -> None:
     assert (
         "🎯 **Leading Position:** Alpha\nReason: best evidence\n\n⚔️ **Beta attacks Alpha:**\nbeta hits hard.\n" in text
     )
-    assert text.endswith("🏛️ **Orchestrated Verdict**\nStatus: MODIFIED\nConfidence: MEDIUM\n\nMostly spaces.\n")
+    assert "🏛️ **Orchestrated Verdict**\nStatus: MODIFIED\nConfidence: MEDIUM\n\nMostly spaces.\n" in text
 
 
 @pytest.mark.behaviour("000-consensus-skip-said")
@@ -182,7 +183,7 @@ def test_report_file_has_question_facts_answer_statements_and_how_to_replay() ->
     text = render_document(adversarial().minutes)
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert headings == [
-        "# Tabs or spaces?", "## Answer", "## Statements", "### Draft", "### Triage", "### Attack", "### Verdict",
+        "# Tabs or spaces?", "## Answer", "## Points and Rulings", "## Statements", "### Draft", "### Triage", "### Attack", "### Verdict",
     ]  # fmt: skip
     for row in (
         "| Protocol | adversarial: nothing in the words asks for another |",

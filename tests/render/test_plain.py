@@ -97,6 +97,18 @@ def test_heartbeat_comes_after_thirty_quiet_seconds_and_again_after_thirty_more(
     ]
 
 
+@pytest.mark.behaviour("50-silence-shown")
+def test_heartbeat_says_how_long_a_silent_request_may_take() -> None:
+    stream = StringIO()
+    view, builder = PlainView(stream), RunBuilder().phase("draft").ask("alpha", seconds=300.0)
+    for entry in builder.entries:
+        view.on_event(entry)
+    for second in (0, 70):
+        view.tick(builder.at + second)
+    last = stream.getvalue().splitlines()[-1]
+    assert last == "council r7k2 still working: alpha in draft for 70s of 300s, no output yet"
+
+
 def test_line_delays_the_heartbeat() -> None:
     stream = StringIO()
     view = PlainView(stream)

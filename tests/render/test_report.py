@@ -20,6 +20,7 @@ KEYS = [
     "answer", "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
     "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path",
 ]  # fmt: skip
+TRIAGE_KEYS = ["leader", "leader_reason", "agreed", "contested", "rulings"]
 SEAT_KEYS = [
     "name", "label", "role", "perspective", "model", "served_by", "vendor", "state", "verdict", "confidence", "file", "tokens",
     "cost", "attempts", "seconds",
@@ -51,7 +52,9 @@ EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, 
 @pytest.mark.parametrize("build", EVERY_ENDING)
 def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
     value = build_report(build().minutes)
-    assert list(value) == KEYS
+    extra = TRIAGE_KEYS if "leader" in value else []
+    assert list(value) == [*KEYS[: KEYS.index("degraded")], *extra, *KEYS[KEYS.index("degraded") :]]
+    assert bool(extra) == (build in (adversarial, consensus))
     assert all(list(seat) == SEAT_KEYS for seat in [*value["seats"], value["chair"]])
 
 
@@ -218,7 +221,7 @@ def test_count_of_seats_is_shown_once_when_several_are_absent() -> None:
     for name in ("beta", "gamma"):
         builder.ask(name).mark_absent(name)
     lines = format_degraded_lines(builder.end_phase().close().minutes)
-    assert sum("1 of 3 seats." in line and "did not answer" in line for line in lines) == 1
+    assert sum("1 of 3 seats." in line and "no answer from beta and gamma (2 of 3)" in line for line in lines) == 1
     assert any(line.startswith("Only alpha drafted") for line in lines)
 
 

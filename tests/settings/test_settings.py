@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from council.errors import ConfigError
-from council.settings import SEAT_FLAG, Settings, flatten, load_settings
+from council.settings import SEAT_FLAG, Settings, extend_timeout, flatten, load_settings
 from council.settings.catalogue import model_id
 from council.settings.config_files import cache_folder, config_folder, data_folder
 from council.settings.schema import PROVIDER_KEYS
@@ -359,6 +359,29 @@ def test_reasoning_members_get_longer_unless_a_timeout_is_set(configs: ConfigFol
     assert configs.load(flags={"timeout": 40}).seat_timeout(reasoning=True) == 40
     configs.env["COUNCIL_TIMEOUT"] = "50"
     assert configs.load().seat_timeout(reasoning=True) == 50
+
+
+@pytest.mark.behaviour("00-timeout-everywhere")
+def test_a_timeout_replaces_those_of_phases_unless_their_variable_is_set(configs: ConfigFolder) -> None:
+    assert configs.load().phase_timeouts() == {"explorer": 60, "r2": 90}
+    assert configs.load(flags={"profile": "fast"}).phase_timeouts() == {"explorer": 60, "r2": 90}
+    assert configs.load(flags={"timeout": 1500}).phase_timeouts() == {}
+    configs.write("timeout = 200")
+    assert configs.load().phase_timeouts() == {}
+    configs.env["COUNCIL_R2_TIMEOUT"] = "75"
+    assert configs.load(flags={"timeout": 1500}).phase_timeouts() == {"r2": 75}
+
+
+@pytest.mark.behaviour("40-thinking-members-have-300-seconds")
+def test_only_a_timeout_that_the_user_set_is_not_extended_for_a_member_that_thinks(configs: ConfigFolder) -> None:
+    found = configs.load().phase_timeouts()
+    assert extend_timeout(found["r2"], thinks=True) == 300
+    configs.env["COUNCIL_R2_TIMEOUT"] = "75"
+    assert extend_timeout(configs.load().phase_timeouts()["r2"], thinks=True) == 75
+    assert configs.load().member_timeout("openai:gpt-5.2") == 300
+    assert configs.load(flags={"effort": "high"}).member_timeout("sim:m1") == 300
+    assert configs.load(flags={"timeout": 40, "effort": "high"}).member_timeout("sim:m1") == 40
+    assert configs.load().member_timeout("human") == 3600
 
 
 def test_an_unknown_profile_lists_the_known_ones(configs: ConfigFolder) -> None:

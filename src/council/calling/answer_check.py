@@ -80,6 +80,7 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
         step.read(answer.text)
+        _check_contradictions(answer.text, step, was_repaired)
         return answer
     if answer.finish == "refused":
         raise _make_refusal(answer.text, find_refusal(answer.text) or answer.text)
@@ -96,9 +97,13 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
         raise _make_refusal(answer.text, wording)
     if is_stub(shown if step.ask.schema is None else reply, step.ask.schema):
         raise Fault("stub", "the answer is a placeholder", said=answer.text)
-    if not was_repaired and (contradictions := step.review(answer.text)):
-        raise Fault("schema", contradictions, said=answer.text)
+    _check_contradictions(answer.text, step, was_repaired)
     return replace(answer, text=_trim_to_last_sentence(answer.text)) if is_cut else answer
+
+
+def _check_contradictions(text: str, step: Step, was_repaired: bool) -> None:
+    if not was_repaired and (contradictions := step.review(text)):
+        raise Fault("schema", contradictions, said=text)
 
 
 def is_complete_reply(text: str, step: Step) -> bool:

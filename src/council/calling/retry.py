@@ -1,4 +1,4 @@
-"""Retry loop: ask the members of a seat until one answers, within its time and budget, and journal every attempt."""
+"""Retry loop: ask the members of a seat in turn, each within its own time, and journal every attempt."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member
+from council.settings import extend_timeout
 from council.store.interface import Attempt
 from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
@@ -42,7 +43,7 @@ class Journal(Protocol):
     def attempts(self, key: str) -> list[Attempt]: ...
     async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None,
-        fallback_for: str = "", fallback_state: str = "",
+        fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
     ) -> Attempt: ...  # fmt: skip
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None) -> None: ...
     def record_charge(self, bill: ev.Billed | None) -> None: ...
@@ -86,44 +87,35 @@ def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
 
 @dataclass(slots=True)
 class MemberDeadline:
-    """One member's share of the seat's time, in event loop time."""
+    """Deadline of one member for all its attempts, in event loop time. Each fallback has its own.
+
+    An open request may still answer, so silence before the deadline is not a failure.
+    """
 
     member: Member
-    seat_deadline: float  # deadline of the seat
-    remaining_members: int  # fallbacks left after this member
-    is_first: bool
-    silence_deadline: float = 0.0  # when a silent member is given up
-    has_output: bool = False  # it has sent output since `silence_deadline` was set
-    is_over: bool = False  # it was silent until `silence_deadline`
+    seconds: float  # time of the member
+    has_fallback: bool  # another member can be asked after this one
+    at: float = 0.0
+    has_thought: bool = False  # it has streamed thinking
+    is_over: bool = False  # it did not answer in time
     repeated_text: str = ""  # the text it repeats
 
     def __post_init__(self) -> None:
-        self.silence_deadline = _now() + self.time_share()
-
-    def time_share(self) -> float:
-        """Return the seconds for this member: half for the requested one, all that remain for the last one."""
-        remaining = max(0.0, self.seat_deadline - _now())
-        return remaining / 2 if self.is_first and self.remaining_members else remaining / (self.remaining_members + 1)
+        self.at = _now() + self.seconds
 
     def seconds_left(self) -> float:
-        """Return the seconds until a fallback is asked. A member that sent output and then failed gets a new share."""
-        if self.has_output:
-            self.silence_deadline, self.has_output = _now() + self.time_share(), False
-        return self.silence_deadline - _now()
+        return self.at - _now()
 
-    def extend(self, seconds: float) -> None:
-        """Extend the deadlines by the time spent waiting for a slot."""
-        self.seat_deadline += seconds
-        self.silence_deadline += seconds
+    def postpone(self, seconds: float) -> None:
+        """Add the time spent waiting for a slot."""
+        self.at += seconds
 
-    def timeout(self) -> asyncio.Timeout:
-        return asyncio.timeout(self.seconds_left() if self.remaining_members else None)
-
-    def on_output(self, timeout: asyncio.Timeout) -> None:
-        """Record output or thinking: from now on the member has the seat's time."""
-        self.has_output = True
-        if not timeout.expired() and not self.repeated_text:
-            timeout.reschedule(None)
+    def extend_to(self, seconds: float, timeout: asyncio.Timeout) -> None:
+        """Give the member at least these seconds in all."""
+        more = seconds - self.seconds
+        if more > 0 and not timeout.expired() and not self.repeated_text:
+            self.seconds, self.at = seconds, self.at + more
+            timeout.reschedule(self.at)
 
     def stop_on_loop(self, piece: str, timeout: asyncio.Timeout) -> None:
         """Stop the call because the answer repeats itself."""
@@ -141,15 +133,23 @@ class Caller:
 
     member: Callable[[str], Member]
     journal: Journal
-    timeout: Callable[[str], float] = lambda member: 120.0  # seconds per seat, by requested member
+    timeout: Callable[[str], float] = lambda member: 120.0  # seconds of each member in a phase
     resend: bool = True
     limit_for: Callable[[str], ConcurrencyLimit] = no_limit  # concurrency limit of a member's provider
     fallbacks: FallbackPolicy = field(default_factory=FallbackPolicy)
     budget: CallBudget = field(default_factory=NoBudget)
     no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
+    is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
+    seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
 
     async def __call__(self, step: Step) -> Outcome:
         return await RetryLoop(self, step).run()
+
+    def member_timeout(self, step: Step, member: str) -> float:
+        """Return the seconds of a member for all its attempts at this step."""
+        by_phase = None if member in self.no_phase_timeout else step.timeout
+        thinks = member in self.seen_thinking or self.is_thinking(member)
+        return extend_timeout(by_phase or self.timeout(member), thinks=thinks)
 
 
 @dataclass(slots=True)
@@ -160,7 +160,6 @@ class RetryLoop:
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
     usage: Usage = NO_USAGE
-    deadline: float = 0.0
     timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     drop_reason: str = ""
     usable_reply: Outcome | None = (
@@ -175,24 +174,17 @@ class RetryLoop:
     def seat(self) -> str:
         return self.step.seat
 
-    @property
-    def timeout_s(self) -> float:
-        member = self.step.chain[0]
-        by_phase = None if member in self.caller.no_phase_timeout else self.step.timeout
-        return by_phase or self.caller.timeout(member)
-
     async def run(self) -> Outcome:
         journal = self.caller.journal
         self.recorded_attempts = select_unfinished(journal.attempts(self.key))
         started = _now()
-        self.deadline = started + self.timeout_s
         try:
-            async with asyncio.timeout(self.timeout_s) as self.timeout:
+            async with asyncio.timeout(None) as self.timeout:
                 if self.step.watch:
                     self.step.watch.drop = self._drop_seat
                 outcome = await self._try_chain()
         except TimeoutError:
-            outcome = self._time_out()
+            outcome = self._end_dropped_seat()
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
@@ -210,7 +202,7 @@ class RetryLoop:
 
     async def _try_chain(self) -> Outcome:
         """Try the requested member, then its fallbacks. If all fail, return the state of the requested one."""
-        requested, first = self.step.chain[0], True
+        requested = self.step.chain[0]
         failed = {name: excluded for name in self.step.chain if (excluded := self._exclusion_outcome(name))}
         remaining = [name for name in self.step.chain if name not in failed]
         while remaining:
@@ -221,10 +213,11 @@ class RetryLoop:
             if requested in failed:
                 state = failed[requested].state
                 trial = NextAttempt(self.step.ask, f"fallback: {requested} {state}", requested, state)
-            outcome = await self._try_member(MemberDeadline(member, self.deadline, len(remaining), first), trial)
+            seconds = self.caller.member_timeout(self.step, member.name)
+            outcome = await self._try_member(MemberDeadline(member, seconds, bool(remaining)), trial)
             if outcome.ok or self._stays_in_doubt(outcome.state):
                 return outcome
-            failed[member.name], first = outcome, False
+            failed[member.name] = outcome
         self.caller.fallbacks.release(self.seat)
         reasons = [
             outcome.reason if name == requested else f"{name}: {outcome.reason}" for name, outcome in failed.items()
@@ -353,6 +346,7 @@ class RetryLoop:
                 max_cost,
                 request.fallback_for,
                 request.fallback_state,
+                round(deadline.seconds_left(), 1),
             )
             answer = await self._send(deadline, body, slot)
             slot.report_result(answer.kind if isinstance(answer, Fault) else "")
@@ -362,20 +356,16 @@ class RetryLoop:
     async def _acquire_slot(
         self, deadline: MemberDeadline, ask: Ask, body: bytes
     ) -> AsyncIterator[tuple[Slot, float | None]]:
-        """Wait for a concurrency slot and a budget reservation, with the seat's timeout paused."""
+        """Wait for a concurrency slot and a budget reservation; this time does not count."""
         started = _now()
-        self.timeout.reschedule(None)
         async with self.caller.limit_for(deadline.member.name).acquire() as slot:
             n = len(self.caller.journal.attempts(self.key)) + 1
             max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
-            waited = _now() - started
-            self.deadline += waited
-            deadline.extend(waited)
-            self.timeout.reschedule(self.deadline)
+            deadline.postpone(_now() - started)
             yield slot, max_cost
 
     async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
-        share, detector, watch = deadline.seconds_left(), LoopDetector(), self.step.watch or SeatWatch()
+        detector, watch = LoopDetector(), self.step.watch or SeatWatch()
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
@@ -383,8 +373,9 @@ class RetryLoop:
         call_soon = asyncio.get_running_loop().call_soon
 
         def on_delta(piece: str) -> None:
-            deadline.on_output(clock)
             watch.has_output = True
+            if not piece and not deadline.has_thought:
+                self._note_thinking(deadline, clock)
             if not slot.has_output:
                 slot.on_output()
             if piece:
@@ -410,7 +401,7 @@ class RetryLoop:
                     deadline.stop_on_loop(repeated, clock)
 
         try:
-            async with deadline.timeout() as clock:
+            async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
                 stream_pieces()
                 show(notes.flush() if notes else "")
@@ -422,20 +413,25 @@ class RetryLoop:
                 retry_after=fault.retry_after,
             )
         except TimeoutError:
-            if not clock.expired():
-                raise
-            return self._make_stall_fault(deadline, share)
+            if not clock.expired():  # a timeout of the member itself
+                return Fault("stall", "timed out waiting for data")
+            return self._make_stall_fault(deadline)
         finally:
             pieces.clear()
-        deadline.has_output = True
         return replace(answer, text=repair_surrogates(answer.text))
 
-    def _make_stall_fault(self, deadline: MemberDeadline, share: float) -> Fault:
+    def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
+        """Remember that the member thinks, and give it the time of such members from now on."""
+        name, deadline.has_thought = deadline.member.name, True
+        self.caller.seen_thinking.add(name)
+        deadline.extend_to(self.caller.member_timeout(self.step, name), timeout)
+
+    def _make_stall_fault(self, deadline: MemberDeadline) -> Fault:
         if deadline.repeated_text:
             piece, deadline.repeated_text = deadline.repeated_text, ""
             return Fault("loop", repair_surrogates(describe_loop(piece)))
         deadline.is_over = True
-        return Fault("stall", f"no output within {round(share, 1):g} s")
+        return Fault("stall", f"no answer within {deadline.seconds:g} s")
 
     def _record_result(
         self,
@@ -452,9 +448,7 @@ class RetryLoop:
             return
         over = fault is not None and wait is None
         has_fallback = (
-            fault is not None
-            and deadline.remaining_members > 0
-            and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
+            fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
         )
         passed_on = over and (has_fallback or self.usable_reply is not None)
         journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
@@ -464,8 +458,9 @@ class RetryLoop:
         if fault:
             self._emit_fault(attempt, fault, wait)
 
-    def _time_out(self) -> Outcome:
-        fault = Fault("stall", self.drop_reason or f"no answer within {self.timeout_s:g} s")
+    def _end_dropped_seat(self) -> Outcome:
+        """Return the outcome of a seat that the grace period ended."""
+        fault = Fault("stall", self.drop_reason)
         journal = self.caller.journal
         for attempt in journal.attempts(self.key):
             if attempt.result is None:

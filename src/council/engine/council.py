@@ -164,7 +164,7 @@ class Council:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports what is left of them.
+        reply is used, and the protocol reports them.
         """
         heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
         if isinstance(heard, Statement):
@@ -283,6 +283,10 @@ class Council:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
         self._state.partial_verdict = verdict
 
+    def is_out(self, seat: Seat) -> bool:
+        """Return whether a seat will not be asked again in this run."""
+        return seat.name in self._state.out_seats
+
     def shuffled(self, items: Sequence[T], reader: Seat) -> list[T]:
         """Return the items in an order specific to the reader, and stable when the run is resumed."""
         key = self.prompts.hmac_key
@@ -320,7 +324,7 @@ class Council:
             return self._record_absence(
                 key, replace(gone, reason=f"out since it was {gone.state} in {gone.since}"), Outcome(gone.state)
             )
-        step = replace(self._make_step(key, seat, request, after), watch=watch)
+        step = self._make_step(key, seat, request, after, watch)
         print_ = compute_fingerprint(step.ask, seat.member)
         stored = self.ledger.find_result(key, print_)
         if stored is not None:
@@ -331,7 +335,9 @@ class Council:
                 return self._record_absence(key, lost, stored)
         return await self._execute_step(step, seat, print_)
 
-    def _make_step(self, key: str, seat: Seat, request: Request, after: Statement[Any] | None) -> Step:
+    def _make_step(
+        self, key: str, seat: Seat, request: Request, after: Statement[Any] | None, watch: SeatWatch | None
+    ) -> Step:
         reply, choices = request.reply, request.choices
         known = {"question": self.question, **self.context, **request.variables}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
@@ -359,18 +365,9 @@ class Council:
         chain = (seat.member, *seat.fallbacks)
         is_chair = seat.name == self._chair_name
         return Step(
-            ask,
-            seat.name,
-            chain,
-            read,
-            repair,
-            request.timeout,
-            shrink,
-            is_chair,
-            reply=reply,
-            review=review,
-            rate_prose=partial(rate_prose, reply),
-        )
+            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch,
+            reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+        )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
         asked = ev.Asked(
@@ -388,16 +385,17 @@ class Council:
         outcome = said.outcome
         reply = said.reply.model_dump() if said.reply is not None else None
         return ev.Stated(
-            said.key, self._current_phase, said.seat.name, outcome.state, without_notes(said.said), reply,
+            said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
-        reply = read_accepted(step, outcome.text)
+        reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        text = outcome.text if step.reply else without_notes(outcome.text)
+        has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
+        text = without_notes(outcome.text) if has_fence else outcome.text
         answer: Message = {"role": "assistant", "content": text}
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):

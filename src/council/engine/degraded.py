@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from council.engine.layout import describe_absence, describe_state, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
 from council.events import Attempted
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import FinalState, Json
 
 COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges did not see all of the material
 
@@ -148,7 +149,7 @@ def format_degraded_lines(minutes: Minutes) -> list[str]:
     notices = [*minutes.plan.get("notices", []), *_format_shared_members(minutes)]
     return [
         *status,
-        *(_format_fallback(one) for one in list_fallbacks(minutes)),
+        *_format_fallbacks(list_fallbacks(minutes)),
         *format_missing_lines(minutes)[len(status) :],
         *map(single_line, notices),
     ]
@@ -170,7 +171,7 @@ def format_missing_lines(minutes: Minutes) -> list[str]:
 def format_notice_lines(minutes: Minutes) -> list[str]:
     """Return the notices about fallbacks and shared members, for standard error."""
     return [
-        *(_format_fallback(one) for one in list_fallbacks(minutes)),
+        *_format_fallbacks(list_fallbacks(minutes)),
         *map(single_line, _format_shared_members(minutes)),
     ]
 
@@ -216,9 +217,17 @@ def _format_shared_members(minutes: Minutes) -> list[str]:
     ]
 
 
-def _format_fallback(one: Fallback) -> str:
-    failed = single_line(describe_state(one.state)) if one.state else "did not answer"
-    return single_line(f"{one.seat} requested {one.requested}: {failed}; {one.served_by} answered instead.", 400)
+def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
+    """Return one line for the seats with the same members and the same failure."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for one in fallbacks:
+        groups.setdefault((one.requested, one.state, one.served_by), []).append(one.seat)
+    lines = []
+    for (requested, state, served_by), names in groups.items():
+        failed = single_line(describe_state(state)) if state else "did not answer"
+        line = f"{_join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
+        lines.append(single_line(line, 400))
+    return lines
 
 
 def _format_status(minutes: Minutes) -> list[str]:
@@ -287,15 +296,61 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
 
 
 def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
-    never_answered = [missed for missed in missing if _never_answered(minutes, missed)]
-    lines = []
+    """Return one line per phase, state and consequence. A chair or a single seat has its own sentence."""
+    groups: dict[tuple[str, FinalState, Consequence, bool], list[AbsenceMinutes]] = {}
     for missed in missing:
+        key = (
+            _format_phase(minutes, missed),
+            missed.state,
+            _find_consequence(minutes, missed),
+            _is_chair(minutes, missed.seat),
+        )
+        groups.setdefault(key, []).append(missed)
+    last = next((key for key in reversed(groups) if key[2] is Consequence.NEVER_ANSWERED), None)
+    lines = []
+    for key, group in groups.items():
         # Seats that never answered share one count, shown with the last of them.
-        shared = missed in never_answered and missed is not never_answered[-1]
-        consequence = "" if shared else _describe_consequence(minutes, missed)
-        where = f"{_format_seat(minutes, missed)} did not answer in {_format_phase(minutes, missed)}"
-        lines.append(f"{where}: {describe_absence(missed)}{consequence}.")
+        told = "" if key[2] is Consequence.NEVER_ANSWERED and key != last else _describe_consequence(minutes, group)
+        lines.append(f"{_describe_absences(minutes, key[0], group)}{told}.")
     return lines
+
+
+def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]) -> str:
+    """Describe the absence of one seat, or of several: `r2: no answer from 3 of 3: timed_out: no answer within 90 s`."""
+    if len(group) == 1:
+        return f"{_format_seat(minutes, group[0])} did not answer in {phase}: {describe_absence(group[0])}"
+    asked = minutes.phases[group[0].phase].asked
+    count = f"{len(group)} of {len(asked)}"
+    if minutes.host(group[0].seat):  # helpers of several seats have several phases of this name
+        who = _join_names([single_line(missed.seat) for missed in group])
+    elif len(group) == len(asked):
+        who = count
+    else:
+        who = f"{_join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
+    reasons = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
+    return single_line(
+        ": ".join([f"{phase}: no answer from {who}: {group[0].state}", *filter(None, [" / ".join(reasons)])]), 600
+    )
+
+
+class Consequence(Enum):
+    """What the absence of a seat means for the answer."""
+
+    NONE = ""
+    HELPER = "its host continues without it"
+    NEVER_ANSWERED = "it has no statement in the run"
+    EARLIER_COUNTS = "its earlier statement counts"
+    ANSWERED_LATER = "it answered later"
+
+
+def _find_consequence(minutes: Minutes, missed: AbsenceMinutes) -> Consequence:
+    if minutes.host(missed.seat):
+        return Consequence.HELPER
+    if _never_answered(minutes, missed):
+        return Consequence.NEVER_ANSWERED
+    if missed.seat not in minutes.seats or not minutes.answered_count:
+        return Consequence.NONE
+    return Consequence.EARLIER_COUNTS if _answered_before(minutes, missed) else Consequence.ANSWERED_LATER
 
 
 def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:
@@ -318,14 +373,17 @@ def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
     return single_line(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
 
 
-def _describe_consequence(minutes: Minutes, missed: AbsenceMinutes) -> str:
-    if host := minutes.host(missed.seat):
-        return f"; {single_line(host)} continues without it"
-    if _never_answered(minutes, missed):
-        return f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
-    if missed.seat not in minutes.seats or not minutes.answered_count:
-        return ""
-    return "; its earlier statement counts" if _answered_before(minutes, missed) else "; it answered later"
+def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
+    """Describe the consequence that the absences of a group share."""
+    is_one = len(group) == 1
+    hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
+    return {
+        Consequence.NONE: "",
+        Consequence.HELPER: f"; {_join_names(hosts)} {'continues' if len(hosts) == 1 else 'continue'} without {'it' if is_one else 'them'}",
+        Consequence.NEVER_ANSWERED: f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats",
+        Consequence.EARLIER_COUNTS: "; its earlier statement counts" if is_one else "; their earlier statements count",
+        Consequence.ANSWERED_LATER: "; it answered later" if is_one else "; they answered later",
+    }[_find_consequence(minutes, group[0])]
 
 
 def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
@@ -360,4 +418,4 @@ def _format_banner(minutes: Minutes) -> list[str]:
 
 
 def _join_names(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

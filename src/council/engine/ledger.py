@@ -185,13 +185,13 @@ class Ledger:
 
     async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None,
-        fallback_for: str = "", fallback_state: str = "",
+        fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
     ) -> Attempt:  # fmt: skip
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         self.calls["made"] += 1
-        told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state)
+        told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
         return attempt
 

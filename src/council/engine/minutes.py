@@ -67,6 +67,8 @@ class SeatMinutes:
     state: SeatState = "waiting"
     phase: str = ""
     since: float = 0.0  # when it was last asked
+    attempted: float = 0.0  # when its last request was sent
+    limit: float | None = None  # seconds that its member has for that request
     words: int = 0  # words streamed since it was last asked
     mid_word: bool = False  # the last streamed piece ended inside a word
     served_by: str = ""
@@ -209,7 +211,11 @@ class Minutes:
 
     @property
     def usage(self) -> Usage:
-        return sum((seat.usage for seat in self.all_seats), Usage())
+        used = [seat.usage for seat in self.all_seats]
+        return Usage(
+            sum(one.input for one in used), sum(one.output for one in used), sum(one.cached for one in used),
+            all(one.known for one in used), sum(one.written for one in used),
+        )  # fmt: skip
 
     @property
     def usd(self) -> float:
@@ -267,6 +273,7 @@ def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
 def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat = m.seat(event.seat)
     seat.words, seat.mid_word = 0, False
+    seat.attempted, seat.limit = at, event.seconds
     if event.most is not None:
         m.priced.add(event.member)
     m.open_attempts[event.key, event.n] = event

@@ -194,7 +194,8 @@ class Prompts:
     def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
         """Quote another seat's text inside a fence whose mark cannot be forged from outside the run."""
         if isinstance(what, Statement):
-            name, text, mark = label or what.seat.label, what.said, self.fence_mark(what.key)
+            said = what.text if what.reply is None else what.said
+            name, text, mark = label or what.seat.label, said, self.fence_mark(what.key)
         else:
             text = what if isinstance(what, str) else "\n".join(f"- {line}" for line in what)
             name, mark = label or "", self.fence_mark(f"{label}: {text}")
@@ -285,7 +286,9 @@ def clean_quotation(text: str) -> str:
 
     A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
     """
-    kept = "".join(c for c in without_notes(text) if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
+    if "```" in text or "~~~" in text:
+        text = without_notes(text)
+    kept = "".join(c for c in text if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
     return LOOSE_JOINERS.sub("", kept)
 
 

@@ -188,10 +188,13 @@ CONFIDENCE_FACTS = {"CONTESTED": "contested", "LOW": "low_confidence", "MEDIUM":
 AGREEMENT_FACTS = {"full": "", "partial": "partial_agreement", "none": "not_shared"}
 
 
-def compute_trust(minutes: Minutes) -> Json:
-    """Return the trust field of the report. The lowest matched level wins; `because` lists every matched row."""
+def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Json:
+    """Return the trust field of the report. The lowest matched level wins; `because` lists every matched row.
+
+    `degraded` are the rows of `build_degraded_rows`, if they are known.
+    """
     facts: dict[str, list[str]] = {}
-    for kind, detail in _list_facts(minutes):
+    for kind, detail in _list_facts(minutes, build_degraded_rows(minutes) if degraded is None else degraded):
         details = facts.setdefault(kind, [])
         if detail and detail not in details:
             details.append(detail)
@@ -212,7 +215,7 @@ def _format_reason(kind: str, details: list[str]) -> str:
     return text.format(detail=detail) if "{detail}" in text else f"{text}: {detail}" if detail else text
 
 
-def _list_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
+def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
     """Return the facts of a run that limit trust, as a kind of the table and a detail."""
     verdict = minutes.verdict
     yield from _list_verdict_facts(verdict)
@@ -221,7 +224,7 @@ def _list_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
             yield row["kind"], single_line(row["detail"], 120)
     if minutes.status != "complete":
         yield "not_complete", "failed" if minutes.status == "failed" else "incomplete"
-    yield from _list_seat_facts(minutes)
+    yield from _list_seat_facts(minutes, degraded)
 
 
 def _list_verdict_facts(verdict: Json) -> Iterator[tuple[str, str]]:
@@ -237,7 +240,7 @@ def _list_verdict_facts(verdict: Json) -> Iterator[tuple[str, str]]:
         yield kind, ""
 
 
-def _list_seat_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
+def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
     seats = minutes.planned_seats
     answered = [seat for seat in seats if seat.statements]
     absent = [seat.name for seat in seats if not seat.statements]
@@ -253,7 +256,7 @@ def _list_seat_facts(minutes: Minutes) -> Iterator[tuple[str, str]]:
     if absent:
         count = f"{len(answered)} of {count_asked_seats(minutes)} seats answered"
         yield "absent", f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent ({count})"
-    for row in build_degraded_rows(minutes):
+    for row in degraded:
         if row["state"] != "notice" and row["seat"] not in absent:
             yield "degraded", _describe_degraded(row)
 

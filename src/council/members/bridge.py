@@ -46,7 +46,7 @@ class BridgeMember:
 
     def __init__(
         self, name: str, model: Any, *, vendor: str, secret: str = "", structured: str = "json_schema",
-        first_byte: float = 300.0, idle: float = 90.0, backoff: float = 0.5, close_client: CloseClient | None = None,
+        first_byte: float | None = None, idle: float = 90.0, backoff: float = 0.5, close_client: CloseClient | None = None,
     ) -> None:  # fmt: skip
         self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
         self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
@@ -96,8 +96,8 @@ class BridgeMember:
             async for event in stream:
                 piece = _event_text(event)
                 if piece is not None:  # only content extends the timeout
-                    clock.reschedule(now() + self.idle)
                     pieces.append(piece)
+                    clock.reschedule(now() + self.idle if any(pieces) else None)  # thinking may pause
                     on_delta(piece)
             response = stream.get()
         text = "".join(pieces)

@@ -81,7 +81,13 @@ class CliAgentMember:
     backoff = 0.5
 
     def __init__(
-        self, name: str, *, env: Mapping[str, str], vendor: str, first_byte: float = 300.0, idle: float = 300.0
+        self,
+        name: str,
+        *,
+        env: Mapping[str, str],
+        vendor: str,
+        first_byte: float | None = None,
+        idle: float | None = None,
     ) -> None:
         kind, _, self.model = name.removeprefix("cli:").partition(":")
         self.name, self.vendor, self.env = name, vendor, dict(env)

@@ -36,10 +36,10 @@ OnOutput = Callable[[bytes], bool]  # receives bytes of standard output; returns
 
 @dataclass(frozen=True, slots=True)
 class AgentTimeouts:
-    """Seconds until the first content, and between pieces of content."""
+    """Seconds until the first content, and between pieces of content. None: the deadline of the caller applies."""
 
-    first_byte: float = 300.0
-    idle: float = 300.0
+    first_byte: float | None = None
+    idle: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_co
                 _check_output_size(output)
                 if output.has_new_content:  # only content extends the timeout
                     output.has_new_content = False
-                    clock.reschedule(now() + timeouts.idle)
+                    clock.reschedule(None if timeouts.idle is None else now() + timeouts.idle)
     except TimeoutError:
         raise Fault("cli:silent", "no output before the timeout; it may be waiting for input") from None
     # A child process may keep the streams open after it exits, or it may not exit after its last output.

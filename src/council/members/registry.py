@@ -10,10 +10,8 @@ from council.extensions import MEMBERS, WIRES, Added
 from council.members.base import Member, MemberContext, MemberFactory
 from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
-from council.settings.catalogue import catalogue, is_reasoning, model_id, split_member
+from council.settings.catalogue import catalogue, model_id, split_member
 from council.types import Json
-
-REASONING_FIRST_BYTE_S = 300.0  # first_byte timeout of reasoning models, unless configured
 
 
 class MemberRegistry:
@@ -76,12 +74,7 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
     member: Member = WIRES.load(provider.wire)(
         name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,
         structured=provider.structured, connect=provider.connect, token_field=provider.token_field,
-        first_byte=_first_byte_timeout(name, provider, context.settings), idle=provider.idle,
+        first_byte=provider.first_byte, idle=provider.idle,
         max_connections=provider.max_connections, backoff=provider.backoff, **options,
     )  # fmt: skip
     return member
-
-
-def _first_byte_timeout(name: str, provider: Provider, settings: Settings) -> float:
-    is_configured = settings.is_set(f"providers.{provider.name}.first_byte")
-    return REASONING_FIRST_BYTE_S if is_reasoning(name) and not is_configured else provider.first_byte

@@ -44,6 +44,7 @@ class RehearsedCall:
     quotes: frozenset[str]
     words: int
     ask: Ask  # without its messages
+    timeout: float | None = None  # seconds of each member, if the phase has its own
 
 
 def build_call(step: Step, mark: Callable[[str], str], question: str) -> RehearsedCall:
@@ -52,7 +53,7 @@ def build_call(step: Step, mark: Callable[[str], str], question: str) -> Rehears
     schema = estimate_tokens(json.dumps(ask.schema)) if ask.schema else 0
     return RehearsedCall(
         mark(ask.key), step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question), frozenset(FENCE.findall(prompt)),
-        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None),
+        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout,
     )  # fmt: skip
 
 

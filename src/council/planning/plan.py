@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -15,15 +15,15 @@ from council.errors import SearchNotEnabled, UsageError
 from council.members.base import Member
 from council.packet import build
 from council.packet.changes import Selection
-from council.planning.estimate import PriceLookup, estimate_cost, with_effort
+from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
 from council.planning.intent import Intent
-from council.planning.rehearsal import rehearse_both_ways
+from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.protocol import load_reference
-from council.settings import SEAT_FLAG, Settings
+from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped
 
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
@@ -53,6 +53,7 @@ class Plan:
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
+    timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -65,8 +66,8 @@ class Plan:
         return {
             "schema": "council.plan/1", "task": self.question.task, "protocol": self.protocol.name, "why": self.why,
             "question": self.question.text, "target": self.question.target, "options": self.options,
-            "seats": [seat_json(seat) for seat in self.roster.seats],
-            "chair": seat_json(self.roster.chair) if self.roster.chair else None,
+            "seats": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.seats],
+            "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"continues": self.continues} if self.continues else {}),
@@ -81,10 +82,12 @@ class Plan:
         }  # fmt: skip
 
 
-def seat_json(seat: Seat) -> Json:
+def seat_json(seat: Seat, timeout: Callable[[str], float]) -> Json:
+    """Return the seat. `total_timeout` adds the seconds of its fallbacks, because each has its own time."""
+    seconds = [float(timeout(name)) for name in (seat.member, *seat.fallbacks)]
     return {
         "name": seat.name, "role": seat.role or None, "perspective": seat.perspective or None, "model": seat.member,
-        "vendor": seat.vendor, "fallbacks": list(seat.fallbacks),
+        "vendor": seat.vendor, "fallbacks": list(seat.fallbacks), "timeout": seconds[0], "total_timeout": sum(seconds),
     }  # fmt: skip
 
 
@@ -141,16 +144,26 @@ async def make_plan(
     strangers = _check_seat_flags(roster, where.settings)
     roster = _mark_small_seats(roster, member)
     packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
-    phases, calls, *ways = await rehearse_both_ways(protocol, roster, question, dict(options), packet)
+    phases, calls, *ways = await rehearse_both_ways(
+        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
+    )
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
     return Plan(
-        protocol, intent.why, question, options.model_dump(mode="json"), roster, phases, calls,
+        protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
-        shared_vendors=seating.shared_vendors,
+        shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
     )  # fmt: skip
+
+
+def _add_timeouts(phases: Sequence[Json], calls: Iterable[RehearsedCall], settings: Settings) -> tuple[Json, ...]:
+    """Return the phases with the timeouts of those that have their own."""
+    found = find_phase_timeouts(calls, lambda seconds, name: extend_timeout(seconds, thinks=settings.is_thinking(name)))
+    return tuple(
+        phase | ({"timeout": float(found[name])} if (name := phase["name"]) in found else {}) for phase in phases
+    )
 
 
 def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:

@@ -21,6 +21,12 @@ class PlanSeat(TypedDict):
     model: Annotated[str, Field(description="The member that is asked first, provider:model.")]
     vendor: Annotated[str, Field(description="The vendor family of the member.")]
     fallbacks: list[str]
+    timeout: NotRequired[
+        Annotated[float, Field(gt=0, description="Seconds of the member in a phase that has no special timeout.")]
+    ]
+    total_timeout: NotRequired[
+        Annotated[float, Field(gt=0, description="The same with the seconds of its fallbacks added.")]
+    ]
 
 
 class PlanPhase(TypedDict):
@@ -29,6 +35,9 @@ class PlanPhase(TypedDict):
     name: Name
     calls: Count
     parallel: bool
+    timeout: NotRequired[
+        Annotated[float, Field(gt=0, description="Seconds of each member, if the phase has its own timeout.")]
+    ]
 
 
 class PlanCalls(TypedDict):

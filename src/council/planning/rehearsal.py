@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 
 from council import events as ev
 from council.engine.council import Council
@@ -22,6 +24,7 @@ from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
 
 EMPTY_PACKET = Packet()
+NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
 MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
 MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
@@ -40,17 +43,20 @@ def template_context(
 
 
 async def rehearse_both_ways(
-    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet
-) -> Rehearsal:
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS,
+) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
     read = question if protocol.reads_question else replace(question, text="")
-    key = (protocol, roster, read, packet, json.dumps(options, sort_keys=True, default=repr))
+    clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
+    key = (protocol, roster, read, packet, json.dumps(options, sort_keys=True, default=repr), clocks)
     if packet.empty and key in _REHEARSALS:
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
-    contested = await rehearse(protocol, roster, question, options, packet, agree=False, calls=ways[0])
+    rehearse_way = partial(rehearse, protocol, roster, question, options, packet, timeouts=timeouts)
+    contested = await rehearse_way(agree=False, calls=ways[0])
     if any(call.ask.schema_name for call in ways[0]):
-        await rehearse(protocol, roster, question, options, packet, agree=True, calls=ways[1])
+        await rehearse_way(agree=True, calls=ways[1])
     else:  # without typed replies the seats cannot agree or disagree
         ways[1].extend(ways[0])
     shorter, longer = sorted(map(tuple, ways), key=len)
@@ -89,6 +95,7 @@ class StepLimit:
 async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
     calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
@@ -107,6 +114,7 @@ async def rehearse(
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,
         carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
+        timeouts=timeouts,
     )  # fmt: skip
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
@@ -170,6 +178,18 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
         elif isinstance(event, ev.Stated):
             waiting -= 1
     return tuple(phases.values())
+
+
+def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
+    """Return the longest timeout of each phase that has its own. `timeout` adapts one to the member."""
+    found: dict[str, float] = {}
+    asked = list(calls)
+    seats = {call.ask.key.rpartition("/")[2] for call in asked}
+    for call in asked:
+        if call.timeout is not None:
+            phase = _strip_seat_names(call.ask.key.rpartition("/")[0], seats)
+            found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
+    return found
 
 
 def _strip_seat_names(phase: str, seats: set[str]) -> str:

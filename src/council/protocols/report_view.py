@@ -31,6 +31,10 @@ class ReportView:
         """Return a text to show instead of the answer; empty to show the answer."""
         return ""
 
+    def closing_text(self, minutes: Minutes) -> str:
+        """Return a few lines to show after the answer on standard output; empty for none."""
+        return ""
+
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""
         return ""

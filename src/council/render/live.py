@@ -27,6 +27,7 @@ BAR_WIDTH = 12
 MAX_NAME_WIDTH = 24
 PHASE_GAP = "   "
 MAX_NOTES = 3
+SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output shows its time limit
 
 
 class Symbols:
@@ -283,6 +284,8 @@ class LiveView:
         return f"{seat.words / spent:.0f}/s" if seat.state == "writing" and spent >= 1 else ""
 
     def _format_time(self, seat: SeatMinutes) -> str:
+        if self._is_silent(seat) and seat.limit is not None:
+            return f"{format_clock(self.now - seat.attempted)} of {format_clock(seat.limit)}"
         if seat.state in BUSY_STATES:
             return format_clock(self.now - seat.since)
         said = self._last_statement(seat)
@@ -302,12 +305,18 @@ class LiveView:
         if seat.reason:
             return self.symbols.format_text(f"absent in {seat.phase.rpartition('/')[2]}: {seat.reason}", "red")
         if seat.state in BUSY_STATES:
-            return self.symbols.format_text(self._format_trouble(seat), "yellow")
+            waiting = "no output yet" if self._is_silent(seat) else ""
+            trouble = self._format_trouble(seat)
+            return self.symbols.format_text(trouble or waiting, "yellow" if trouble else "dim")
         if self._is_replaced(seat):
             return self.symbols.format_text(f"{seat.served_by} in place of {seat.model}", "yellow")
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
         return self.symbols.format_text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
+
+    def _is_silent(self, seat: SeatMinutes) -> bool:
+        """Return whether its request is open without output for a while. It may be thinking."""
+        return seat.state in BUSY_STATES and not seat.words and self.now - seat.attempted >= SILENCE_SHOWN_S
 
     def _last_statement(self, seat: SeatMinutes) -> StatementMinutes | None:
         """Return its statement in the phase in which it was last asked."""

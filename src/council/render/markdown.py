@@ -28,7 +28,7 @@ __all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose
 
 
 def render_answer(minutes: Minutes) -> str:
-    """Render the text for standard output: the degradation lines, then the answer or the verdict."""
+    """Render the text for standard output: the degradation lines, then the answer and its closing lines, or the verdict."""
     if minutes.is_empty_run:
         return f"{clean(answer_text(minutes)).strip()}\n"
     view = _protocol_of(minutes).load_report_view()
@@ -36,7 +36,8 @@ def render_answer(minutes: Minutes) -> str:
         return verdict
     above = "".join(f"! {line}\n" for line in format_missing_lines(minutes))
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    return "\n".join(part for part in (above, text and f"{text}\n") if part)
+    after = clean(view.closing_text(minutes)).strip() if text else ""
+    return "\n".join(part for part in (above, text and f"{text}\n", after and f"{after}\n") if part)
 
 
 def _protocol_of(minutes: Minutes) -> Protocol:
@@ -52,10 +53,10 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
-def render_document(minutes: Minutes) -> str:
+def render_document(minutes: Minutes, report: Json | None = None) -> str:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
-    report = build_report(minutes)
+    report = report or build_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
     return own if own else render_layout("document", _build_context(minutes, report), protocol.folder)
 

@@ -10,9 +10,9 @@ from typing import Any, TextIO
 
 from council import events as ev
 from council.engine.layout import format_count, format_ruling
-from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.minutes import Minutes
 from council.events import Entry
-from council.render.terminal import format_megabytes
+from council.render.terminal import format_busy_seat, format_megabytes
 from council.text_cleanup import single_line
 
 HEARTBEAT_S = 30.0  # write a heartbeat after this many seconds without output
@@ -104,13 +104,8 @@ class PlainView:
 
 
 def _format_heartbeat(minutes: Minutes, now: float) -> str:
-    busy = [_format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
+    busy = [format_busy_seat(seat, now) for seat in minutes.all_seats if seat.state in ("asked", "writing")]
     return f"still working: {', '.join(busy)}" if busy else "still working"
-
-
-def _format_busy_seat(seat: SeatMinutes, now: float) -> str:
-    written = f", {format_count(seat.words, 'word')}" if seat.words else ""
-    return f"{seat.name} in {seat.phase} for {max(0.0, now - seat.since):.0f}s{written}"
 
 
 def _format_nothing(view: PlainView, event: Any) -> str:

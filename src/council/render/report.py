@@ -32,6 +32,7 @@ def build_report(minutes: Minutes) -> Json:
     plan, verdict = minutes.plan, minutes.verdict
     protocol = find_protocol(plan.get("protocol") or "")
     view = protocol.load_report_view()
+    degraded = build_degraded_rows(minutes)
     value = {
         "schema": "council.report/1",
         "run": minutes.run,
@@ -39,14 +40,14 @@ def build_report(minutes: Minutes) -> Json:
         "status": "incomplete" if minutes.status == "running" else minutes.status,
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
         **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
-        "trust": compute_trust(minutes),
+        "trust": compute_trust(minutes, degraded),
         **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
         "answer": answer_text(minutes),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
         **view.report_fields(minutes),
-        "degraded": build_degraded_rows(minutes),
+        "degraded": degraded,
         "quorum": {"needed": protocol.quorum, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)},
         "calls": dict(minutes.calls),
         "tokens": minutes.usage.as_json(),

@@ -113,6 +113,18 @@ class Notes(TypedDict):
     ]
 
 
+class RulingRow(TypedDict):
+    """The chair's ruling on one issue of an attack."""
+
+    id: Name
+    severity: Literal["FATAL", "MAJOR", "MINOR"]
+    landed: Annotated[bool | None, Field(description="Null if the chair did not rule on it: the issue is open.")]
+    why: str
+    same_as: Annotated[str | None, Field(description="The issue that says the same; both count as one.")]
+    hits: Annotated[str, Field(description="The passage that the issue is about.")]
+    flaw: str
+
+
 class RankedSeat(TypedDict):
     """A row of the ranking table."""
 
@@ -179,6 +191,13 @@ class ReportObject(TypedDict):
     claims: NotRequired[
         Annotated[list[Any], Field(description="Each claim with its status, supporters, opponents and sources.")]
     ]
+    leader: NotRequired[
+        Annotated[str, Field(description="Only of the adversarial protocol: the seat whose draft led.")]
+    ]
+    leader_reason: NotRequired[str]
+    agreed: NotRequired[Annotated[list[str], Field(description="Points on which all drafts agree, by the triage.")]]
+    contested: NotRequired[Annotated[list[str], Field(description="Points on which the drafts differ, by the triage.")]]
+    rulings: NotRequired[list[RulingRow]]
     ranking: NotRequired[Ranking]
     degraded: list[Degraded]
     quorum: Quorum

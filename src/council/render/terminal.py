@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from council.engine.layout import format_cost, format_count, format_packet_line
+from council.engine.minutes import SeatMinutes
 from council.money import format_usd
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
@@ -21,6 +24,7 @@ def format_plan(plan: Json) -> list[str]:
             if plan.get("continues")
             else []
         ),
+        *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
@@ -50,6 +54,16 @@ def format_clock(seconds: float) -> str:
     return f"{int(max(0.0, seconds)) // 60}:{int(max(0.0, seconds)) % 60:02d}"
 
 
+def format_busy_seat(seat: SeatMinutes, now: float) -> str:
+    """Format a seat whose answer is not complete: `alpha in draft for 70s of 300s, no output yet`."""
+    spent = f"{seat.name} in {seat.phase} for {max(0.0, now - seat.since):.0f}s"
+    if seat.words:
+        return f"{spent}, {format_count(seat.words, 'word')}"
+    if seat.limit is None:
+        return spent
+    return f"{seat.name} in {seat.phase} for {max(0.0, now - seat.attempted):.0f}s of {seat.limit:.0f}s, no output yet"
+
+
 def format_megabytes(done: int, total: int) -> str:
     return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
 
@@ -63,6 +77,19 @@ def _format_seats(plan: Json) -> list[str]:
         lines = [_format_seat(seat, width) for seat in seats]
         return lines + ([_format_seat(chair, width)] if chair else [])
     return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
+
+
+def _format_timeouts(plan: Json) -> list[str]:
+    """Format `timeout 120 s per member and phase, beta 300 s, r2 90 s; at most 360 s per seat with its fallbacks`."""
+    seats = [seat for seat in [*plan["seats"], plan.get("chair")] if seat and seat.get("timeout")]
+    if not seats:
+        return []
+    usual = Counter(seat["timeout"] for seat in seats).most_common(1)[0][0]
+    others = [f"{seat['name']} {seat['timeout']:g} s" for seat in seats if seat["timeout"] != usual]
+    phases = [f"{phase['name']} {phase['timeout']:g} s" for phase in plan["phases"] if phase.get("timeout")]
+    total = max(seat["total_timeout"] for seat in seats)
+    most = f"; at most {total:g} s per seat with its fallbacks" if any(seat["fallbacks"] for seat in seats) else ""
+    return [f"timeout {', '.join([f'{usual:g} s per member and phase', *others, *phases])}{most}"]
 
 
 def _format_seat(seat: Json, width: int) -> str:

@@ -10,6 +10,18 @@ from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
 from council.types import Json, Usage
+from council.version import RULES, __version__
+
+RULES_CHANGED = "the rules have changed since, so its report and verdict are not recomputed"
+
+
+def is_ours(record: Record) -> bool:
+    """Return whether this version of council made the run, with the present rules."""
+    return bool(record.setup.get("version") == __version__ and record.setup.get("rules") == RULES)
+
+
+def describe_version(record: Record) -> str:
+    return f"council {record.setup.get('version') or 'of an unknown version'}"
 
 
 def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> list[str]:

@@ -60,6 +60,8 @@ JSON_TYPES: dict[str, type | tuple[type, ...]] = {
     "null": type(None),
 }
 
+NO_CHOICE = "none"  # the choice that a blank field means
+
 
 def form_fields(schema: Json | None) -> list[Json]:
     """Return the form's fields: name, kind, help, choices, whether it is optional, and nested fields.
@@ -166,8 +168,22 @@ def _complete_answer(schema: Json, answer: Json) -> Json:
         for field in form_fields(schema)
         if (blank := _blank_value(field, main_field(schema))) is not ...
     }
-    values = {**empty, **fixed, **answer}
+    values = {**empty, **fixed, **_complete_rows(schema, answer)}
     return {name: values[name] for name in (*schema["properties"], *answer) if name in values}
+
+
+def _complete_rows(schema: Json, answer: Json) -> Json:
+    """Fill in the choice `none` where a row leaves that field out."""
+    blanks = {
+        field["name"]: {one["name"]: NO_CHOICE for one in field["fields"] if NO_CHOICE in one.get("choices", ())}
+        for field in form_fields(schema)
+        if field["kind"] == "rows" and isinstance(answer.get(field["name"]), list)
+    }
+    filled = {
+        name: [{**blank, **row} if isinstance(row, dict) else row for row in answer[name]]
+        for name, blank in blanks.items()
+    }
+    return {**answer, **filled}
 
 
 def _fixed_value(schema: Json) -> Any:

@@ -22,7 +22,7 @@ from council.protocols import find_protocol
 from council.render.markdown import render_document
 from council.render.report import build_report, dump_report
 from council.store.interface import Record, Store
-from council.types import Verdict
+from council.types import Json, Verdict
 
 MAX_SLUG_CHARS = 60
 
@@ -136,14 +136,14 @@ async def close_failed_run(store: Store, record: Record, reason: str, stopped: s
     await ledger.close(ending, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
 
 
-def write_report_files(record: Record, minutes: Minutes) -> None:
+def write_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> None:
     """Write the report, and each judge's analysis beside it."""
     folder = Path(record.folder)
     view = find_protocol(record.setup["protocol"]).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
     for key, path in minutes.files.items():
         write_atomically(folder / path, view.analysis(minutes, by_key[key]))
-    write_atomically(folder / minutes.report_path, render_document(minutes))
+    write_atomically(folder / minutes.report_path, render_document(minutes, report))
 
 
 def emit_votes(ledger: Ledger, report_dir: str) -> None:

@@ -26,14 +26,13 @@ from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.results import research
 from council.settings import load_settings
-from council.settings.catalogue import is_reasoning, split_member
+from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
 
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
-TIMEOUT_VARIABLES = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # the variable of each timeout
 
 
 class RunContext:
@@ -99,8 +98,9 @@ class RunContext:
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
-            members, ledger, self._deadline, resend, self._concurrency_limit, families, purse, no_phase_timeout=(HUMAN,)
-        )
+            members, ledger, self.settings.member_timeout, resend, self._concurrency_limit, families, purse,
+            no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
+        )  # fmt: skip
 
     def _concurrency_limit(self, member: str) -> ConcurrencyLimit:
         kind, name = split_member(member)
@@ -114,14 +114,6 @@ class RunContext:
             if provider
             else no_limit(member)
         )
-
-    def _deadline(self, member: str) -> float:
-        if member == HUMAN:
-            return float(self.settings.human["timeout"])
-        return self.settings.seat_timeout(reasoning=is_reasoning(member) or self.settings.effort is not None)
-
-    def phase_timeouts(self) -> dict[str, float]:
-        return {kind: float(self.settings.variables[name]) for kind, name in TIMEOUT_VARIABLES.items()}
 
     # Look-ups and search
 

@@ -36,7 +36,7 @@ from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import build_report, dump_report
 from council.runs import report_files
-from council.runs.audit import audit_record
+from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
 from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
@@ -304,7 +304,7 @@ class Convener(RunRecords):
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
-                self.store, record, on_event, strict=_is_ours(record), redact=redact_event,
+                self.store, record, on_event, strict=is_ours(record), redact=redact_event,
                 source=await self._load_inheritance(record),
             )  # fmt: skip
             if len(record.entries) == 1:  # queued, never started
@@ -379,7 +379,7 @@ class Convener(RunRecords):
             roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),
-            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.run_context.phase_timeouts(),
+            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(),
         )  # fmt: skip
 
     async def _prepare_members(self, roster: Roster, on_event: Listener) -> None:
@@ -398,10 +398,16 @@ class Convener(RunRecords):
         closed = ev.Closed(
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
-        await ledger.close(closed, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
-        minutes = Minutes.fold(record.entries)
-        write_report_files(record, minutes)
-        return minutes
+        ended: list[tuple[Minutes, Json]] = []
+
+        def make_report(entries: Sequence[Entry]) -> str:
+            minutes = Minutes.fold(entries)
+            ended.append((minutes, build_report(minutes)))
+            return dump_report(ended[0][1]).decode()
+
+        await ledger.close(closed, make_report)
+        write_report_files(record, *ended[0])
+        return ended[0][0]
 
     # Audit
 
@@ -412,14 +418,14 @@ class Convener(RunRecords):
     async def audit_with_remark(self, run: str) -> tuple[list[str], str]:
         """Return the problems found in a run's record, and a remark if the rules have changed since it was made."""
         record = await self.store.load(await self.resolve_run(run))
-        ours = _is_ours(record)  # other versions format reports differently
+        ours = is_ours(record)  # other versions format reports differently
         kept = record.report
         problems = audit_record(
             record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
         )
         if ours and record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
-        return problems, "" if ours else f"made by {_describe_version(record)}: {RULES_CHANGED}"
+        return problems, "" if ours else f"made by {describe_version(record)}: {RULES_CHANGED}"
 
     async def _recompute_verdict(self, record: Record) -> list[str]:
         """Run the protocol again on the ledger alone and report a verdict that differs from the stored one."""
@@ -448,9 +454,6 @@ class Convener(RunRecords):
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
 
 
-RULES_CHANGED = "the rules have changed since, so its report and verdict are not recomputed"
-
-
 def _new_run_id() -> str:
     return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
 
@@ -464,23 +467,14 @@ def _utc_date(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-def _is_ours(record: Record) -> bool:
-    """Return whether this version of council made the run, with the present rules."""
-    return bool(record.setup.get("version") == __version__ and record.setup.get("rules") == RULES)
-
-
-def _describe_version(record: Record) -> str:
-    return f"council {record.setup.get('version') or 'of an unknown version'}"
-
-
 def _note_other_version(ledger: Ledger) -> None:
     """Note that answers of another version are reused although its prompts may differ."""
     reused = {"run": ledger.record} if ledger.record.results else {}
     if ledger.source and ledger.source.earlier_phases:
         reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
     for run, record in reused.items():
-        if not _is_ours(record):
-            made_by = _describe_version(record)
+        if not is_ours(record):
+            made_by = describe_version(record)
             ledger.emit_once(
                 ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
             )

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError
-from council.settings.catalogue import catalogue
+from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
+from council.types import FixedSeconds
 
 
 class OriginKind(Enum):
@@ -45,6 +46,7 @@ class Origin:
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
+PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
     "report_dir": ".agents/council",
     "search": {"max_results": 5},
@@ -74,7 +76,7 @@ class Provider:
     token_field: str = "max_tokens"  # request field that limits the output
     backoff: float = 0.5  # seconds before the first retry
     connect: float = 10
-    first_byte: float = 120
+    first_byte: float | None = None  # None: silence before the first content ends at the member's deadline
     idle: float = 90
     via: str = "wire"  # "pai" sends requests through pydantic-ai instead
 
@@ -131,11 +133,42 @@ class Settings:
         origin = self.origins.get(key, BUILT_IN)
         return origin.kind is OriginKind.FLAG and origin.name == flag
 
+    @property
+    def has_own_timeout(self) -> bool:
+        """Whether the user set `timeout` in a file, a variable or a flag; a profile is not a timeout of the user."""
+        return self.timeout is not None and not self.is_set_by_flag("timeout", "--profile")
+
     def seat_timeout(self, *, reasoning: bool = False) -> float:
-        """Return the seconds a seat has for a phase. A profile's timeout does not apply to reasoning members."""
-        if reasoning and (self.timeout is None or self.is_set_by_flag("timeout", "--profile")):
-            return REASONING_TIMEOUT_S
-        return DEFAULT_TIMEOUT_S if self.timeout is None else self.timeout
+        """Return the seconds a member has for a phase. A profile's timeout does not apply to reasoning members."""
+        if self.timeout is not None and self.has_own_timeout:
+            return FixedSeconds(self.timeout)
+        return extend_timeout(self.timeout or DEFAULT_TIMEOUT_S, thinks=reasoning)
+
+    def is_thinking(self, member: str) -> bool:
+        """Return whether a member thinks before it answers: a reasoning model, or any model with an effort."""
+        return is_reasoning(member) or self.effort is not None
+
+    def member_timeout(self, member: str) -> float:
+        """Return the seconds a member has for a phase that has no special timeout."""
+        if member == "human":
+            return FixedSeconds(self.human["timeout"])
+        return self.seat_timeout(reasoning=self.is_thinking(member))
+
+    def phase_timeouts(self) -> dict[str, float]:
+        """Return the timeouts of the phases that have their own; `--timeout` replaces those that no variable sets."""
+        found: dict[str, float] = {}
+        for kind, name in PHASE_TIMEOUTS.items():
+            seconds = float(self.variables[name])
+            if self.is_set(f"variables.{name}"):
+                found[kind] = FixedSeconds(seconds)
+            elif not self.has_own_timeout:
+                found[kind] = seconds
+        return found
+
+
+def extend_timeout(seconds: float, *, thinks: bool) -> float:
+    """Return the seconds of a member: at least 300 if it thinks, unless the user set them."""
+    return max(seconds, REASONING_TIMEOUT_S) if thinks and not isinstance(seconds, FixedSeconds) else seconds
 
 
 def load_settings(

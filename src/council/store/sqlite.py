@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -306,8 +307,8 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
             f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(MIGRATIONS)}): '
             "upgrade council, or set COUNCIL_DATA to another folder"
         )
-    for migrate in MIGRATIONS[version:]:
-        migrate(db)
+    for statement in chain.from_iterable(MIGRATIONS[version:]):
+        db.execute(statement)
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute("COMMIT")
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.events import Entry
+from council.members.base import OnDelta
 from council.members.scripted import Scripted
-from council.protocols.adversarial.flow import build_verdict, number_issues
 from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.verdict import build_verdict, number_issues
+from council.render.markdown import render_answer
+from council.render.report import build_report
 from council.runs.service import Convener
-from council.types import Outcome, Round, Seat, Statement
+from council.types import Answer, Outcome, Round, Seat, Statement
 
 CRITERIA = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")
 SEATS = {"alpha": "scripted:", "beta": "scripted:", "gamma": "scripted:", "chair": "scripted:"}
@@ -40,7 +45,7 @@ def attack(*issues: dict[str, str], verdict: str = "MODIFIED", case: str = "") -
     return {"issues": list(issues), "case": case, "verdict": verdict}
 
 
-def ruling(outcome: str = "SURVIVED", *points: tuple[str, bool]) -> dict[str, Any]:
+def ruling(outcome: str | None = "SURVIVED", *points: tuple[str, bool | None]) -> dict[str, Any]:
     listed = [{"issue": name, "landed": landed, "why": "because"} for name, landed in points]
     return {"points": listed, "outcome": outcome, "answer": "Use gRPC.", "assessment": "Somewhat contested."}
 
@@ -51,15 +56,31 @@ def round_of(**attacks: dict[str, Any]) -> Round[Attack]:
     )
 
 
+TRIAGE = Triage(**triage("delta"))
+
+
+class InTurn(Scripted):
+    """Scripted member whose line may be a list of answers, given in turn; the last one is repeated."""
+
+    async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
+        key = json.loads(body)["key"]
+        if isinstance(lines := self.script.get(key), list):
+            line = lines.pop(0) if len(lines) > 1 else lines[0]
+            text = line if isinstance(line, str) else json.dumps(line)
+            self._record_call(json.loads(body))
+            return Answer(text)
+        return await super().send(body, on_delta)
+
+
 class Run:
     """One adversarial run with a scripted member."""
 
     def __init__(self, script: dict[str, Any]) -> None:
         lines = {
-            key: {"reply": value} if set(value) & {"leader", "issues", "points"} else value
+            key: {"reply": value} if isinstance(value, dict) and set(value) & {"leader", "issues", "points"} else value
             for key, value in script.items()
         }
-        self.member = Scripted(script=lines)
+        self.member = InTurn(script=lines)
         self.entries: list[Entry] = []
 
     async def finish(self) -> Minutes:
@@ -203,52 +224,155 @@ def test_every_issue_has_a_name_the_chair_can_cite() -> None:
         ("SURVIVED", {}, "HIGH"),
         ("SURVIVED", {"gamma-1": True}, "HIGH"),  # a MINOR one
         ("SURVIVED", {"alpha-1": True}, "CONTESTED"),  # FATAL, and alpha rejects the whole
+        ("SURVIVED", {"gamma-1": None}, "MEDIUM"),  # open
+        ("SURVIVED", {"alpha-1": None}, "CONTESTED"),  # open and FATAL
         ("MODIFIED", {"gamma-1": True}, "MEDIUM"),
         ("OVERTURNED", {"alpha-1": True}, "CONTESTED"),
     ],
 )
 def test_confidence_is_computed_from_landed_issues_and_shown_under_its_heading(
-    outcome: str, landed: dict[str, bool], level: str
+    outcome: str, landed: dict[str, bool | None], level: str
 ) -> None:
+    rulings = {"alpha-1": False, "gamma-1": False} | landed
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(issue("MINOR"), verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, *landed.items())), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, *rulings.items())), attacks, TRIAGE)
     assert (verdict.outcome, verdict.confidence) == (outcome, level)
     assert verdict.answer == f"Use gRPC.\n\n## Confidence Assessment\n\n**{level}.** Somewhat contested."
 
 
-def test_an_issue_that_was_not_raised_has_no_effect() -> None:
-    attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"))
-    invented = Ruling(
-        points=[Point(issue="delta-1", landed=True, why="x")], outcome="SURVIVED", answer="a", assessment="b"
-    )
-    assert build_verdict(invented, attacks).confidence == "HIGH"
+@pytest.mark.behaviour("10-rulings-by-id")
+def test_a_ruling_on_an_issue_that_was_not_raised_is_not_counted_and_stated() -> None:
+    attacks = round_of(alpha=attack(issue("MINOR"), verdict="STAND"))
+    points = [Point(issue="alpha-1", landed=False, why="x"), Point(issue="delta-1", landed=True, why="x")]
+    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a", assessment="b"), attacks, TRIAGE)
+    assert verdict.confidence == "MEDIUM"
+    assert verdict.caveats == ("Not counted, because no attacker raised it: the ruling on delta-1.",)
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
-async def test_overturned_must_cite_an_issue_that_was_raised() -> None:
-    run = Run(SCRIPT | {"verdict/chair": ruling("OVERTURNED", ("delta-1", True))})
+@pytest.mark.behaviour("10-rulings-repaired")
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        (ruling("SURVIVED"), "there is no ruling on alpha-1, gamma-1"),
+        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "SURVIVED although alpha-1 is FATAL and landed"),
+        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "OVERTURNED although no FATAL or MAJOR issue landed"),
+        (ruling("MODIFIED", ("alpha-1", True), ("alpha-1", False), ("gamma-1", True)), "alpha-1 is ruled both ways"),
+        (ruling("OVERTURNED", ("delta-1", True)), "delta-1 is not a listed issue; listed are alpha-1, gamma-1"),
+        (ruling(None, ("alpha-1", True), ("gamma-1", True)), "the outcome is missing"),
+    ],
+)  # fmt: skip
+async def test_a_contradictory_ruling_gets_one_repair_turn(first: dict[str, Any], problem: str) -> None:
+    mended = ruling("MODIFIED", ("alpha-1", True), ("gamma-1", False))
+    run = Run(SCRIPT | {"attack/alpha": attack(issue("FATAL"), verdict="REJECTED"), "verdict/chair": [first, mended]})
     minutes = await run.finish()
-    assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
-    assert run.asked.count("verdict/chair") == 3  # two repair turns: the chair has no fallback
-    assert minutes.absences[0].state == "failed(schema)"
+    repair = [call for call in run.member.calls if call["key"] == "verdict/chair"][1]["messages"][-1]["content"]
+    assert problem in repair
+    assert run.asked.count("verdict/chair") == 2
+    assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == (
+        "complete",
+        "MODIFIED",
+        "CONTESTED",
+    )
+    assert not minutes.verdict["caveats"]
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-rulings-repaired", "10-open-issues-limit-confidence", "10-overturned-needs-a-landed-issue")
+@pytest.mark.parametrize(
+    ("reply", "level", "told"),
+    [
+        (ruling("SURVIVED"), "CONTESTED", "Counted as open, because the chair did not rule on it: alpha-1 (FATAL), gamma-1 (MINOR)."),
+        (ruling("SURVIVED", ("alpha-1", False)), "MEDIUM", "Counted as open, because the chair did not rule on it: gamma-1 (MINOR)."),
+        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is SURVIVED although alpha-1 is FATAL and landed."),
+        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is OVERTURNED although no FATAL or MAJOR issue landed."),
+        (ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False), ("delta-1", True)), "MEDIUM", "Not counted, because no attacker raised it: the ruling on delta-1."),
+        (ruling(None, ("alpha-1", False), ("gamma-1", False)), "MEDIUM", "The chair named no outcome."),
+    ],
+)  # fmt: skip
+async def test_a_ruling_that_stays_wrong_is_used_and_stated_above_the_answer(
+    reply: dict[str, Any], level: str, told: str
+) -> None:
+    run = Run(SCRIPT | {"attack/alpha": attack(issue("FATAL"), verdict="REJECTED"), "verdict/chair": reply})
+    minutes = await run.finish()
+    assert run.asked.count("verdict/chair") == 2  # one repair turn
+    assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == (
+        "complete",
+        reply["outcome"],
+        level,
+    )
+    shown = render_answer(minutes)
+    assert told in format_degraded_lines(minutes)
+    assert shown.index(told) < shown.index("Use gRPC.")
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("10-overturned-needs-a-landed-issue")
-async def test_an_attack_without_issues_cannot_overturn() -> None:
+async def test_an_attack_without_issues_cannot_overturn_with_confidence() -> None:
     nothing = {"attack/alpha": attack(verdict="STAND"), "attack/gamma": attack(verdict="STAND")}
     run = Run(SCRIPT | nothing | {"verdict/chair": ruling("OVERTURNED", ("alpha-1", True))})
     minutes = await run.finish()
-    assert minutes.verdict["outcome"] != "OVERTURNED"
-    assert run.asked.count("verdict/chair") == 3
+    assert (minutes.verdict["confidence"], run.asked.count("verdict/chair")) == ("CONTESTED", 2)
+
+
+REAL_RULINGS: dict[str, tuple[Any, str, str, dict[str, bool | None]]] = {
+    "ids in capitals": (ruling("MODIFIED", ("Alpha-1", True), ("GAMMA-1", False)), "MODIFIED", "MEDIUM", {"alpha-1": True, "gamma-1": False}),
+    "ids with text": (ruling("MODIFIED", ("alpha-1: the first claim", True), ("[gamma-1]", False)), "MODIFIED", "MEDIUM", {"alpha-1": True, "gamma-1": False}),
+    "one ruling on two issues": (ruling("SURVIVED", ("alpha-1 and gamma-1", False)), "SURVIVED", "HIGH", {"alpha-1": False, "gamma-1": False}),
+    "an object by id": (
+        ruling("survived") | {"points": {"alpha-1": {"landed": "no", "why": "it is not so"}, "gamma-1": False}},
+        "SURVIVED", "HIGH", {"alpha-1": False, "gamma-1": False},
+    ),
+    "words for landed": (
+        ruling("MODIFIED") | {"points": [{"issue": "alpha-1", "landed": "partially", "why": ""}, {"issue": "gamma-1", "landed": "Dismissed"}]},
+        "MODIFIED", "MEDIUM", {"alpha-1": True, "gamma-1": False},
+    ),
+    "another word for the outcome": (ruling("Upheld", ("alpha-1", False), ("gamma-1", False)), "SURVIVED", "HIGH", {"alpha-1": False, "gamma-1": False}),
+    "no assessment": ({k: v for k, v in ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False)).items() if k != "assessment"}, "SURVIVED", "HIGH", {"alpha-1": False, "gamma-1": False}),
+    "same issue without its own ruling": (
+        ruling("MODIFIED") | {"points": [{"issue": "alpha-1", "landed": True, "why": "so", "same_as": None}, {"issue": "gamma-1", "landed": None, "why": "same", "same_as": "alpha-1"}]},
+        "MODIFIED", "MEDIUM", {"alpha-1": True, "gamma-1": True},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", REAL_RULINGS)
+async def test_a_ruling_as_models_write_it_needs_no_repair(name: str) -> None:
+    reply, outcome, level, landed = REAL_RULINGS[name]
+    run = Run(SCRIPT | {"verdict/chair": [reply]})
+    minutes = await run.finish()
+    assert run.asked.count("verdict/chair") == 1
+    assert (minutes.verdict["outcome"], minutes.verdict["confidence"]) == (outcome, level)
+    assert {row["id"]: row["landed"] for row in minutes.verdict["details"]["rulings"]} == landed
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("words", ["unclear", "maybe", None, 3])
+async def test_an_unclear_ruling_is_open_and_never_a_yes_or_no(words: Any) -> None:
+    points = [{"issue": "alpha-1", "landed": words, "why": "?"}, {"issue": "gamma-1", "landed": False, "why": "no"}]
+    run = Run(SCRIPT | {"verdict/chair": ruling("SURVIVED") | {"points": points}})
+    minutes = await run.finish()
+    assert [row["landed"] for row in minutes.verdict["details"]["rulings"]] == [None, False]
+    assert minutes.verdict["confidence"] == "MEDIUM"
+
+
+@pytest.mark.anyio
+async def test_an_attack_as_models_write_it_needs_no_repair() -> None:
+    reply = {"issues": [{"severity": "Critical", "hits": None, "flaw": "It loses data."}, {"severity": "low", "hits": "a", "flaw": "b", "correction": "c"}], "case": None, "verdict": "Reject"}  # fmt: skip
+    run = Run(SCRIPT | {"attack/alpha": [reply]})
+    run.member.script["verdict/chair"] = {"reply": ruling("MODIFIED", ("alpha-1", True), ("alpha-2", False), ("gamma-1", False))}  # fmt: skip
+    minutes = await run.finish()
+    assert run.asked.count("attack/alpha") == run.asked.count("verdict/chair") == 1
+    assert [row["severity"] for row in minutes.verdict["details"]["rulings"]] == ["FATAL", "MINOR", "MINOR"]
+    assert minutes.verdict["confidence"] == "CONTESTED"
 
 
 @pytest.mark.behaviour("10-dissent-kept")
 @pytest.mark.parametrize(("outcome", "kept"), [("SURVIVED", ["alpha"]), ("MODIFIED", ["alpha"]), ("OVERTURNED", [])])
 def test_an_attacker_that_was_overruled_is_listed_as_dissent(outcome: str, kept: list[str]) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks)
+    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks, TRIAGE)
     assert [row["seat"] for row in verdict.dissent] == kept
     assert all(row["position"] == "REJECTED" and "It is wrong." in row["text"] for row in verdict.dissent)
 
@@ -274,3 +398,49 @@ async def test_one_draft_has_no_outcome_and_the_report_says_it_was_not_tested() 
     assert [key for key in run.asked if "chair" in key] == ["verdict/chair"]
     assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("incomplete", None, None)
     assert "was not tested" in minutes.reason
+
+
+# Failures
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-triage-fails")
+async def test_if_no_chair_triages_the_draft_with_the_fewest_critical_flags_leads() -> None:
+    drafts = {"draft/alpha": {"text": "CRITICAL: it may lose data."}, "draft/beta": {"text": "No CRITICAL problem."}}
+    run = Run(SCRIPT | drafts | {"triage/chair": {"fail": "server"}})
+    minutes = await run.finish()
+    assert [note.what for note in minutes.notes] == ["leading position: beta"]
+    assert sorted(key for key in run.asked if key.startswith("attack")) == ["attack/alpha", "attack/gamma"]
+    assert (minutes.status, minutes.verdict["outcome"]) == ("complete", "MODIFIED")
+    assert any(line.startswith("Beta leads by rule") for line in format_degraded_lines(minutes))
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-triage-fails")
+async def test_a_chair_that_is_out_for_the_run_is_not_waited_for() -> None:
+    run = Run(SCRIPT | {"triage/chair": {"fail": "auth"}})
+    minutes = await run.finish()
+    assert not [key for key in run.asked if key.startswith(("attack", "verdict"))]
+    assert (minutes.status, minutes.stopped) == ("incomplete", "chair")
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-no-attacker")
+async def test_without_an_attacker_the_answer_is_given_untested() -> None:
+    failing = {f"attack/{seat}": {"fail": "server"} for seat in ("alpha", "gamma")}
+    run = Run(SCRIPT | failing | {"verdict/chair": ruling("SURVIVED")})
+    minutes = await run.finish()
+    assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("incomplete", None, None)
+    assert minutes.reason == "no attacker answered, so the answer below was not tested"
+    assert minutes.verdict["answer"] == "Use gRPC."
+    assert "No seat could test the leading draft." in run.words_for("verdict/chair")
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-no-attacker")
+async def test_one_attacker_of_two_counts_and_the_absence_is_stated() -> None:
+    run = Run(SCRIPT | {"attack/gamma": {"fail": "server"}, "verdict/chair": ruling("MODIFIED", ("alpha-1", True))})
+    minutes = await run.finish()
+    assert (minutes.status, minutes.verdict["outcome"]) == ("complete", "MODIFIED")
+    assert any("gamma did not answer in attack" in line for line in format_degraded_lines(minutes))
+    assert build_report(minutes)["trust"]["level"] == "MEDIUM"

@@ -48,7 +48,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
     {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
-    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit per seat and phase, including retries and fallbacks (120)."},
+    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},
     {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Drop a seat with no output SECONDS after the rest of its phase finished."},

@@ -142,7 +142,9 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
         after = [*(f"! {line}" for line in format_notice_lines(minutes)), format_trust(report["trust"]), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
-    return [head, *terminal.format_plan(minutes.plan), "", text, "", *after]
+    busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
+    waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
+    return [head, *terminal.format_plan(minutes.plan), *waiting, "", text, "", *after]
 
 
 def _export_command() -> click.Command:

@@ -237,7 +237,7 @@ def _view_options() -> list[click.Option]:
 def _limit_options() -> list[click.Option]:
     """Return the options that limit time and cost."""
     return [
-        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit per seat and phase."),
+        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit of each member in every phase."),
         click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="New cost limit of the whole run."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
     ]

@@ -64,7 +64,7 @@ class ConnectionPool:
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
     @asynccontextmanager
-    async def timeout(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+    async def timeout(self, seconds: float | None) -> AsyncIterator[asyncio.Timeout]:
         async with asyncio.timeout(seconds) as clock:
             self.timeouts.add(clock)
             try:
@@ -125,9 +125,12 @@ class Endpoint:
 
     @asynccontextmanager
     async def post(
-        self, path: str, body: bytes, first_byte: float, partial_text: Callable[[], str]
+        self, path: str, body: bytes, first_byte: float | None, partial_text: Callable[[], str]
     ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
-        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it."""
+        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it.
+
+        Without `first_byte` an open connection may stay silent: the caller's deadline ends the wait.
+        """
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
         pool, state = self.join_pool(), RequestState()

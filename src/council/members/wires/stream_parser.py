@@ -75,7 +75,6 @@ class StreamParser:
     async def read(self, response: ClientResponse, clock: asyncio.Timeout, idle: float) -> None:
         now = asyncio.get_running_loop().time
         if response.content_type == "application/json":
-            clock.reschedule(now() + idle)
             return self.feed_body(response, await response.read())
         lines = iter_lines(response)
         async for batch in lines:
@@ -86,7 +85,7 @@ class StreamParser:
                     return None
             if self.has_new_content or ended:  # comments and empty events do not reset the timeout
                 self.has_new_content = False
-                clock.reschedule(now() + idle)
+                clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))

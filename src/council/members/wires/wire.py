@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EFFORTS = ("low", "medium", "high")
 # Every vendor counts thinking as output, so add this to the cap on the answer.
 THINKING_TOKENS = {"low": 4096, "medium": 8192, "high": 16384}
+PROBE_TIMEOUT_S = 20.0  # seconds after the connection until the list of models is there
 
 
 class WireMember:
@@ -42,7 +43,7 @@ class WireMember:
         thinks: bool = False,
         efforts: Sequence[str] = EFFORTS,
         connect: float = 10.0,
-        first_byte: float = 120.0,
+        first_byte: float | None = None,  # None: silence ends at the deadline of the caller
         idle: float = 90.0,
         max_connections: int = 16,
         backoff: float = 0.5,
@@ -88,7 +89,9 @@ class WireMember:
         raise self.endpoint.make_fault(response, error)
 
     async def probe(self) -> str:
-        body = await self.endpoint.get("/models", self.endpoint.connect + min(self.first_byte, 20.0))
+        body = await self.endpoint.get(
+            "/models", self.endpoint.connect + min(self.first_byte or PROBE_TIMEOUT_S, PROBE_TIMEOUT_S)
+        )
         try:
             listed = json.loads(body)
         except ValueError:

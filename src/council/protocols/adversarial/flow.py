@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from council.engine.council import Council
-from council.protocols.adversarial.replies import Attack, Issue, Ruling, Triage
-from council.protocols.adversarial.rules import compute_confidence
-from council.types import Json, Round, Verdict
+from council.errors import ChairAbsent
+from council.protocols.adversarial.replies import NONE, Attack, Ruling, Triage
+from council.protocols.adversarial.rules import choose_leader
+from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
+from council.types import Round, Verdict
 
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 
@@ -17,30 +19,26 @@ async def adversarial(council: Council) -> Verdict:
     if len(drafts) == 1:
         return await answer_from_single_draft(council, drafts)
     async with council.phase("triage"):
-        triage: Triage = (
-            await council.ask(
-                council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)}
-            )
-        ).reply
-        leader = drafts[triage.leader]
-        council.note(f"leading position: {triage.leader}", why=triage.reason)
+        triage, by_rule = await choose_leading_draft(council, drafts)
+    leader = drafts[triage.leader]
     attacks: Round[Attack] = Round()
     if triage.consensus:
         council.note("attack skipped", why=CONSENSUS_TEXT, skipped=["attack"])
     else:
         async with council.phase("attack"):
             attacks = await council.poll(
-                drafts.seats_but(triage.leader), "adversarial/attack",
+                drafts.seats_but(triage.leader), "adversarial/attack", quorum=0,
                 leader=leader, drafts=drafts, contested=triage.contested, agreed=triage.agreed, reply=Attack,
             )  # fmt: skip
     issues = number_issues(attacks)
     async with council.phase("verdict"):
         ruling = await council.ask(
-            council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts,
+            council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts, consensus=triage.consensus,
             issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
-            reply=Ruling, choices={"issue": list(issues)} if issues else {"outcome": ["SURVIVED", "MODIFIED"]},
+            reply=Ruling, choices={"issue": list(issues), "same_as": [NONE, *issues]} if issues else {},
+            review=(lambda ruling: review_ruling(ruling, issues)) if attacks else None,
         )  # fmt: skip
-    return build_verdict(ruling.reply, attacks)
+    return build_verdict(ruling.reply, attacks, triage, by_rule=by_rule)
 
 
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
@@ -49,31 +47,24 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
     council.note("attack skipped", why="there is only one draft, so no other seat can test it", skipped=["attack"])
     async with council.phase("verdict"):
         ruling = await council.ask(
-            council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[], reply=Ruling
-        )
+            council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[],
+            consensus=False, reply=Ruling,
+        )  # fmt: skip
     return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
 
 
-def number_issues(attacks: Round[Attack]) -> dict[str, Issue]:
-    """Return the issues under names that the chair can cite: beta-1, beta-2, gamma-1."""
-    return {f"{name}-{n}": issue for name, attack in attacks.items() for n, issue in enumerate(attack.reply.issues, 1)}
-
-
-def build_verdict(ruling: Ruling, attacks: Round[Attack]) -> Verdict:
-    """Build the verdict with a computed confidence. Without an attack the outcome is SURVIVED."""
-    issues = number_issues(attacks)
-    outcome = ruling.outcome if attacks else "SURVIVED"
-    landed = [issues[point.issue].severity for point in ruling.points if point.landed and point.issue in issues]
-    level = compute_confidence(outcome, landed, [attack.reply.verdict for attack in attacks.values()])
-    answer = f"{ruling.answer}\n\n## Confidence Assessment\n\n**{level}.** {ruling.assessment}"
-    return Verdict(answer, outcome=outcome, confidence=level, dissent=tuple(_list_dissent(attacks, outcome)))
-
-
-def _list_dissent(attacks: Round[Attack], outcome: str) -> list[Json]:
-    """Return the attackers that said REJECTED although the draft was not overturned."""
-    rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
-    return [
-        {"seat": name, "position": "REJECTED", "text": attacks[name].said}
-        for name in rejected
-        if outcome != "OVERTURNED"
-    ]
+async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
+    """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL flags leads."""
+    try:
+        asked = await council.ask(
+            council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)}
+        )
+    except ChairAbsent:
+        if council.is_out(council.chair):  # there will be no verdict either, so an attack would be wasted
+            raise
+        leader = choose_leader({name: draft.said for name, draft in drafts.items()})
+        council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
+        unknown = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
+        return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
+    council.note(f"leading position: {asked.reply.leader}", why=asked.reply.reason)
+    return asked.reply, False

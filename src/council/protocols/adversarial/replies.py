@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from council.engine.reply import Reply
-from council.protocols.common.replies import one_of
+from council.engine.reply import Reply, one_row_per
+from council.protocols.common.replies import ReplyPart, TextField, one_of
+
+MAX_ISSUES = 6  # per attacker
+SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
+NONE = "none"  # `same_as` of an issue that no other issue repeats
 
 IssueSeverity = Annotated[
     Literal["FATAL", "MAJOR", "MINOR"],
@@ -31,7 +36,7 @@ AttackVerdict = Annotated[
     ),
 ]
 RulingOutcome = Annotated[
-    Literal["SURVIVED", "MODIFIED", "OVERTURNED"],
+    Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
     one_of(
         {
             "SURVIVED": "survives, survive, stand, stands, upheld, unchanged",
@@ -40,29 +45,56 @@ RulingOutcome = Annotated[
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
         }
     ),
+    WithJsonSchema({"type": "string", "enum": ["SURVIVED", "MODIFIED", "OVERTURNED"]}),
 ]
+
+
+def _read_landed(value: Any) -> Any:
+    """Return whether an issue landed; None, which leaves it open, for anything but a clear yes or no."""
+    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value))
+
+
 LandedField = Annotated[
-    bool,
+    bool | None,
+    BeforeValidator(_read_landed),
     one_of(
         {
-            "true": "landed, lands, valid, upheld, accepted, sustained, yes",
+            "true": "landed, lands, valid, upheld, accepted, sustained, yes, partly, partially, in part, partially landed",
             "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
         }
     ),
+    WithJsonSchema({"type": "boolean", "description": "true if the criticism is right and matters"}),
 ]
 
 
-class Triage(Reply):
-    """The chair's triage of the drafts: the leader, agreed and contested points, and the consensus criteria."""
+def _read_points(value: Any) -> Any:
+    """Accept rulings as an object with the issues as keys."""
+    if not isinstance(value, dict):
+        return value
+    return [{"issue": name, **(of if isinstance(of, dict) else {"landed": of})} for name, of in value.items()]
 
-    leader: str = Field(description="the seat whose draft leads, by its name in lower case")
-    reason: str = Field(description="why it leads, in one or two sentences")
-    agreed: list[str] = Field(description="points on which all drafts agree")
-    contested: list[str] = Field(description="points on which they differ")
+
+def _require_text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is empty: write the final answer")
+    return value
+
+
+def _none_to_list(value: Any) -> Any:
+    return [] if value is None else value
+
+
+class Triage(Reply):
+    """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
+
+    agreed: list[str] = Field(description="points on which all drafts agree, the most important first")
+    contested: list[str] = Field(description="points on which they differ, the most important first")
     same_conclusion: bool = Field(description="true if all drafts reach the same core conclusion")
-    no_critical_flag: bool = Field(description="true if no draft raises a CRITICAL or FATAL flag")
-    no_contradiction: bool = Field(description="true if no two drafts contradict each other on a key claim")
+    no_critical_flag: bool = Field(description="true if every draft is free of CRITICAL and FATAL flags")
+    no_contradiction: bool = Field(description="true if the drafts are compatible on every key claim")
     mostly_high: bool = Field(description="true if the confidence marks are mostly HIGH")
+    reason: str = Field(description="which draft leads and why, in one or two sentences")
+    leader: str = Field(description="the seat whose draft leads, by its name in lower case")
 
     @property
     def consensus(self) -> bool:
@@ -77,57 +109,78 @@ class Triage(Reply):
 
 class Issue(BaseModel):
     severity: IssueSeverity
-    hits: str = Field(description="the claim or passage of the leading draft that this hits")
+    hits: TextField = Field(default="", description="the claim or passage of the leading draft that this hits")
     flaw: str = Field(description="the error in it, with the evidence")
-    correction: str = Field(description="the text that should replace it")
+    correction: TextField = Field(default="", description="the text that should replace it")
 
 
 class Attack(Reply):
     """The issues an attacker found; an empty list is valid."""
 
-    issues: list[Issue] = Field(description="every flaw found, the worst first; empty if there is none")
-    case: str = Field(
-        description="where your own draft differs, why yours is better, with evidence; empty if it does not"
+    issues: Annotated[list[Issue], BeforeValidator(_none_to_list)] = Field(
+        description=f"at most {MAX_ISSUES} flaws that you can support, those that would change what the reader does first; empty if there is none"
+    )
+    case: TextField = Field(
+        default="",
+        description="where the leading draft contradicts your own and yours is right, with evidence; else empty",
     )
     verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
 
+    @property
+    def counted_issues(self) -> dict[int, Issue]:
+        """The issues that count, by their number: all, or the most severe six."""
+        by_severity = sorted(enumerate(self.issues, 1), key=lambda item: SEVERITIES.index(item[1].severity))
+        return dict(sorted(by_severity[:MAX_ISSUES]))
+
     def prose(self) -> str:
-        return "\n\n".join([self.format_issues(), *filter(None, [self.case]), f"Verdict: {self.verdict}"])
+        listed = _format_issues({f"{n}.": issue for n, issue in enumerate(self.issues, 1)})
+        return "\n\n".join([listed, *filter(None, [self.case]), f"Verdict: {self.verdict}"])
 
-    def format_issues(self, name: str = "") -> str:
-        """Return the numbered issues; with `name`, under names the chair can cite: beta-1, beta-2."""
-        lines = []
-        for n, issue in enumerate(self.issues, 1):
-            mark = f"{name}-{n}:" if name else f"{n}."
-            lines.append(f"{mark} **{issue.severity}** {issue.hits}: {issue.flaw} Correction: {issue.correction}")
-        return "\n".join(lines) or "No issue found."
+    def format_issues(self, name: str) -> str:
+        """Return the issues that count, under ids that the chair can cite: beta-1, beta-2."""
+        return _format_issues({f"{name}-{n}:": issue for n, issue in self.counted_issues.items()})
 
 
-class Point(BaseModel):
-    issue: str = Field(description="the number of the attack point, as listed")
-    landed: LandedField = Field(description="true if the criticism is valid")
-    why: str
+def _format_issues(issues: Mapping[str, Issue]) -> str:
+    return "\n".join(_format_issue(mark, issue) for mark, issue in issues.items()) or "No issue found."
+
+
+def _format_issue(mark: str, issue: Issue) -> str:
+    where = f"{issue.hits}: " if issue.hits else ""
+    return f"{mark} **{issue.severity}** {where}{issue.flaw}" + (
+        f" Correction: {issue.correction}" if issue.correction else ""
+    )
+
+
+class Point(ReplyPart):
+    """The ruling on one issue. `landed` is None if the chair left it open."""
+
+    issue: str = Field(description="the id of the issue, as listed")
+    same_as: TextField = Field(
+        default=NONE,
+        description=f'the id of an earlier issue that says the same, which then gets the same ruling; "{NONE}" if there is none',
+    )
+    why: TextField = Field(default="", description="the reason for the ruling, in one sentence")
+    landed: LandedField = None
 
 
 class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
 
     answer_field: ClassVar[str] = "answer"
+    open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome"})
 
-    points: list[Point] = Field(description="one entry for each numbered attack point")
-    outcome: RulingOutcome
-    answer: str = Field(description="the final answer itself, complete, in Markdown, without mentioning the process")
-    assessment: str = Field(
-        description="how contested the answer was and which points are still uncertain, two to four sentences"
+    points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
+        default=[], description="one ruling for each listed issue, by its id", json_schema_extra=one_row_per("issue")
     )
-
-    @model_validator(mode="after")
-    def _check_overturned(self) -> Ruling:
-        if self.outcome == "OVERTURNED" and not any(point.landed for point in self.points):
-            raise ValueError(
-                "OVERTURNED needs at least one attack point that landed; cite it in points, or rule otherwise"
-            )
-        return self
+    outcome: RulingOutcome = None
+    answer: Annotated[str, AfterValidator(_require_text)] = Field(
+        description="the final answer itself, complete, in Markdown, without mentioning the process"
+    )
+    assessment: TextField = Field(
+        default="",
+        description="how contested the answer was, what it rests on and what is still uncertain, two to four sentences",
+    )
 
     def prose(self) -> str:
         return self.answer

@@ -1,26 +1,74 @@
-"""Report of the adversarial protocol: the leading draft, and why there was no attack."""
+"""Report of the adversarial protocol: the leading draft, the points of the triage, the rulings, and why there was no attack."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from council.engine.layout import format_count, format_label
 from council.engine.minutes import Minutes
 from council.protocols.report_view import ReportView
 from council.text_cleanup import single_line
 from council.types import Json
 
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
+MAX_REASON_CHARS = 200
+RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
 
 
 class AdversarialView(ReportView):
-    def layout_variables(self, minutes: Minutes) -> Json:
-        triage = _triage_reply(minutes)
+    def report_fields(self, minutes: Minutes) -> Json:
+        """Return leader, agreed and contested points and rulings; empty if no draft led."""
+        found = _find_details(minutes)
+        if not found.get("leader"):
+            return {}
         return {
-            "leader": triage.get("leader"),
-            "reason": triage.get("reason") or "none given",
+            "leader": found["leader"],
+            "leader_reason": found.get("reason") or "",
+            "agreed": list(found.get("agreed") or []),
+            "contested": list(found.get("contested") or []),
+            "rulings": list(found.get("rulings") or []),
+        }
+
+    def layout_variables(self, minutes: Minutes) -> Json:
+        found = _find_details(minutes)
+        rulings = found.get("rulings") or []
+        return {
+            "leader": found.get("leader"),
+            "reason": found.get("reason") or "none given",
+            "agreed": found.get("agreed") or [],
+            "contested": found.get("contested") or [],
+            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in rulings],
+            "counts": format_counts(rulings) if rulings else "",
+            "dissent": minutes.verdict.get("dissent") or [],
             "skipped": _describe_skipped_attack(minutes),
         }
 
+    def closing_text(self, minutes: Minutes) -> str:
+        """Return the leader and why, the counts of the rulings, and the dissent, one line each."""
+        found = _find_details(minutes)
+        if not found.get("leader"):
+            return ""
+        lines = [
+            f"Leading draft: {format_label(found['leader'])}. {single_line(found.get('reason') or '', MAX_REASON_CHARS)}"
+        ]
+        if "attack" in minutes.phases and "rulings" in found:
+            lines.append(f"Attack: {format_counts(found['rulings'])}.")
+        elif any("attack" in note.skipped for note in minutes.notes):
+            lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
+        seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
+        lines += (
+            [f"Dissent: {' and '.join(seats)} {'rejects' if len(seats) == 1 else 'reject'} the answer."]
+            if seats
+            else []
+        )
+        return "\n".join(f"> {line.rstrip()}" for line in lines)
 
-def _triage_reply(minutes: Minutes) -> Json:
+
+def _find_details(minutes: Minutes) -> Json:
+    """Return what the verdict recorded. A run that has none, because it is older or unfinished, has at least its triage."""
+    details: Json = minutes.verdict.get("details") or {}
+    if details.get("leader"):
+        return details
     phase = minutes.phases.get("triage")
     said = phase.said.get("chair") if phase else None
     return (said.reply if said else None) or {}
@@ -35,3 +83,10 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
     if note and len(drafts) > 1:
         return CONSENSUS_TEXT
     return f"_No attack was held: {single_line(note.why if note else 'the run did not get that far')}._"
+
+
+def format_counts(rulings: Sequence[Json]) -> str:
+    """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
+    distinct = [row["landed"] for row in rulings if not row.get("same_as")]
+    counts = [f"{distinct.count(value)} {word}" for value, word in RULING_WORDS.items() if value in distinct]
+    return f"{format_count(len(distinct), 'issue')}: {', '.join(counts)}" if counts else "no issues"

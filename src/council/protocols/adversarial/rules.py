@@ -1,14 +1,204 @@
-"""Confidence levels, computed by rule instead of taken from a model."""
+"""Rules of the adversarial protocol: rulings on issues, their contradictions, and the confidence, computed instead of taken from a model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from council.protocols.adversarial.replies import NONE, SEVERITIES, Point
+from council.types import Agreement, TrustFact
+
+SEVERE = ("FATAL", "MAJOR")
+MAX_DETAIL_CHARS = 100
+
+# A flag that a draft raises against itself, not one that it denies or explains: "no CRITICAL", "CRITICAL: none", "CRITICAL / MINOR".
+CRITICAL_FLAG = re.compile(
+    r"(?<!\bno )(?<!\bNo )(?<!\bNO )\bCRITICAL\b(?!\W{0,8}(?:none|nothing|no |n/a)|[ \t]*[/,|]|,? (?:IMPORTANT|or)\b)"
+)
 
 
-def compute_confidence(outcome: str, landed: Collection[str], stances: Collection[str]) -> str:
-    """Return the confidence of an attacked answer: `landed` holds severities of landed issues, `stances` the attackers' verdicts."""
-    if outcome == "OVERTURNED" or ("FATAL" in landed and "REJECTED" in stances):
+# Issues
+
+
+def choose_leader(drafts: Mapping[str, str]) -> str:
+    """Return the seat whose draft declares the fewest CRITICAL flags, the first of several. Used if no chair triages."""
+    return min(drafts, key=lambda name: len(CRITICAL_FLAG.findall(drafts[name])))
+
+
+# Rulings
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRuling:
+    """The ruling on one issue. An issue without one ruling is open: `landed` is None."""
+
+    id: str
+    severity: str
+    landed: bool | None = None
+    why: str = ""
+    same_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rulings:
+    """The rulings on all issues of an attack."""
+
+    rows: tuple[IssueRuling, ...] = ()
+    contradictory: tuple[str, ...] = ()  # issues that were ruled both ways
+    unknown: tuple[str, ...] = ()  # ids in the ruling that no attacker raised
+
+    @property
+    def distinct(self) -> list[IssueRuling]:
+        """Each issue once: joined issues count as one, with the severity of the most severe."""
+        joined: dict[str, list[IssueRuling]] = {}
+        for row in self.rows:
+            joined.setdefault(row.same_as or row.id, []).append(row)
+        return [min(group, key=lambda row: SEVERITIES.index(row.severity)) for group in joined.values()]
+
+    @property
+    def landed(self) -> list[IssueRuling]:
+        return [row for row in self.distinct if row.landed]
+
+    @property
+    def open(self) -> list[IssueRuling]:
+        return [row for row in self.distinct if row.landed is None]
+
+
+def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
+    """Return the ruling on each issue; `severities` are those of the issues by id."""
+    said: dict[str, list[Point]] = {}
+    unknown: dict[str, None] = {}
+    for point in points:
+        found = match_ids(point.issue, severities)
+        for name in found:
+            said.setdefault(name, []).append(point)
+        if not found:
+            unknown[point.issue.strip() or "an empty id"] = None
+    contradictory = [name for name in severities if len(_decisions(said.get(name, ()))) > 1]
+    roots = _join_issues(severities, said)
+    landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
+    rows = [
+        IssueRuling(
+            name, severity, landed[roots[name]], next((p.why for p in said.get(name, ()) if p.why), ""),
+            roots[name] if roots[name] != name else None,
+        )
+        for name, severity in severities.items()
+    ]  # fmt: skip
+    return Rulings(tuple(rows), tuple(contradictory), tuple(unknown))
+
+
+def match_ids(text: str, ids: Collection[str]) -> list[str]:
+    """Return the issue ids in a text such as `beta-1`, `Beta #1`, `[beta-1] the first claim` or `beta-1 and gamma-2`."""
+    plain = _simplify(text)
+    found = [name for name in ids if f"-{_simplify(name)}-" in f"-{plain}-"]
+    return found or [name for name in ids if _simplify(name).replace("-", "") == plain.replace("-", "")]
+
+
+def _simplify(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _decisions(points: Iterable[Point]) -> set[bool]:
+    return {point.landed for point in points if point.landed is not None}
+
+
+def _join_issues(ids: Iterable[str], said: Mapping[str, Sequence[Point]]) -> dict[str, str]:
+    """Return for each issue the first issue of its group, following `same_as` in both directions."""
+    roots = {name: name for name in ids}
+    for name, points in said.items():
+        for point in points:
+            for other in match_ids(point.same_as, roots):
+                first, second = sorted((roots[name], roots[other]), key=list(roots).index)
+                roots = {one: first if root == second else root for one, root in roots.items()}
+    return roots
+
+
+def _combine(group: Sequence[str], said: Mapping[str, Sequence[Point]]) -> bool | None:
+    """Return the ruling of joined issues: landed if one landed, dismissed if all that were ruled on were, else open."""
+    decisions = [_decisions(said.get(name, ())) for name in group]
+    if any(found == {True} for found in decisions):
+        return True
+    is_joined = [any(p.same_as.strip().lower() not in ("", NONE) for p in said.get(name, ())) for name in group]
+    ruled = [found for found, joined in zip(decisions, is_joined, strict=True) if found or not joined]
+    return False if ruled and all(found == {False} for found in ruled) else None
+
+
+def list_contradictions(outcome: str | None, rulings: Rulings) -> list[str]:
+    """Return what makes a ruling contradict itself; such a ruling is CONTESTED after its repair turn."""
+    found = [f"{name} is ruled both ways" for name in rulings.contradictory]
+    fatal = [row.id for row in rulings.landed if row.severity == "FATAL"]
+    if outcome == "SURVIVED" and fatal:
+        found.append(f"the outcome is SURVIVED although {', '.join(fatal)} is FATAL and landed")
+    if outcome == "OVERTURNED" and not any(row.severity in SEVERE for row in rulings.landed):
+        found.append("the outcome is OVERTURNED although no FATAL or MAJOR issue landed")
+    return found
+
+
+def list_defects(outcome: str | None, rulings: Rulings) -> list[str]:
+    """Return everything that earns a ruling its repair turn, worded for the model."""
+    found = list_contradictions(outcome, rulings)
+    if outcome is None:
+        found.append("the outcome is missing")
+    if missing := [row.id for row in rulings.rows if row.landed is None and row.id not in rulings.contradictory]:
+        found.append(f"there is no ruling on {', '.join(missing)}: rule on every listed issue by its id")
+    if rulings.unknown:
+        listed = ", ".join(row.id for row in rulings.rows) or "none"
+        found.append(f"{', '.join(rulings.unknown)} is not a listed issue; listed are {listed}")
+    return found
+
+
+# Confidence and trust
+
+
+def compute_confidence(
+    outcome: str | None, landed: Collection[str], stances: Collection[str], *, open_issues: Collection[str] = (),
+    contradictory: bool = False, unclear: bool = False,
+) -> str:  # fmt: skip
+    """Return the confidence of an attacked answer by the first rule that matches.
+
+    `landed` and `open_issues` hold severities, `stances` the attackers' verdicts. `unclear`: part of the ruling or of an
+    attack could not be used.
+    """
+    if contradictory or outcome == "OVERTURNED" or "FATAL" in open_issues:
         return "CONTESTED"
-    if outcome == "MODIFIED" or "FATAL" in landed or "MAJOR" in landed:
+    if "FATAL" in landed and "REJECTED" in stances:
+        return "CONTESTED"
+    if outcome != "SURVIVED" or not set(SEVERE).isdisjoint(landed) or open_issues or unclear:
         return "MEDIUM"
     return "HIGH"
+
+
+def assess_agreement(outcome: str | None, stances: Collection[str]) -> Agreement:
+    """Return the agreement of the attackers with the leading draft."""
+    if not stances:
+        return ""
+    if all(stance == "STAND" for stance in stances) and outcome == "SURVIVED":
+        return "full"
+    return "none" if all(stance == "REJECTED" for stance in stances) and outcome == "SURVIVED" else "partial"
+
+
+def list_trust_facts(
+    rulings: Rulings, hits: Mapping[str, str], contested: Sequence[str], *, settled: bool
+) -> tuple[TrustFact, ...]:
+    """Return the facts that limit trust; `hits` is what each issue hits, `settled` whether all seats agree in the end."""
+    facts = [
+        TrustFact("open_fatal", _describe(row, hits)) for row in rulings.open if row.severity == "FATAL"
+    ]  # fmt: skip
+    severe = [row for row in rulings.landed if row.severity in SEVERE]
+    facts += [TrustFact("landed", "; ".join(_describe(row, hits) for row in severe[:2]))] if severe else []
+    unruled = [row.id for row in rulings.open]
+    facts += [TrustFact("unruled", ", ".join(unruled))] if unruled else []
+    if contested and not settled:
+        more = f" and {len(contested) - 1} more" if len(contested) > 1 else ""
+        facts.append(TrustFact("contested_points", f"{_shorten(contested[0])}{more}"))
+    return tuple(facts)
+
+
+def _describe(row: IssueRuling, hits: Mapping[str, str]) -> str:
+    return f"{row.id} ({_shorten(hits.get(row.id, ''))})" if hits.get(row.id) else row.id
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= MAX_DETAIL_CHARS else f"{line[:MAX_DETAIL_CHARS].rsplit(' ', 1)[0]} …"

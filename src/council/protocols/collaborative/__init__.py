@@ -12,7 +12,6 @@ PROTOCOL = Protocol(
     "collaborative",
     "council.protocols.collaborative.flow:collaborative",
     SEATS,
-    report_view="council.protocols.collaborative.report:CollaborativeView",
     summary="draft independently, improve on each other, synthesise",
     reads_question=False,
 )

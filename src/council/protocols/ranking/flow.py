@@ -181,7 +181,9 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
             council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
         )
     labels = shown[council.chair.name]
-    notes = parse_notes(synthesis.outcome.text, response_names(labels), {key: one.seat.label for key, one in responses.items()})
+    notes = parse_notes(
+        synthesis.outcome.text, response_names(labels), {key: one.seat.label for key, one in responses.items()}
+    )
     agreement, facts = assess_notes(notes, round_voices(answers))
     verdict = build_verdict(review, synthesis.text, shown)
     return replace(verdict, agreement=agreement, trust_facts=facts, notes=notes)

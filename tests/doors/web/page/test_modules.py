@@ -35,6 +35,18 @@ FOLD = """async events => {
 }"""
 
 
+SHOW_ANSWER = """async events => {
+    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { answerView } = await import('/page/answer.js');
+    const { mapRows } = await import('/page/positions.js');
+    const m = newMinutes();
+    for (const event of events) applyEvent(m, event);
+    const view = answerView({ tone: () => '', shortName: name => name, show: () => {}, minutes: () => m });
+    view.update({ minutes: m, detail: null });
+    return { text: view.node.textContent, map: mapRows(m).map(row => row.status) };
+}"""
+
+
 def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the same from the Python minutes."""
     fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
@@ -50,7 +62,7 @@ def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.behaviour("50-page-one-fold")
+@pytest.mark.behaviour("50-page-one-fold", "10-rulings-shown")
 def test_the_page_folds_events_to_the_same_minutes_as_python(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
@@ -61,6 +73,16 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(
     seen = look().at(server.url)
     assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
     assert any(event["type"] == "fault" for event in events)
+    shown = seen.page.evaluate(SHOW_ANSWER, events)
+    for words in (
+        "Leading draft: alpha",
+        "Agreed points1it costs",
+        "Contested points1when",
+        "Rulings: 1 landed",
+        "beta-1",
+    ):
+        assert words in shown["text"]
+    assert shown["map"] == ["landed"]
 
 
 @pytest.mark.behaviour("50-page-one-fold")

@@ -16,7 +16,7 @@ export function answerView(context) {
     const done = minutes.verdict !== null;
     node.hidden = !done;
     if (!done || !isNew(minutes.run, minutes.seq, detail)) return;
-    setChildren(node, degradedNotes(minutes, detail), head(minutes), body(minutes, detail), trustLine(detail), ...notes(minutes.verdict.notes, context), ...parts(minutes.verdict, context));
+    setChildren(node, degradedNotes(minutes, detail), head(minutes), body(minutes, detail), trustLine(detail), ...notes(minutes.verdict.notes, context), ...rulings(minutes.verdict.details || {}, context), ...parts(minutes.verdict, context));
   }
 
   return { node, update };
@@ -70,6 +70,31 @@ function notes(said, context) {
     part("Where they agree", said.agreed, (one) => el("span", {}, one)),
     part("Where they differ, and on which assumption", said.contested, (one) => [el("p", {}, one.point), one.sides.length > 0 && el("ul", { class: "plain sides" }, one.sides.map(side))], { open: true }),
     part("What only one saw", said.unique, (one) => [chip(one.seat, context, { quote: one.point }), el("span", {}, ` ${one.point}`)]),
+  ];
+}
+
+const RULINGS = new Map([[true, ["landed", "bad"]], [false, ["dismissed", ""]], [null, ["open", "split"]]]);
+
+/** The leading draft, the points of the triage, and the ruling on each issue of the attack. Joined issues count once. */
+function rulings(details, context) {
+  if (!details.leader) return [];
+  const rows = details.rulings || [];
+  const distinct = rows.filter((one) => !one.same_as);
+  const counts = [...RULINGS].map(([landed, [word]]) => [distinct.filter((one) => one.landed === landed).length, word]).filter(([n]) => n);
+  return [
+    el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, ` ${details.reason}`)),
+    part("Agreed points", details.agreed, (one) => el("span", {}, one)),
+    part("Contested points", details.contested, (one) => el("span", {}, one)),
+    counts.length > 0 && el("p", { class: "soft" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
+    part("Rulings", rows, (one) => ruling(one), { open: true }),
+  ];
+}
+
+function ruling(one) {
+  const [word, tone] = RULINGS.get(one.landed ?? null);
+  return [
+    el("span", { class: "tag", "data-tone": tone || null }, word), severity(one.severity.toLowerCase()), el("code", {}, one.id), one.same_as && el("span", { class: "soft" }, ` same as ${one.same_as}`),
+    el("span", {}, ` ${one.hits ? `${one.hits}: ` : ""}${one.flaw}`), one.why && el("p", { class: "soft" }, one.why),
   ];
 }
 

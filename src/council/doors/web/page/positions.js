@@ -104,14 +104,15 @@ function claimRows(m, v) {
 function attackRows(m) {
   const attack = m.phases.get("attack");
   if (!attack) return [];
-  const leader = m.phases.get("triage")?.said.get("chair")?.reply?.leader;
-  const points = m.phases.get("verdict")?.said.get("chair")?.reply?.points || [];
+  const details = m.verdict?.details || {};
+  const leader = details.leader || m.phases.get("triage")?.said.get("chair")?.reply?.leader;
+  const points = details.rulings || (m.phases.get("verdict")?.said.get("chair")?.reply?.points || []).map((one) => ({ ...one, id: one.issue }));
   return [...attack.said].flatMap(([name, said]) =>
     (said.reply?.issues || []).map((issue, n) => {
-      const point = points.find((one) => one.issue === `${name}-${n + 1}`);
+      const point = points.find((one) => one.id === `${name}-${n + 1}` && typeof one.landed === "boolean");
       const cells = cellsOf(m, (seat) => (seat === name ? { position: "opposes", why: issue.flaw } : seat === leader ? { position: "agrees", why: "its draft" } : { position: "silent" }));
-      const status = point ? (point.landed ? "landed" : "rejected") : "open";
-      return { title: short(issue.hits, 44), about: issue.flaw, cells, status, tone: point?.landed ? "bad" : "", severity: issue.severity.toLowerCase(), sides: point && [{ seat: "chair", why: point.why }], quote: issue.flaw, correction: issue.correction };
+      const status = point ? (point.landed ? "landed" : "dismissed") : "open";
+      return { title: short(issue.hits || issue.flaw, 44), about: issue.flaw, cells, status, tone: point?.landed ? "bad" : "", severity: issue.severity.toLowerCase(), sides: point && [{ seat: "chair", why: point.why }], quote: issue.flaw, correction: issue.correction };
     }));
 }
 
