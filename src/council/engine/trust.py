@@ -181,6 +181,8 @@ TABLE: dict[str, tuple[Level, str]] = {
     "unruled": ("MEDIUM", "an issue was not ruled on"),
     "contested_points": ("MEDIUM", "contested"),
     "no_evidence": ("MEDIUM", "no evidence was verified"),
+    "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
+    "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
     "degraded": ("MEDIUM", "{detail}"),
     "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
 }
@@ -223,7 +225,7 @@ def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, s
         if row["kind"] in TABLE:
             yield row["kind"], single_line(row["detail"], 120)
     if minutes.status != "complete":
-        yield "not_complete", "failed" if minutes.status == "failed" else "incomplete"
+        yield "not_complete", "without an answer" if minutes.status == "failed" else "incomplete"
     yield from _list_seat_facts(minutes, degraded)
 
 
