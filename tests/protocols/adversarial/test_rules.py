@@ -158,7 +158,7 @@ def test_a_rejection_without_an_issue_is_not_high() -> None:
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", empty, Outcome("ok"))])
     verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Beta rejects the answer but names no FATAL or MAJOR issue.",)
+    assert verdict.caveats == ("Beta rejected the leading draft but named no FATAL or MAJOR issue.",)
 
 
 # Rulings as models write them

@@ -100,7 +100,9 @@ def list_caveats(
         lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
     if rulings.unknown:
         lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
-    lines += [f"{name.capitalize()} rejects the answer but names no FATAL or MAJOR issue." for name in unsupported]
+    lines += [
+        f"{name.capitalize()} rejected the leading draft but named no FATAL or MAJOR issue." for name in unsupported
+    ]
     lines += [
         f"{name.capitalize()} raised {len(attack.reply.issues)} issues; only the {MAX_ISSUES} most severe were ruled on."
         for name, attack in attacks.items()
